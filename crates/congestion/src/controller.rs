@@ -1,0 +1,225 @@
+//! The controller: events in, one decision out.
+
+use core::fmt::Debug;
+
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+use crate::{Report, Tag};
+
+/// Decides how much and how fast one flow may send.
+///
+/// Pure: the time arrives in the event, the seed (if any) at construction. The transport calls the
+/// `on_*` method of what happened and then reads [`Controller::decision`]; between two events the
+/// decision does not change, except that [`Pacing::At`] refers to the next packet only.
+///
+/// All sizes are bytes on the byte-sequence transport's payload scale: a window of `n · mss` lets `n` full
+/// segments be outstanding, whatever their headers.
+pub trait Controller: Debug + Send {
+    /// New data was acknowledged.
+    fn on_ack(&mut self, ack: &Ack);
+
+    /// Losses were declared, together, outside of any earlier loss episode.
+    ///
+    /// The transport calls this once per episode: once per fast recovery on the byte-sequence transport,
+    /// and once per congestion event on the packet-number transport (losses of packets sent before the
+    /// last reaction belong to the same event).
+    fn on_loss(&mut self, loss: &Loss);
+
+    /// The retransmission timer expired (byte sequence) or persistent congestion was found (packets).
+    fn on_timeout(&mut self, timeout: &Timeout);
+
+    /// A packet left. Called for every packet that counts against the window.
+    fn on_sent(&mut self, _sent: &Sent) {}
+
+    /// The receiver's half reported: the one door for TCP-Real's wave level, TFRC's loss-event rate and
+    /// receive rate, and packet spacing's counts.
+    fn on_feedback(&mut self, _feedback: &Feedback<'_>) {}
+
+    /// The fast recovery that the last [`Loss`] began is over and everything sent before it is
+    /// acknowledged. Only called where the transport has such a phase.
+    fn on_recovered(&mut self, _now: Time) {}
+
+    /// The next time at which [`Controller::on_wakeup`] wants to be called, if any: RAP's step, IFTP's
+    /// round, TFRC's no-feedback timer, BBR's probe timers.
+    fn wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// The time asked for by [`Controller::wakeup`] has come.
+    fn on_wakeup(&mut self, _now: Time) {}
+
+    /// What the next packet should tell the receiver's half, if anything. Called once for each packet,
+    /// right before [`Controller::on_sent`].
+    fn tag(&mut self, _now: Time) -> Tag {
+        Tag::None
+    }
+
+    /// What the flow may do now.
+    fn decision(&self) -> Decision;
+
+    /// Whether [`Ack::sample`] is needed. Delivery-rate samples cost the transport a record per packet,
+    /// so it keeps them only for controllers that ask (BBR does).
+    fn needs_rate_samples(&self) -> bool {
+        false
+    }
+}
+
+/// New data was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ack {
+    /// When the acknowledgement arrived.
+    pub now: Time,
+    /// Payload newly acknowledged, cumulatively or selectively.
+    pub acked: Bytes,
+    /// The round-trip time measured with this acknowledgement, when Karn's rule allows one.
+    pub rtt: Option<Span>,
+    /// Payload still in flight after this acknowledgement.
+    pub in_flight: Bytes,
+    /// Whether the flow had less to send than it was allowed: growing then is not justified by evidence.
+    pub app_limited: bool,
+    /// Whether the flow is in a fast recovery (the acknowledgement repairs, it does not clock new data).
+    pub in_recovery: bool,
+    /// How many of the newly acknowledged packets arrived with a congestion-experienced mark.
+    pub marked: u32,
+    /// How many packets this acknowledgement newly covers; 1 when the receiver answers every packet.
+    pub packets: u32,
+    /// The delivery rate over the flight of the newest acknowledged packet, for controllers that ask.
+    pub sample: Option<RateSample>,
+}
+
+/// How fast data was delivered while one packet was in flight.
+///
+/// Source: draft-cheng-iccrg-delivery-rate-estimation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateSample {
+    /// Payload delivered between the sending and the acknowledgement of the sampled packet.
+    pub delivered: Bytes,
+    /// The longer of the send and the acknowledgement interval of that data.
+    pub interval: Span,
+    /// Payload that had been delivered in all when the sampled packet left; tells rounds apart.
+    pub prior_delivered: Bytes,
+    /// Payload declared lost in the same interval.
+    pub lost: Bytes,
+    /// Whether the flow was limited by its application when the sampled packet left.
+    pub app_limited: bool,
+}
+
+/// Losses were declared together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// When the loss was declared.
+    pub now: Time,
+    /// When the newest lost packet had been sent; tells a new episode from an old one.
+    pub sent_at: Time,
+    /// Payload declared lost.
+    pub lost: Bytes,
+    /// Payload in flight when the loss was found, the lost part included: RFC 5681's FlightSize.
+    pub in_flight: Bytes,
+    /// The window that was in force: the smaller of congestion window (with any fast-recovery
+    /// inflation) and receiver window. ns-2 and the papers of its time halve this, not the flight.
+    pub window: Bytes,
+    /// How the loss was found.
+    pub cause: LossCause,
+    /// Whether the recovery begins again from one segment instead of half a window: Tahoe.
+    pub restart: bool,
+}
+
+/// How a loss was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// Later packets were acknowledged: duplicate or selective acknowledgements, or packet threshold.
+    Reordering,
+    /// A packet was outstanding for too long while later ones were acknowledged (RFC 9002, 6.1.2).
+    Delay,
+    /// The network marked a packet instead of dropping it (RFC 3168).
+    Mark,
+}
+
+/// The retransmission timer expired.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timeout {
+    /// When the timer expired.
+    pub now: Time,
+    /// Payload that was in flight.
+    pub in_flight: Bytes,
+    /// The window that was in force, as in [`Loss::window`].
+    pub window: Bytes,
+    /// How many times in a row the timer has now expired; 1 for the first.
+    pub consecutive: u32,
+    /// Whether any duplicate acknowledgement arrived while the timer ran. TCP-Real keeps its window on
+    /// a timeout when one did (its section 2.2: the bit beside the retransmission timer).
+    pub duplicate_seen: bool,
+}
+
+/// A packet left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sent {
+    /// When it left.
+    pub now: Time,
+    /// Its payload.
+    pub payload: Bytes,
+    /// Its size on the wire, for laws that speak of transmission times (IFTP's τ).
+    pub wire: Bytes,
+    /// Its number: counts packets of this flow, retransmissions included.
+    pub number: PacketNumber,
+    /// Payload in flight, this packet included.
+    pub in_flight: Bytes,
+    /// Whether the flow has nothing more to send right now.
+    pub app_limited: bool,
+}
+
+/// The receiver's half reported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback<'a> {
+    /// When the report arrived.
+    pub now: Time,
+    /// What it says.
+    pub report: &'a Report,
+    /// The round-trip time measured with the packet that carried it, if one was.
+    pub rtt: Option<Span>,
+}
+
+/// What a flow may do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// How much payload may be in flight; [`Bytes::MAX`] for laws that only pace.
+    pub window: Bytes,
+    /// How packets are spread in time.
+    pub pacing: Pacing,
+    /// The slow-start threshold, where the law has one.
+    pub ssthresh: Option<Bytes>,
+    /// The phase, for traces and for the transport's own choices (Libra and BBR pace per phase).
+    pub phase: Phase,
+}
+
+/// How packets are spread in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Pacing {
+    /// As fast as the window opens: the acknowledgements are the clock.
+    #[default]
+    Unpaced,
+    /// At a rate; the pacer spaces starts by `wire / rate`. RAP, TFRC, BBR.
+    Rate(Rate),
+    /// A gap from the end of one packet to the start of the next. IFTP's G, packet spacing's `ps`.
+    Gap(Span),
+    /// The next packet leaves no earlier than this. The law schedules each departure by itself and moves
+    /// the time on in [`Controller::on_sent`]: Libra's randomly placed pairs.
+    At(Time),
+}
+
+/// Where in its cycle a law is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Below the slow-start threshold: the window grows by what is acknowledged.
+    #[default]
+    SlowStart,
+    /// Above it: the window grows by about one segment per round trip, or by the law's own curve.
+    CongestionAvoidance,
+    /// The law holds its rate: no evidence for growing, none for shrinking.
+    Steady,
+    /// The law drains or probes on purpose (BBR's cycles, damped packet spacing's return).
+    Probing,
+}

@@ -1,0 +1,5 @@
+//! Growth laws: how the window moves.
+
+mod reno;
+
+pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};

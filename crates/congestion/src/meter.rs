@@ -1,0 +1,96 @@
+//! The receiver's half of an algorithm.
+
+use core::fmt::Debug;
+
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+/// Measures at the receiver what the sender's law needs to know.
+///
+/// The transport hands every arriving packet over, before it is put in order, and asks for a [`Report`]
+/// whenever it acknowledges. A meter that has to speak on its own (TFRC once per round trip, packet
+/// spacing once per round) sets a wakeup, upon which the transport sends an acknowledgement at once.
+pub trait Meter: Debug + Send {
+    /// A packet arrived.
+    fn on_arrival(&mut self, arrival: &Arrival);
+
+    /// What to tell the sender now. Repeating the last report is right: acknowledgements get lost.
+    fn report(&mut self, now: Time) -> Report;
+
+    /// The next time at which the meter wants a report to be sent even if nothing arrives.
+    fn wakeup(&self) -> Option<Time> {
+        None
+    }
+
+    /// The time asked for by [`Meter::wakeup`] has come; the transport sends [`Meter::report`] next.
+    fn on_wakeup(&mut self, _now: Time) {}
+}
+
+/// A packet arrived at the receiver.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Arrival {
+    /// When it arrived.
+    pub now: Time,
+    /// Its number, where the transport has packet numbers; on the byte-sequence transport the sequence
+    /// number of its first byte, unwrapped to 64 bits.
+    pub number: PacketNumber,
+    /// Its payload.
+    pub payload: Bytes,
+    /// Its size on the wire.
+    pub wire: Bytes,
+    /// Whether the network marked it (congestion experienced).
+    pub marked: bool,
+    /// What the sender's controller said on it.
+    pub tag: Tag,
+}
+
+/// What a sender's controller says on a packet to the receiver's half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Tag {
+    /// Nothing.
+    #[default]
+    None,
+    /// TCP-Real: the packet belongs to this wave, which has this many segments in all.
+    Wave {
+        /// Counts the waves of a connection, wrapping.
+        wave: u16,
+        /// The segments in the wave, lost ones included.
+        segments: u16,
+    },
+    /// The sender's round-trip time: TFRC groups losses by it (RFC 5348, section 3.2.1), packet spacing
+    /// counts per round of this length (its section 2.1).
+    Round {
+        /// Counts the sender's rounds, wrapping.
+        round: u32,
+        /// The round-trip time that the sender uses.
+        rtt: Span,
+    },
+}
+
+/// What the receiver's half tells the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Report {
+    /// Nothing.
+    #[default]
+    None,
+    /// TCP-Real: the next wave's level, 1 to 24 (a window of two segments per level).
+    Wave {
+        /// The level.
+        level: u16,
+    },
+    /// TFRC: RFC 5348, section 3.2.2.
+    LossEvents {
+        /// The loss event rate `p`, between 0 and 1.
+        rate: f64,
+        /// The receive rate `X_recv` over the last round trip.
+        received: Rate,
+    },
+    /// Packet spacing: how many packets of a round arrived.
+    Count {
+        /// The round that was counted.
+        round: u32,
+        /// The packets of it that arrived.
+        packets: u32,
+    },
+}

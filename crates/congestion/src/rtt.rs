@@ -1,0 +1,280 @@
+//! Smoothed round-trip time and retransmission timeout.
+
+use comity_units::{Span, Time};
+
+/// How round-trip times are measured and turned into a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttConfig {
+    /// The resolution in which round trips are counted. One nanosecond counts them as they are; BSD and
+    /// the simulations of the papers' time used 100 ms or 500 ms.
+    pub tick: Span,
+    /// Where the clock's ticks fall: a round trip is counted as the ticks that pass in it, which depends
+    /// on when it begins. Ticks are at `phase + n · tick`. Without effect when the tick is 1 ns.
+    pub phase: Span,
+    /// `G` of RFC 6298: the least that `4 · RTTVAR` contributes to the timeout.
+    pub granularity: Span,
+    /// The timeout before the first measurement: 1 s in RFC 6298, 3 s or 6 s before.
+    pub initial_timeout: Span,
+    /// The least timeout: 1 s in RFC 6298, 200 ms in Linux and ns-2.35, none in ns-2 before.
+    pub min_timeout: Span,
+    /// The largest timeout, back-off included.
+    pub max_timeout: Span,
+    /// Whether the floor is applied before the back-off multiplies (RFC 6298 with its clamp at step 2.4)
+    /// or to the product.
+    pub floor_before_backoff: bool,
+    /// Whether four or more back-offs in a row make the estimator forget its smoothed time and keep it in
+    /// the variance, as BSD does when the route may have changed.
+    pub forget_after_backoff: bool,
+}
+
+impl RttConfig {
+    /// RFC 6298: a floor of one second, a first timeout of one second, 60 s at the most.
+    pub const RFC6298: Self = Self {
+        tick: Span::from_nanos(1),
+        phase: Span::ZERO,
+        granularity: Span::from_millis(1),
+        initial_timeout: Span::from_secs(1),
+        min_timeout: Span::from_secs(1),
+        max_timeout: Span::from_secs(60),
+        floor_before_backoff: true,
+        forget_after_backoff: false,
+    };
+
+    /// Linux: RFC 6298 with a floor of 200 ms and 120 s at the most.
+    pub const LINUX: Self = Self {
+        min_timeout: Span::from_millis(200),
+        max_timeout: Span::from_secs(120),
+        ..Self::RFC6298
+    };
+
+    /// ns-2.35's defaults: ticks of 10 ms, a floor of 200 ms under the back-off.
+    pub const NS2_2_35: Self = Self {
+        tick: Span::from_millis(10),
+        phase: Span::ZERO,
+        granularity: Span::ZERO,
+        initial_timeout: Span::from_secs(3),
+        min_timeout: Span::from_millis(200),
+        max_timeout: Span::from_secs(60),
+        floor_before_backoff: true,
+        forget_after_backoff: true,
+    };
+
+    /// ns-2 as the papers of 1999 to 2001 used it: ticks of 100 ms and no floor but two ticks.
+    pub const NS2_2000: Self = Self {
+        tick: Span::from_millis(100),
+        phase: Span::ZERO,
+        granularity: Span::ZERO,
+        initial_timeout: Span::from_secs(6),
+        min_timeout: Span::ZERO,
+        max_timeout: Span::from_secs(100_000),
+        floor_before_backoff: false,
+        forget_after_backoff: true,
+    };
+}
+
+impl Default for RttConfig {
+    fn default() -> Self {
+        Self::RFC6298
+    }
+}
+
+/// Smooths round-trip times and derives the retransmission timeout.
+///
+/// ```text
+/// δ      = R' − SRTT
+/// SRTT   = SRTT + δ / 8
+/// RTTVAR = RTTVAR + (|δ| − RTTVAR) / 4
+/// RTO    = clamp(SRTT + max(G, 4 · RTTVAR)) · backoff
+/// ```
+///
+/// Source: RFC 6298, section 2, in the integer arithmetic of Jacobson 1988 (appendix A): both averages are
+/// kept scaled by 8 and by 4 and are rounded down, in units of [`RttConfig::tick`]. With a tick of 1 ns the
+/// rounding is below any effect; with the ticks of the papers' time it reproduces BSD and ns-2.
+///
+/// Differs from RFC 6298 in: 1. the order of the two updates, which Jacobson makes with one δ (the RFC
+/// updates RTTVAR with the old SRTT, which is the same thing); 2. never less than two ticks when the tick
+/// is coarse, as in ns-2 and BSD, because a timer of one tick may fire at once.
+#[derive(Clone, Copy, Debug)]
+pub struct RttEstimator {
+    /// 8 · SRTT in ticks; zero before the first sample.
+    smoothed_by_8: u64,
+    /// 4 · RTTVAR in ticks.
+    variation_by_4: u64,
+    /// SRTT + 4 · RTTVAR, before floor and back-off.
+    unclamped: Span,
+    latest: Span,
+    min: Span,
+    backoff_exponent: u8,
+    has_sample: bool,
+}
+
+/// Back-offs beyond 2⁶ do not lengthen the timeout further (ns-2 and BSD stop at 64).
+const MAX_BACKOFF_EXPONENT: u8 = 6;
+
+impl RttEstimator {
+    /// An estimator without measurements.
+    pub const fn new(config: &RttConfig) -> Self {
+        Self {
+            smoothed_by_8: 0,
+            variation_by_4: 0,
+            unclamped: config.initial_timeout,
+            latest: Span::ZERO,
+            min: Span::MAX,
+            backoff_exponent: 0,
+            has_sample: false,
+        }
+    }
+
+    /// Takes in the round trip of a packet sent at `sent_at` and acknowledged at `now`.
+    ///
+    /// The caller applies Karn's rule: no samples from packets that were sent twice, unless a timestamp
+    /// tells which copy was answered.
+    pub fn on_sample(&mut self, config: &RttConfig, sent_at: Time, now: Time) {
+        let elapsed = now.saturating_since(sent_at);
+        self.latest = elapsed;
+        self.min = self.min.min(elapsed);
+        self.has_sample = true;
+
+        let tick = config.tick.as_nanos().max(1);
+        let measured = if tick == 1 {
+            elapsed.as_nanos()
+        } else {
+            let into_tick = (sent_at.as_nanos() + tick - config.phase.as_nanos() % tick) % tick;
+            (into_tick + elapsed.as_nanos()) / tick
+        }
+        .max(1);
+
+        if self.smoothed_by_8 == 0 {
+            self.smoothed_by_8 = measured << 3;
+            self.variation_by_4 = measured << 1;
+        } else {
+            let smoothed = self.smoothed_by_8 >> 3;
+            self.smoothed_by_8 = (self.smoothed_by_8 + measured).saturating_sub(smoothed).max(1);
+            let deviation = measured.abs_diff(smoothed);
+            let variation = self.variation_by_4 >> 2;
+            self.variation_by_4 = (self.variation_by_4 + deviation).saturating_sub(variation).max(1);
+        }
+        let floor = config.granularity.as_nanos() / tick;
+        let ticks = (self.smoothed_by_8 + (self.variation_by_4.max(floor) << 3)) >> 3;
+        self.unclamped = Span::from_nanos(ticks.saturating_mul(tick));
+    }
+
+    /// The timeout to arm now, back-off included.
+    pub fn timeout(&self, config: &RttConfig) -> Span {
+        let factor = 1u64 << self.backoff_exponent;
+        let two_ticks = if config.tick.as_nanos() > 1 { config.tick * 2 } else { Span::ZERO };
+        let timeout = if config.floor_before_backoff {
+            self.unclamped.max(config.min_timeout) * factor
+        } else {
+            (self.unclamped * factor).max(config.min_timeout)
+        };
+        timeout.min(config.max_timeout).max(two_ticks)
+    }
+
+    /// The timer expired: the next timeout is twice as long (RFC 6298, 5.5).
+    pub fn back_off(&mut self, config: &RttConfig) {
+        self.backoff_exponent = (self.backoff_exponent + 1).min(MAX_BACKOFF_EXPONENT);
+        if config.forget_after_backoff && self.backoff_exponent > 3 {
+            self.variation_by_4 += self.smoothed_by_8 >> 3;
+            self.smoothed_by_8 = 0;
+        }
+    }
+
+    /// Data that was sent once is acknowledged: the path works, the back-off ends (Karn).
+    pub fn end_backoff(&mut self) {
+        self.backoff_exponent = 0;
+    }
+
+    /// How many back-offs are in force.
+    pub const fn backoff_exponent(&self) -> u8 {
+        self.backoff_exponent
+    }
+
+    /// The smoothed round-trip time, once there is one.
+    pub fn smoothed(&self, config: &RttConfig) -> Option<Span> {
+        (self.smoothed_by_8 > 0)
+            .then(|| Span::from_nanos((self.smoothed_by_8 >> 3).saturating_mul(config.tick.as_nanos().max(1))))
+    }
+
+    /// The mean deviation of the round-trip time.
+    pub fn variation(&self, config: &RttConfig) -> Span {
+        Span::from_nanos((self.variation_by_4 >> 2).saturating_mul(config.tick.as_nanos().max(1)))
+    }
+
+    /// The last sample, unrounded.
+    pub fn latest(&self) -> Option<Span> {
+        self.has_sample.then_some(self.latest)
+    }
+
+    /// The least sample so far, unrounded.
+    pub fn min(&self) -> Option<Span> {
+        self.has_sample.then_some(self.min)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(estimator: &mut RttEstimator, config: &RttConfig, at_ms: u64, rtt_ms: u64) {
+        let sent = Time::from_millis(at_ms);
+        estimator.on_sample(config, sent, sent + Span::from_millis(rtt_ms));
+    }
+
+    #[test]
+    fn first_and_second_sample_by_hand() {
+        // RFC 6298, 2.2: SRTT = R = 800 ms, RTTVAR = R/2 = 400 ms, RTO = 800 + 4 * 400 = 2400 ms.
+        let config = RttConfig::RFC6298;
+        let mut rtt = RttEstimator::new(&config);
+        assert_eq!(rtt.timeout(&config), Span::from_secs(1));
+        sample(&mut rtt, &config, 0, 800);
+        assert_eq!(rtt.smoothed(&config), Some(Span::from_millis(800)));
+        assert_eq!(rtt.variation(&config), Span::from_millis(400));
+        assert_eq!(rtt.timeout(&config), Span::from_millis(2_400));
+        // 2.3 with R' = 1600 ms: RTTVAR = 3/4 * 400 + 1/4 * 800 = 500; SRTT = 7/8 * 800 + 200 = 900.
+        sample(&mut rtt, &config, 1_000, 1_600);
+        assert_eq!(rtt.smoothed(&config), Some(Span::from_millis(900)));
+        assert_eq!(rtt.variation(&config), Span::from_millis(500));
+        assert_eq!(rtt.timeout(&config), Span::from_millis(2_900));
+        assert_eq!(rtt.min(), Some(Span::from_millis(800)));
+    }
+
+    #[test]
+    fn floor_back_off_and_ceiling() {
+        let config = RttConfig::RFC6298;
+        let mut rtt = RttEstimator::new(&config);
+        sample(&mut rtt, &config, 0, 10);
+        assert_eq!(rtt.timeout(&config), Span::from_secs(1), "10 + 20 ms is below the floor");
+        for expected in [2, 4, 8, 16, 32, 60, 60] {
+            rtt.back_off(&config);
+            assert_eq!(rtt.timeout(&config), Span::from_secs(expected));
+        }
+        rtt.end_backoff();
+        assert_eq!(rtt.timeout(&config), Span::from_secs(1));
+    }
+
+    #[test]
+    fn coarse_ticks_count_the_edges_that_pass() {
+        // Ticks of 100 ms: a round trip of 210 ms that begins 95 ms into a tick sees three edges, one
+        // that begins at an edge sees two.
+        let config = RttConfig::NS2_2000;
+        let mut rtt = RttEstimator::new(&config);
+        sample(&mut rtt, &config, 95, 210);
+        assert_eq!(rtt.smoothed(&config), Some(Span::from_millis(300)));
+        let mut rtt = RttEstimator::new(&config);
+        sample(&mut rtt, &config, 100, 210);
+        assert_eq!(rtt.smoothed(&config), Some(Span::from_millis(200)));
+        // 2 ticks: SRTT 8*2 = 16, RTTVAR 2*2 = 4, RTO = (16 + 4*8) / 8 = 6 ticks.
+        assert_eq!(rtt.timeout(&config), Span::from_millis(600));
+    }
+
+    #[test]
+    fn floor_is_applied_where_the_configuration_says() {
+        let after = RttConfig { floor_before_backoff: false, ..RttConfig::RFC6298 };
+        let mut rtt = RttEstimator::new(&after);
+        sample(&mut rtt, &after, 0, 100);
+        rtt.back_off(&after);
+        assert_eq!(rtt.timeout(&after), Span::from_secs(1), "2 * 300 ms is below the floor");
+        assert_eq!(rtt.timeout(&RttConfig::RFC6298), Span::from_secs(2), "the floor doubles");
+    }
+}

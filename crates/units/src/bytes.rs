@@ -1,0 +1,152 @@
+//! Amounts of data.
+
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Mul, Sub, SubAssign};
+use core::str::FromStr;
+
+use crate::parse::{ParseError, quantity, write_decimal};
+
+/// An amount of data in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    /// No data.
+    pub const ZERO: Self = Self(0);
+    /// The largest amount, used as "without limit".
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// An amount of `bytes` bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// The number of bytes.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number of bits, saturating.
+    pub const fn bits(self) -> u64 {
+        self.0.saturating_mul(8)
+    }
+
+    /// `self - other`, or zero when `other` is larger.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// `self - other`, or `None` when `other` is larger.
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(bytes) => Some(Self(bytes)),
+            None => None,
+        }
+    }
+}
+
+/// Saturates at [`Bytes::MAX`].
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// # Panics
+/// In debug builds when `other` is larger: an account that goes below zero is a bug. See
+/// [`Bytes::saturating_sub`] and [`Bytes::checked_sub`] for amounts that come from outside.
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+/// Saturates at [`Bytes::MAX`].
+impl Mul<u64> for Bytes {
+    type Output = Self;
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Decimal units where they are exact to three places, as in `1.5MB`; reads back exactly.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, name) in [(1_000_000_000, "GB"), (1_000_000, "MB")] {
+            let thousandth = unit / 1_000;
+            if self.0 >= unit && self.0.is_multiple_of(thousandth) {
+                return write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
+            }
+        }
+        write!(f, "{}B", self.0)
+    }
+}
+
+/// Reads a number with one of the units `B`, `kB` (or `KB`), `MB`, `GB`, `KiB`, `MiB`, `GiB`.
+impl FromStr for Bytes {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const UNITS: &[(&str, u64)] = &[
+            ("B", 1),
+            ("kB", 1_000),
+            ("KB", 1_000),
+            ("MB", 1_000_000),
+            ("GB", 1_000_000_000),
+            ("KiB", 1 << 10),
+            ("MiB", 1 << 20),
+            ("GiB", 1 << 30),
+        ];
+        quantity(text, UNITS, "an amount of data such as \"1500B\", \"64KiB\" or \"5MB\"").map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn decimal_and_binary_units_differ() {
+        assert_eq!("5MB".parse::<Bytes>().unwrap().get(), 5_000_000);
+        assert_eq!("5MiB".parse::<Bytes>().unwrap().get(), 5_242_880);
+        assert_eq!("1.5kB".parse::<Bytes>().unwrap().get(), 1_500);
+        assert_eq!(Bytes::new(1_500).to_string(), "1500B");
+        assert_eq!(Bytes::new(1_500_000).to_string(), "1.5MB");
+    }
+
+    #[test]
+    fn a_fraction_of_a_byte_is_refused() {
+        assert!("1.5B".parse::<Bytes>().is_err());
+        assert!("1500".parse::<Bytes>().is_err());
+        assert!("12Mb".parse::<Bytes>().is_err(), "bits are no bytes");
+    }
+}

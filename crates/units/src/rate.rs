@@ -1,0 +1,160 @@
+//! Speeds of data.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::parse::{ParseError, quantity, write_decimal};
+use crate::{Bytes, Span};
+
+/// A speed in bits per second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// Nothing moves.
+    pub const ZERO: Self = Self(0);
+    /// The largest speed, used as "without limit".
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A speed of `bits` bits per second.
+    pub const fn from_bps(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// A speed of `kilobits` · 10³ bits per second, saturating.
+    pub const fn from_kbps(kilobits: u64) -> Self {
+        Self(kilobits.saturating_mul(1_000))
+    }
+
+    /// A speed of `megabits` · 10⁶ bits per second, saturating.
+    pub const fn from_mbps(megabits: u64) -> Self {
+        Self(megabits.saturating_mul(1_000_000))
+    }
+
+    /// The speed nearest to `bits` bits per second; negative values and NaN give zero.
+    pub fn from_bps_f64(bits: f64) -> Self {
+        Self((bits + 0.5) as u64)
+    }
+
+    /// The average speed of moving `amount` in `span`; [`Rate::MAX`] when the span is zero.
+    pub fn of(amount: Bytes, span: Span) -> Self {
+        if span.is_zero() {
+            return Self::MAX;
+        }
+        let bits = u128::from(amount.get()) * 8_000_000_000 / u128::from(span.as_nanos());
+        Self(u64::try_from(bits).unwrap_or(u64::MAX))
+    }
+
+    /// Bits per second.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// Megabits (10⁶ bits) per second.
+    pub fn as_mbps_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// The time to put `amount` on the wire at this speed, rounded up to a whole nanosecond.
+    ///
+    /// ```text
+    /// τ = 8 · amount / rate
+    /// ```
+    ///
+    /// A zero rate gives [`Span::MAX`].
+    pub fn transmission_time(self, amount: Bytes) -> Span {
+        if self.0 == 0 {
+            return Span::MAX;
+        }
+        let nanos = (u128::from(amount.get()) * 8_000_000_000).div_ceil(u128::from(self.0));
+        Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How much crosses in `span` at this speed, rounded down and saturating.
+    pub fn amount_in(self, span: Span) -> Bytes {
+        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
+        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+    }
+
+    /// `self * factor`; negative factors and NaN give zero, overflow saturates.
+    pub fn mul_f64(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor) as u64)
+    }
+}
+
+impl fmt::Debug for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The largest unit that needs no more than three decimals, as in `1.5Mbps`; reads back exactly.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (unit, name) in [(1_000_000_000, "Gbps"), (1_000_000, "Mbps"), (1_000, "kbps")] {
+            let thousandth = unit / 1_000;
+            if self.0 >= unit && self.0.is_multiple_of(thousandth) {
+                return write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
+            }
+        }
+        write!(f, "{}bps", self.0)
+    }
+}
+
+/// Reads a number with one of the units `bps`, `kbps`, `Mbps`, `Gbps` (also `bit/s`, `kb/s`, `Mb/s`, `Gb/s`).
+impl FromStr for Rate {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        const UNITS: &[(&str, u64)] = &[
+            ("bps", 1),
+            ("bit/s", 1),
+            ("b/s", 1),
+            ("kbps", 1_000),
+            ("kbit/s", 1_000),
+            ("kb/s", 1_000),
+            ("Mbps", 1_000_000),
+            ("Mbit/s", 1_000_000),
+            ("Mb/s", 1_000_000),
+            ("Gbps", 1_000_000_000),
+            ("Gbit/s", 1_000_000_000),
+            ("Gb/s", 1_000_000_000),
+        ];
+        quantity(text, UNITS, "a rate such as \"1.5Mbps\", \"800kbps\" or \"10Gbps\"").map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn transmission_time_of_an_ethernet_frame() {
+        // 1500 B = 12,000 bit; at 1.5 Mb/s exactly 8 ms, at 155 Mb/s 77.419... us.
+        assert_eq!(Rate::from_kbps(1_500).transmission_time(Bytes::new(1_500)), Span::from_millis(8));
+        assert_eq!(Rate::from_mbps(155).transmission_time(Bytes::new(1_500)), Span::from_nanos(77_420));
+        assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
+    }
+
+    #[test]
+    fn rate_reads_back_what_it_prints() {
+        for (text, bps) in
+            [("1.5Mbps", 1_500_000), ("800 kb/s", 800_000), ("10Gbps", 10_000_000_000), ("56bps", 56)]
+        {
+            let rate: Rate = text.parse().unwrap();
+            assert_eq!(rate.as_bps(), bps, "{text}");
+            assert_eq!(rate.to_string().parse::<Rate>().unwrap(), rate);
+        }
+        assert!("5MB".parse::<Rate>().is_err(), "bytes are no rate");
+        assert!("5MB/s".parse::<Rate>().is_err(), "rates are in bits");
+    }
+
+    #[test]
+    fn amount_and_span_invert_the_rate() {
+        let rate = Rate::from_mbps(8);
+        assert_eq!(rate.amount_in(Span::from_millis(1)), Bytes::new(1_000));
+        assert_eq!(Rate::of(Bytes::new(1_000), Span::from_millis(1)), rate);
+    }
+}

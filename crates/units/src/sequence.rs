@@ -1,0 +1,142 @@
+//! Numbers of bytes and of packets.
+
+use core::fmt;
+use core::ops::{Add, AddAssign};
+
+/// A byte sequence number of 32 bits that wraps, as in TCP.
+///
+/// Wrapping numbers have no total order (a < b < c < a is possible), so this type is not `Ord`. Any two
+/// that are closer than 2³¹ can be compared with [`SeqNo::precedes`] or measured with
+/// [`SeqNo::distance_from`]. Source: RFC 9293, section 3.4; RFC 1982.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(transparent)]
+pub struct SeqNo(u32);
+
+impl SeqNo {
+    /// Number zero.
+    pub const ZERO: Self = Self(0);
+
+    /// The sequence number with this value.
+    pub const fn new(value: u32) -> Self {
+        Self(value)
+    }
+
+    /// The value as it stands in a header.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The number `count` before this one.
+    pub const fn back(self, count: u32) -> Self {
+        Self(self.0.wrapping_sub(count))
+    }
+
+    /// How far this number lies after `other`; negative when it lies before.
+    pub const fn distance_from(self, other: Self) -> i32 {
+        self.0.wrapping_sub(other.0) as i32
+    }
+
+    /// Whether this number comes strictly before `other`.
+    pub const fn precedes(self, other: Self) -> bool {
+        self.distance_from(other) < 0
+    }
+
+    /// Whether this number comes strictly after `other`.
+    pub const fn follows(self, other: Self) -> bool {
+        self.distance_from(other) > 0
+    }
+
+    /// Whichever of the two comes later.
+    pub const fn latest(self, other: Self) -> Self {
+        if self.precedes(other) { other } else { self }
+    }
+
+    /// Whichever of the two comes first.
+    pub const fn earliest(self, other: Self) -> Self {
+        if self.precedes(other) { self } else { other }
+    }
+}
+
+impl Add<u32> for SeqNo {
+    type Output = Self;
+    fn add(self, count: u32) -> Self {
+        Self(self.0.wrapping_add(count))
+    }
+}
+
+impl AddAssign<u32> for SeqNo {
+    fn add_assign(&mut self, count: u32) {
+        *self = *self + count;
+    }
+}
+
+impl fmt::Debug for SeqNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for SeqNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The number of a packet within one connection and direction: counts up, never repeats, never wraps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct PacketNumber(u64);
+
+impl PacketNumber {
+    /// The first packet.
+    pub const ZERO: Self = Self(0);
+
+    /// The packet number with this value.
+    pub const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// The value.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number of the packet after this one.
+    ///
+    /// # Panics
+    /// After 2⁶⁴ packets, which at 100 million packets per second takes 5,800 years.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Debug for PacketNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for PacketNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_compare_across_the_wrap() {
+        let (before, after) = (SeqNo::new(u32::MAX - 9), SeqNo::new(10));
+        assert_eq!(before + 20, after);
+        assert_eq!(after.back(20), before);
+        assert!(before.precedes(after) && after.follows(before));
+        assert_eq!(after.distance_from(before), 20);
+        assert_eq!(before.distance_from(after), -20);
+        assert_eq!(before.latest(after), after);
+        assert_eq!(before.earliest(after), before);
+        assert!(!before.precedes(before) && !before.follows(before));
+    }
+}
