@@ -146,10 +146,18 @@ impl Controller for Reno {
             Increase::PerAck => 1.0,
             Increase::PerByte { limit } => {
                 let covered = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
-                if slow_start { covered.min(f64::from(limit)) } else { covered }
+                if slow_start {
+                    covered.min(f64::from(limit))
+                } else {
+                    covered
+                }
             }
         };
-        self.window += if slow_start { segments } else { segments / self.window };
+        self.window += if slow_start {
+            segments
+        } else {
+            segments / self.window
+        };
     }
 
     fn on_loss(&mut self, loss: &Loss) {
