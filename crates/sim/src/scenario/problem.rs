@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use comity_congestion::table::ParameterError;
+use comity_link::{ConfigError, TraceError};
 use comity_units::ParseError;
 
 use super::source::{Place, Sources};
@@ -168,17 +170,17 @@ pub enum ProblemKind {
         /// The file.
         file: String,
         /// What is wrong with it.
-        reason: String,
+        error: TraceError,
     },
     /// Parameters that the controller does not take.
     Controller {
         /// What the table of controllers says.
-        reason: String,
+        error: ParameterError,
     },
     /// A link that cannot be.
     Link {
         /// What the link says.
-        reason: String,
+        error: ConfigError,
     },
     /// A path in a sweep or an override that leads nowhere.
     UnknownPath {
@@ -308,14 +310,14 @@ pub enum Unfit {
     SpacingNotOne,
     /// Reads larger than the receive buffer can never be satisfied.
     ReadBeyondWindow,
-    /// Steps in time that do not go forward.
-    StepsNotInOrder,
     /// The name of a flow expands to the same text every time.
     NameWithoutIndex,
     /// An expansion below zero.
     IndexBelowZero,
-    /// A playback reader on datagrams.
-    PlaybackOfDatagrams,
+    /// A flow that starts when the run is over.
+    StartAfterEnd,
+    /// A way to count the pipe without SACK recovery.
+    PipeWithoutSack,
     /// A token bucket that could never hold what falls into it.
     RefillBeyondDepth,
 }
@@ -324,7 +326,7 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WarmupCoversRun => "the warm-up has to end before the run does",
-            Self::BinsTooShort => "the run would have more than 10,000,000 bins",
+            Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
             Self::GreedyDatagrams => {
                 "datagrams have no feedback, a greedy source would send without end: \
                  give a workload such as { kind = \"cbr\", rate = \"1Mbps\" }"
@@ -347,12 +349,12 @@ impl fmt::Display for Unfit {
                 "constant rate needs exactly one of `rate`, `interval` and `gap`"
             }
             Self::ReadBeyondWindow => "one read asks for more than the receive buffer can hold",
-            Self::StepsNotInOrder => "steps have to begin at \"0s\" and go forward in time",
             Self::NameWithoutIndex => {
                 "several flows need names of their own: put {i} into the name"
             }
             Self::IndexBelowZero => "the expansion goes below zero",
-            Self::PlaybackOfDatagrams => "only TCP flows have a reading application",
+            Self::StartAfterEnd => "the flow would start when the run is over",
+            Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe",
             Self::RefillBeyondDepth => "more falls at once than the bucket can hold",
         })
     }
@@ -418,12 +420,11 @@ impl Problem {
             ProblemKind::File { file, reason } => {
                 format!("`{path}`: the file \"{file}\" cannot be read: {reason}")
             }
-            ProblemKind::Trace { file, reason } => {
-                format!("`{path}`: the file \"{file}\" is not such a trace: {reason}")
+            ProblemKind::Trace { file, error } => {
+                format!("`{path}`: the file \"{file}\" is not such a trace: {error}")
             }
-            ProblemKind::Controller { reason } | ProblemKind::Link { reason } => {
-                format!("`{path}`: {reason}")
-            }
+            ProblemKind::Controller { error } => format!("`{path}`: {error}"),
+            ProblemKind::Link { error } => format!("`{path}`: {error}"),
             ProblemKind::UnknownPath { part, .. } => {
                 format!("`{path}` leads nowhere: `{part}` is not known")
             }

@@ -186,6 +186,17 @@ impl<'f> Context<'f> {
         value
     }
 
+    /// As [`Context::within`], from the top of the document.
+    pub(super) fn within_path<T>(&mut self, path: &[&str], read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(
+            &mut self.path,
+            path.iter().map(|part| String::from(*part)).collect(),
+        );
+        let value = read(self);
+        self.path = before;
+        value
+    }
+
     /// Reports a problem with the value that is being read.
     pub(super) fn report(&mut self, place: Place, kind: ProblemKind) {
         let path = self.path();
@@ -612,6 +623,7 @@ macro_rules! table {
                 $crate::scenario::schema::paragraph(&[$($doc),*])
             }
 
+            #[allow(unused_variables, reason = "a table may have no keys of its own")]
             fn describe_keys(table: &mut $crate::scenario::schema::TableDoc) {
                 $(
                     $crate::scenario::schema::Field::describe(
@@ -658,6 +670,7 @@ macro_rules! tagged {
         pub(in crate::scenario) enum $Name {
             $(
                 #[doc = concat!("`", $option, "`")]
+                #[allow(dead_code, reason = "an alternative may have no keys")]
                 $Variant($Table),
             )*
         }

@@ -1,6 +1,6 @@
 //! The tables of flows, of what they send, and of how it is read.
 
-use comity_congestion::recovery::RecoveryKind;
+use comity_congestion::recovery::{PipeRule, RecoveryKind};
 use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
@@ -9,7 +9,7 @@ use super::super::kinds::{
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
-use super::topology::{Access, access};
+use super::topology::{Access, host_link};
 use super::{FROM_PRESET, MAX_FLOWS};
 
 table! {
@@ -33,14 +33,14 @@ table! {
             "`right` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
         );
         /// The link between a host of the flow's own and `from`, or `"none"`.
-        access: Option<Access> = Optional(access(), "as in the topology");
+        access: Option<Access> = Optional(host_link(), "as in the topology");
         /// The link between `to` and a host of the flow's own, or `"none"`.
         access_to: Option<Access> = Optional(
-            access(),
+            host_link(),
             "as `access` where that is given here, else as in the topology",
         );
         /// When the flows start: at a time, or each at a random time, `{ at = "0s", spread = "1s" }`.
-        start: StartTable = Default(Either::of(SPAN, Nested::<StartTable>::KIND), "\"0s\"");
+        start: StartTable = Default(Either::<StartTable, _, _>::of(SPAN, Nested::<StartTable>::KIND), "\"0s\"");
         /// When the source stops giving data.
         stop: Option<Span> = Optional(POSITIVE_SPAN, "at the end of the run");
         /// What there is to send.
@@ -99,12 +99,12 @@ pub(in crate::scenario) enum RecoveryName {
 }
 
 impl RecoveryName {
-    pub(in crate::scenario) const fn kind(self, impatient: bool) -> RecoveryKind {
+    pub(in crate::scenario) const fn kind(self, impatient: bool, pipe: PipeRule) -> RecoveryKind {
         match self {
             Self::Tahoe => RecoveryKind::Tahoe,
             Self::Reno => RecoveryKind::Reno,
             Self::NewReno => RecoveryKind::NewReno { impatient },
-            Self::Sack => RecoveryKind::Sack,
+            Self::Sack => RecoveryKind::Sack { pipe },
         }
     }
 }
@@ -152,9 +152,9 @@ table! {
         /// What headers weigh on the wire: `"real"` for IPv4 and TCP with their options, one size for
         /// every segment such as `"40B"`, or a table.
         headers: Option<HeadersTable> = Optional(
-            Either::of(
+            Either::<HeadersTable, _, _>::of(
                 Word("real", HeadersTable::REAL),
-                Either::of(
+                Either::<HeadersTable, _, _>::of(
                     Amount { min: Bytes::ZERO, max: Bytes::new(1_000) },
                     Nested::<FixedHeadersTable>::KIND,
                 ),
@@ -171,8 +171,12 @@ table! {
             "unlimited in preset \"modern\", the receive buffer in the others",
         );
         /// The congestion control.
-        controller: String = Default(ControllerName, "\"reno\"");
-        /// Its parameters.
+        controller: Option<String> = Optional(
+            ControllerName,
+            "\"cubic\" in preset \"modern\", \"reno\" in the others",
+        );
+        /// Its parameters. The ns-2 presets set `increase`, `decrease_basis`, `rounding` and
+        /// `grow_when_limited` as ns-2 does, where the controller has them.
         parameters: Option<ParameterTable> = Optional(
             ParametersKind,
             "the controller's defaults",
@@ -189,6 +193,14 @@ table! {
         );
         /// Whether NewReno restarts its timer at the first partial acknowledgement only.
         impatient: Option<bool> = Optional(Flag, "true with recovery \"newreno\"");
+        /// How recovery "sack" counts what is in the pipe.
+        pipe: Option<PipeRule> = Optional(
+            Choice(&[
+                ("scoreboard", PipeRule::Scoreboard, "from the scoreboard (RFC 6675)"),
+                ("counter", PipeRule::Counter, "a counter, as in ns-2"),
+            ]),
+            "\"scoreboard\" in preset \"modern\", \"counter\" in the others",
+        );
         /// How many duplicate acknowledgements mean a loss.
         duplicate_threshold: Option<u32> = Optional(Count { min: 1, max: 255 }, FROM_PRESET);
         /// Whether duplicate acknowledgements for data sent before the last reaction are ignored
@@ -197,13 +209,13 @@ table! {
         /// Whether acknowledgements are delayed: `false`, `true` for every second segment or 40 ms, or a
         /// table.
         delayed_ack: Option<DelayedAckTable> = Optional(
-            Either::of(Flag, Nested::<DelayedAckSettings>::KIND),
+            Either::<DelayedAckTable, _, _>::of(Flag, Nested::<DelayedAckSettings>::KIND),
             FROM_PRESET,
         );
         /// Whether segments carry timestamps.
         timestamps: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether selective acknowledgements are offered and used.
-        sack: Option<bool> = Optional(Flag, "true with recovery \"sack\", else as in the preset");
+        sack: Option<bool> = Optional(Flag, "whether the recovery is \"sack\" where that is given, else as in the preset");
         /// Whether windows above 65,535 bytes may be offered.
         window_scaling: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether the first two duplicate acknowledgements each release a new segment.
@@ -212,6 +224,11 @@ table! {
         handshake: Option<bool> = Optional(Flag, FROM_PRESET);
         /// The first sequence number.
         initial_sequence: Option<u32> = Optional(Count { min: 0, max: u32::MAX }, FROM_PRESET);
+        /// Whether the retransmission timer is restarted with the timeout from before the round-trip
+        /// sample of the acknowledgement that restarts it (ns-2 before 2001).
+        restart_timer_before_sample: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// How long a closed connection remembers its sequence numbers.
+        time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The most segments sent in answer to one event.
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
         /// How round trips are measured and when the retransmission timer expires.

@@ -29,9 +29,9 @@ table! {
     struct LinkTable ("a one-way link") {
         /// How fast packets are sent: one rate, or steps `[{ at = "0s", rate = "1Mbps" }, ...]`.
         rate: Option<RateValue> = Optional(
-            Either::of(
+            Either::<RateValue, _, _>::of(
                 Word("unlimited", RateValue::Unlimited),
-                Either::of(
+                Either::<RateValue, _, _>::of(
                     RATE,
                     List { item: Nested::<RateStep>::KIND, min: 1, max: 1_000_000 },
                 ),
@@ -40,12 +40,12 @@ table! {
         );
         /// A file with the rate over time, relative to the scenario file.
         trace: Option<TraceTable> = Optional(
-            Either::of(Text("the name of a trace file"), Nested::<TraceTable>::KIND),
+            Either::<TraceTable, _, _>::of(Text("the name of a trace file"), Nested::<TraceTable>::KIND),
             "the rate is given by `rate`",
         );
         /// How long a packet travels: one delay, or steps `[{ at = "0s", delay = "20ms" }, ...]`.
         delay: Option<DelayValue> = Optional(
-            Either::of(
+            Either::<DelayValue, _, _>::of(
                 SPAN,
                 List { item: Nested::<DelayStep>::KIND, min: 1, max: 1_000_000 },
             ),
@@ -54,7 +54,7 @@ table! {
         /// Where packets wait: how much has room in a drop-tail queue, the packet in transmission
         /// included, or a table with a `kind`.
         queue: Option<QueueTable> = Optional(
-            Either::of(
+            Either::<QueueTable, _, _>::of(
                 ExtentKind { min: 1, unlimited: true },
                 Nested::<QueueTable>::KIND,
             ),
@@ -67,7 +67,7 @@ table! {
         );
         /// Extra delay of single packets: the most of a uniform distribution, or a table with a `kind`.
         jitter: Option<JitterTable> = Optional(
-            Either::of(SPAN, Nested::<JitterTable>::KIND),
+            Either::<JitterTable, _, _>::of(SPAN, Nested::<JitterTable>::KIND),
             "none",
         );
         /// The probability that a packet arrives twice.

@@ -56,7 +56,7 @@ table! {
         bins: Option<Span> = Optional(POSITIVE_SPAN, "no values over time");
         /// The seeds: every point of the sweep is run once with each.
         seeds: Seeds = Default(
-            Either::of(
+            Either::<Seeds, _, _>::of(
                 List { item: Whole { min: 0, max: i64::MAX as u64 }, min: 1, max: 1_000_000 },
                 Nested::<SeedRange>::KIND,
             ),
@@ -99,7 +99,7 @@ table! {
         /// The path of the key that is varied, such as `flow.tcp.window` or
         /// `topology.bottleneck.queue`, or a list of paths that all take the value. An item of a list
         /// is known by its `name`, its `group` or its number from 0; `*` stands for all of them.
-        parameter: Paths = Required(Either::of(
+        parameter: Paths = Required(Either::<Paths, _, _>::of(
             Text("the path of a key"),
             List { item: Text("the path of a key"), min: 1, max: 64 },
         ));

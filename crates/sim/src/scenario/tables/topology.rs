@@ -28,7 +28,7 @@ impl From<DuplexTable> for Access {
 
 pub(in crate::scenario) type AccessKind = Either<Access, Word<Access>, Nested<DuplexTable>>;
 
-pub(in crate::scenario) const fn access() -> AccessKind {
+pub(in crate::scenario) const fn host_link() -> AccessKind {
     Either::of(Word("none", Access::None), Nested::<DuplexTable>::KIND)
 }
 
@@ -39,9 +39,9 @@ table! {
         /// The link from `left` to `right`, called `bottleneck`; the way back is `bottleneck.reverse`.
         bottleneck: DuplexTable = Required(Nested::<DuplexTable>::KIND);
         /// The link between a source's host and its router, or `"none"`: the source sits on the router.
-        access: Access = Default(access(), "\"none\"");
+        access: Access = Default(host_link(), "\"none\"");
         /// The link between a router and a destination's host, or `"none"`.
-        access_to: Option<Access> = Optional(access(), "as `access`");
+        access_to: Option<Access> = Optional(host_link(), "as `access`");
         /// Shared hosts: so many on the left, `s0`, `s1`, ..., and on the right, `d0`, `d1`, ... Flow n
         /// uses the pair n modulo their number.
         pairs: Option<u32> = Optional(LINKS, "every flow has a pair of its own");
@@ -61,9 +61,9 @@ table! {
             "all links are alike",
         );
         /// The link between a source's host and its node, or `"none"`: the source sits on the node.
-        access: Access = Default(access(), "\"none\"");
+        access: Access = Default(host_link(), "\"none\"");
         /// The link between a node and a destination's host, or `"none"`.
-        access_to: Option<Access> = Optional(access(), "as `access`");
+        access_to: Option<Access> = Optional(host_link(), "as `access`");
     }
 }
 
@@ -93,9 +93,9 @@ table! {
             max: super::MAX_LINKS as usize,
         });
         /// The link between a source's host and its node, or `"none"`: the source sits on the node.
-        access: Access = Default(access(), "\"none\"");
+        access: Access = Default(host_link(), "\"none\"");
         /// The link between a node and a destination's host, or `"none"`.
-        access_to: Option<Access> = Optional(access(), "as `access`");
+        access_to: Option<Access> = Optional(host_link(), "as `access`");
     }
 }
 
