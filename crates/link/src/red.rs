@@ -20,7 +20,8 @@
 //! crosses the minimum is let through and counts as the first since a drop. 4. nothing is dropped
 //! early while no more than one packet (or byte) waits. 5. a full queue resets the count, as a drop does.
 //! 6. `wait`. 7. in byte mode the count is `⌊bytes / mean⌋`, and the probability is scaled by the size
-//! of the packet after the count is applied, not before.
+//! of the packet after the count is applied, not before. Unlike ns-2, m is computed in integers: an idle
+//! time of exactly m packets is m, where a double may say m − 1.
 
 use comity_units::{Rate, Seed, Span};
 

@@ -212,7 +212,8 @@ impl LiteralRed {
         } else {
             p_b / (1.0 - count * p_b)
         };
-        if p_a < 0.0 || p_a > 1.0 || p_a.is_nan() || count * p_b >= if c.wait { 2.0 } else { 1.0 } {
+        let is_overdue = count * p_b >= if c.wait { 2.0 } else { 1.0 };
+        if is_overdue || !(0.0..=1.0).contains(&p_a) {
             p_a = 1.0;
         }
         if in_bytes && p_a < 1.0 {
