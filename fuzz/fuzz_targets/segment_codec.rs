@@ -28,7 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
 
     let payload = &bytes[first.payload.clone()];
     let mut header = [0; MAX_HEADER];
-    let sum = Checksum::new().add(payload);
+    let sum = Checksum::new().then(payload);
     match encode(&first.segment, first.ports, &ADDRESSES, sum, &mut header) {
         Ok(length) => {
             assert_eq!(length, encoded_length(&first.segment));

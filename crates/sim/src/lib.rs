@@ -5,3 +5,4 @@
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 
 pub mod report;
+pub mod trace;

@@ -93,7 +93,7 @@ fn codec(criterion: &mut Criterion) {
     }
     let payload = [0x5a; 1448];
     criterion.bench_function("checksum/1448_bytes", |bencher| {
-        bencher.iter(|| Checksum::new().add(black_box(&payload)).finish());
+        bencher.iter(|| Checksum::new().then(black_box(&payload)).finish());
     });
 }
 

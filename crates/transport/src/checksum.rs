@@ -35,7 +35,7 @@ impl Checksum {
 
     /// Adds the bytes of the next part.
     #[must_use]
-    pub fn add(mut self, mut bytes: &[u8]) -> Self {
+    pub fn then(mut self, mut bytes: &[u8]) -> Self {
         if self.odd
             && let Some((low, rest)) = bytes.split_first()
         {
@@ -143,17 +143,17 @@ impl PseudoHeader {
                 source,
                 destination,
             } => Checksum::new()
-                .add(&source.octets())
-                .add(&destination.octets()),
+                .then(&source.octets())
+                .then(&destination.octets()),
             Self::V6 {
                 source,
                 destination,
             } => Checksum::new()
-                .add(&source.octets())
-                .add(&destination.octets()),
+                .then(&source.octets())
+                .then(&destination.octets()),
         };
         // The two layouts differ in where length and protocol stand, which a sum does not see.
-        addresses.add(&[0, protocol]).add(&length.to_be_bytes())
+        addresses.then(&[0, protocol]).then(&length.to_be_bytes())
     }
 }
 
@@ -166,27 +166,27 @@ mod tests {
 
     #[test]
     fn the_example_of_the_rfc() {
-        let sum = Checksum::new().add(&EXAMPLE);
+        let sum = Checksum::new().then(&EXAMPLE);
         assert_eq!(sum.folded(), 0xddf2);
         assert_eq!(sum.finish(), 0x220d);
         assert!(!sum.is_intact());
-        assert!(sum.add(&[0x22, 0x0d]).is_intact());
+        assert!(sum.then(&[0x22, 0x0d]).is_intact());
     }
 
     #[test]
     fn a_sum_does_not_depend_on_how_the_bytes_are_parted() {
         let long: [u8; 37] = core::array::from_fn(|place| (place * 151 + 13) as u8);
-        let whole = Checksum::new().add(&long);
+        let whole = Checksum::new().then(&long);
         for cut in 0..=long.len() {
             let (front, back) = long.split_at(cut);
             assert_eq!(
-                Checksum::new().add(front).add(back).folded(),
+                Checksum::new().then(front).then(back).folded(),
                 whole.folded(),
                 "{cut}"
             );
             let apart = Checksum::new()
-                .add(front)
-                .followed_by(Checksum::new().add(back));
+                .then(front)
+                .followed_by(Checksum::new().then(back));
             assert_eq!(
                 (apart.folded(), apart.odd),
                 (whole.folded(), whole.odd),
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn an_odd_last_byte_is_padded_with_a_zero() {
         assert_eq!(
-            Checksum::new().add(&[0x12, 0x34, 0x56]).folded(),
+            Checksum::new().then(&[0x12, 0x34, 0x56]).folded(),
             0x1234 + 0x5600
         );
     }
@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn nothing_and_zeros_sum_to_zero_and_all_ones_to_all_ones() {
         assert_eq!(Checksum::new().finish(), 0xffff);
-        assert_eq!(Checksum::new().add(&[0; 40]).finish(), 0xffff);
-        assert_eq!(Checksum::new().add(&[0xff; 40]).folded(), 0xffff);
-        assert_eq!(Checksum::new().add(&[0xff; 7]).folded(), 0xff00);
+        assert_eq!(Checksum::new().then(&[0; 40]).finish(), 0xffff);
+        assert_eq!(Checksum::new().then(&[0xff; 40]).folded(), 0xffff);
+        assert_eq!(Checksum::new().then(&[0xff; 7]).folded(), 0xff00);
     }
 
     #[test]

@@ -126,7 +126,7 @@ fn assert_vector(
     );
     assert_eq!(encoded_length(&segment), header);
     let mut buffer = [0xaa; 80];
-    let sum = Checksum::new().add(payload);
+    let sum = Checksum::new().then(payload);
     assert_eq!(
         encode(&segment, ports, addresses, sum, &mut buffer),
         Ok(header)
@@ -764,7 +764,7 @@ fn assert_stable(bytes: &[u8]) {
         return;
     };
     let mut again = [0; MAX_HEADER];
-    let payload = Checksum::new().add(&bytes[first.payload.clone()]);
+    let payload = Checksum::new().then(&bytes[first.payload.clone()]);
     match encode(&first.segment, first.ports, &TO_SERVER, payload, &mut again) {
         Ok(length) => {
             let mut whole = again[..length].to_vec();
@@ -801,7 +801,7 @@ proptest! {
             PseudoHeader::V4 { source: hosts[0].into(), destination: hosts[1].into() };
         let mut bytes = [0; MAX_HEADER];
         let length =
-            encode(&segment, ports, &addresses, Checksum::new().add(&payload), &mut bytes).unwrap();
+            encode(&segment, ports, &addresses, Checksum::new().then(&payload), &mut bytes).unwrap();
         prop_assert_eq!(length, encoded_length(&segment));
         prop_assert_eq!(length % 4, 0);
         let mut bytes = bytes[..length].to_vec();
@@ -826,7 +826,7 @@ proptest! {
     fn the_fast_sum_is_the_slow_sum(parts in proptest::collection::vec(
         proptest::collection::vec(any::<u8>(), 0..50), 0..5,
     )) {
-        let sum = parts.iter().fold(Checksum::new(), |sum, part| sum.add(part));
+        let sum = parts.iter().fold(Checksum::new(), |sum, part| sum.then(part));
         prop_assert_eq!(sum.folded(), slow_sum(&parts.concat()));
     }
 

@@ -98,6 +98,17 @@ pub struct Ports {
     pub destination: u16,
 }
 
+impl Ports {
+    /// The ports of the way back.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+        }
+    }
+}
+
 /// A segment as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -126,13 +137,13 @@ pub fn decode(bytes: &[u8], addresses: &PseudoHeader) -> Result<Decoded, DecodeE
     let length = u16::try_from(bytes.len()).map_err(|_| DecodeError::TooLong {
         length: bytes.len(),
     })?;
-    let sum = addresses.sum(PROTOCOL_TCP, length).add(bytes);
+    let sum = addresses.sum(PROTOCOL_TCP, length).then(bytes);
     if !sum.is_intact() {
         let found = header.checksum;
         let without_field = sum.folded().to_be_bytes();
         let expected = Checksum::new()
-            .add(&without_field)
-            .add(&(!found).to_be_bytes())
+            .then(&without_field)
+            .then(&(!found).to_be_bytes())
             .finish();
         return Err(DecodeError::Checksum { found, expected });
     }
@@ -192,7 +203,7 @@ pub fn encode(
 
     let sum = addresses
         .sum(PROTOCOL_TCP, whole)
-        .add(header)
+        .then(header)
         .followed_by(payload);
     if let Some(field) = header.get_mut(CHECKSUM) {
         field.copy_from_slice(&sum.finish().to_be_bytes());
