@@ -166,13 +166,17 @@ impl Metrics {
 
 /// Writes a qlog file. Events are to come in the order of time.
 ///
-/// Each record is several small writes: give it a [`BufWriter`](io::BufWriter).
+/// Each record is one small write: give it a [`BufWriter`](io::BufWriter).
 #[derive(Debug)]
 pub struct QlogWriter<W: Write> {
     out: W,
     metrics: Metrics,
     state: Option<CongestionState>,
+    line: Vec<u8>,
 }
+
+/// Begins every record (RFC 7464, section 2.2).
+const RECORD_SEPARATOR: u8 = 0x1e;
 
 impl<W: Write> QlogWriter<W> {
     /// Begins a file.
@@ -184,6 +188,7 @@ impl<W: Write> QlogWriter<W> {
             out,
             metrics: Metrics::default(),
             state: None,
+            line: Vec::with_capacity(256),
         };
         writer.record(&Header {
             qlog_version: "0.3",
@@ -293,9 +298,11 @@ impl<W: Write> QlogWriter<W> {
     }
 
     fn record(&mut self, record: &impl Serialize) -> io::Result<()> {
-        self.out.write_all(b"\x1e")?;
-        serde_json::to_writer(&mut self.out, record)?;
-        self.out.write_all(b"\n")
+        self.line.clear();
+        self.line.push(RECORD_SEPARATOR);
+        serde_json::to_writer(&mut self.line, record)?;
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)
     }
 }
 

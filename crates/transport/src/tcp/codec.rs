@@ -74,6 +74,8 @@ use core::ops::Range;
 
 use comity_units::SeqNo;
 
+#[cfg(doc)]
+use super::segment::Options;
 use super::segment::{Flags, Segment};
 use crate::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
 
