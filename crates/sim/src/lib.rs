@@ -7,3 +7,4 @@
 pub mod network;
 pub mod report;
 pub mod scenario;
+pub mod trace;
