@@ -4,6 +4,8 @@
 //! seed in virtual time and gives a [`report::RunReport`]. The protocols are the state machines of
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 
+pub mod histogram;
+pub mod metrics;
 pub mod network;
 pub mod report;
 pub mod scenario;
