@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod network;
 pub mod report;
 pub mod scenario;
+pub mod series;
 pub mod trace;
 
 mod engine;

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::{Run, RunSettings, Scenario};
+use crate::engine::{BuildError, RunOptions};
 use crate::network::Network;
+use crate::report::RunReport;
+use crate::series::Recorder;
 
 /// How runs are played.
 #[derive(Clone, Copy, Debug)]
@@ -54,10 +57,25 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// Plays one run, with values over time where its settings ask for them: the `play` of [`execute()`].
+///
+/// # Errors
+/// What the engine says about the network. A scenario that reads describes one that can be played.
+pub fn play(network: &Network, run: &Run, settings: &RunSettings) -> Result<RunReport, BuildError> {
+    let options = RunOptions::default();
+    let Some(bin) = settings.bins else {
+        return crate::run(network, run.seed, &options);
+    };
+    let mut recorder = Recorder::new(network, bin);
+    let mut report = crate::run_observed(network, run.seed, &options, &mut recorder)?;
+    report.series = Some(recorder.finish());
+    Ok(report)
+}
+
 /// Plays `runs` of `scenario` with `play` and hands each outcome to `on_outcome`, in the order of `runs`
 /// whatever the number of threads.
 ///
-/// `play` is called on several threads, [`crate::engine`]'s `run` in practice; `on_finished` is called after
+/// `play` is called on several threads; [`play()`] is the one that simulates. `on_finished` is called after
 /// every run, in the order in which they end, with how many have; `on_outcome` and `on_finished` are called
 /// on the caller's thread. Each network is made when its turn comes and dropped after it.
 ///

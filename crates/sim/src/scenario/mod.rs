@@ -62,7 +62,7 @@ use comity_units::{Seed, Span};
 use rayon::prelude::*;
 
 pub use build::Limits;
-pub use execute::{Execution, Interrupted, Outcome, execute};
+pub use execute::{Execution, Interrupted, Outcome, execute, play};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use source::{MAX_TEXT, Place, Source, Sources};
@@ -91,6 +91,9 @@ pub struct Reading {
 pub struct RunSettings {
     /// The length of the bins of values over time; `None` for no such values.
     pub bins: Option<Span>,
+    /// How many links, from the first of the network, are the topology's own; those behind are the links of
+    /// hosts.
+    pub backbone: usize,
 }
 
 /// One run of a scenario: a point of its sweep, with a seed.
@@ -221,6 +224,11 @@ impl Scenario {
         &self.name
     }
 
+    /// The text that it was read from, without overrides.
+    pub fn text(&self) -> &str {
+        self.sources.first().map_or("", |source| source.text.as_str())
+    }
+
     /// What it shows.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
@@ -319,7 +327,7 @@ impl Scenario {
         let built = ScenarioFile::read_table(&document, &mut cx)
             .and_then(|file| build::build(&file, &self.library, &self.limits, &mut cx));
         match built {
-            Some((network, bins)) if cx.problems.is_empty() => Ok((network, RunSettings { bins })),
+            Some(prepared) if cx.problems.is_empty() => Ok(prepared),
             _ => Err(cx.problems),
         }
     }

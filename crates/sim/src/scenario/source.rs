@@ -58,6 +58,11 @@ impl Sources {
         self.list.len() as u32 - 1
     }
 
+    /// The text of the scenario itself.
+    pub fn first(&self) -> Option<&Source> {
+        self.list.first()
+    }
+
     /// The text that `place` is in.
     pub fn source(&self, place: Place) -> Option<&Source> {
         self.list.get(place.source())

@@ -10,8 +10,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use comity_link::{RateProfile, parse_mahimahi, parse_steps};
-use comity_units::Span;
-
+use super::RunSettings;
 use super::problem::{ProblemKind, Unfit};
 use super::schema::{Context, Files};
 use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
@@ -96,13 +95,13 @@ fn read_trace(
     })
 }
 
-/// The network that the tables describe, and the length of the bins; `None` only after a report.
+/// The network that the tables describe, and what is asked of it; `None` only after a report.
 pub(super) fn build(
     file: &ScenarioFile,
     library: &Library,
     limits: &Limits,
     cx: &mut Context<'_>,
-) -> Option<(Network, Option<Span>)> {
+) -> Option<(Network, RunSettings)> {
     debug_assert!(
         file.sweep.is_none(),
         "the axes are taken out before a point is read"
@@ -148,5 +147,9 @@ pub(super) fn build(
         duration: scenario.duration,
         warmup: scenario.warmup,
     };
-    Some((network, scenario.bins))
+    let settings = RunSettings {
+        bins: scenario.bins,
+        backbone: core?.backbone,
+    };
+    Some((network, settings))
 }

@@ -19,6 +19,8 @@ pub(super) type AccessLink = Option<(LinkConfig, LinkConfig)>;
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) reach: Reach,
+    /// How many links there are without those of hosts.
+    pub(super) backbone: usize,
     /// Where flows go that do not say it.
     pub(super) ends: Ends,
     pub(super) access: AccessLink,
@@ -143,6 +145,7 @@ fn dumbbell(
     match make(graph) {
         Ok(ends) => Some(Core {
             reach: Reach::new(graph),
+            backbone: 2,
             // Flows on shared hosts have none of their own.
             access: access.filter(|_| table.pairs.is_none()),
             access_to: access_to.filter(|_| table.pairs.is_none()),
@@ -200,6 +203,7 @@ fn parking_lot(
     }
     Some(Core {
         reach: Reach::new(graph),
+        backbone: graph.links.len(),
         ends: Ends::Unknown,
         access,
         access_to,
@@ -263,6 +267,7 @@ fn general(
     let (access, access_to) = accesses.filter(|_| cx.problems.len() == reported)?;
     Some(Core {
         reach: Reach::new(graph),
+        backbone: graph.links.len(),
         ends: Ends::Unknown,
         access,
         access_to,
