@@ -7,6 +7,7 @@
 pub mod histogram;
 pub mod network;
 pub mod report;
+pub mod trace;
 
 mod engine;
 
