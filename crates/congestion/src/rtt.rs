@@ -149,10 +149,14 @@ impl RttEstimator {
             self.variation_by_4 = measured << 1;
         } else {
             let smoothed = self.smoothed_by_8 >> 3;
-            self.smoothed_by_8 = (self.smoothed_by_8 + measured).saturating_sub(smoothed).max(1);
+            self.smoothed_by_8 = (self.smoothed_by_8 + measured)
+                .saturating_sub(smoothed)
+                .max(1);
             let deviation = measured.abs_diff(smoothed);
             let variation = self.variation_by_4 >> 2;
-            self.variation_by_4 = (self.variation_by_4 + deviation).saturating_sub(variation).max(1);
+            self.variation_by_4 = (self.variation_by_4 + deviation)
+                .saturating_sub(variation)
+                .max(1);
         }
         let floor = config.granularity.as_nanos() / tick;
         let ticks = (self.smoothed_by_8 + (self.variation_by_4.max(floor) << 3)) >> 3;
@@ -162,7 +166,11 @@ impl RttEstimator {
     /// The timeout to arm now, back-off included.
     pub fn timeout(&self, config: &RttConfig) -> Span {
         let factor = 1u64 << self.backoff_exponent;
-        let two_ticks = if config.tick.as_nanos() > 1 { config.tick * 2 } else { Span::ZERO };
+        let two_ticks = if config.tick.as_nanos() > 1 {
+            config.tick * 2
+        } else {
+            Span::ZERO
+        };
         let timeout = if config.floor_before_backoff {
             self.unclamped.max(config.min_timeout) * factor
         } else {
@@ -192,8 +200,11 @@ impl RttEstimator {
 
     /// The smoothed round-trip time, once there is one.
     pub fn smoothed(&self, config: &RttConfig) -> Option<Span> {
-        (self.smoothed_by_8 > 0)
-            .then(|| Span::from_nanos((self.smoothed_by_8 >> 3).saturating_mul(config.tick.as_nanos().max(1))))
+        (self.smoothed_by_8 > 0).then(|| {
+            Span::from_nanos(
+                (self.smoothed_by_8 >> 3).saturating_mul(config.tick.as_nanos().max(1)),
+            )
+        })
     }
 
     /// The mean deviation of the round-trip time.
@@ -244,7 +255,11 @@ mod tests {
         let config = RttConfig::RFC6298;
         let mut rtt = RttEstimator::new(&config);
         sample(&mut rtt, &config, 0, 10);
-        assert_eq!(rtt.timeout(&config), Span::from_secs(1), "10 + 20 ms is below the floor");
+        assert_eq!(
+            rtt.timeout(&config),
+            Span::from_secs(1),
+            "10 + 20 ms is below the floor"
+        );
         for expected in [2, 4, 8, 16, 32, 60, 60] {
             rtt.back_off(&config);
             assert_eq!(rtt.timeout(&config), Span::from_secs(expected));
@@ -270,11 +285,22 @@ mod tests {
 
     #[test]
     fn floor_is_applied_where_the_configuration_says() {
-        let after = RttConfig { floor_before_backoff: false, ..RttConfig::RFC6298 };
+        let after = RttConfig {
+            floor_before_backoff: false,
+            ..RttConfig::RFC6298
+        };
         let mut rtt = RttEstimator::new(&after);
         sample(&mut rtt, &after, 0, 100);
         rtt.back_off(&after);
-        assert_eq!(rtt.timeout(&after), Span::from_secs(1), "2 * 300 ms is below the floor");
-        assert_eq!(rtt.timeout(&RttConfig::RFC6298), Span::from_secs(2), "the floor doubles");
+        assert_eq!(
+            rtt.timeout(&after),
+            Span::from_secs(1),
+            "2 * 300 ms is below the floor"
+        );
+        assert_eq!(
+            rtt.timeout(&RttConfig::RFC6298),
+            Span::from_secs(2),
+            "the floor doubles"
+        );
     }
 }

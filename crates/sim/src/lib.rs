@@ -1,1 +1,7 @@
-//! placeholder
+//! A fast, deterministic packet simulator for transport protocols.
+//!
+//! A `Network` describes nodes, one-way links and flows as plain data. `run` plays it from a
+//! seed in virtual time and gives a [`report::RunReport`]. The protocols are the state machines of
+//! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
+
+pub mod report;

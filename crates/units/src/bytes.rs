@@ -124,7 +124,12 @@ impl FromStr for Bytes {
             ("MiB", 1 << 20),
             ("GiB", 1 << 30),
         ];
-        quantity(text, UNITS, "an amount of data such as \"1500B\", \"64KiB\" or \"5MB\"").map(Self)
+        quantity(
+            text,
+            UNITS,
+            "an amount of data such as \"1500B\", \"64KiB\" or \"5MB\"",
+        )
+        .map(Self)
     }
 }
 

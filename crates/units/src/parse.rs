@@ -68,8 +68,9 @@ pub(crate) fn quantity(
     if text.starts_with('-') {
         return Err(fail(ParseErrorKind::Negative));
     }
-    let number_end =
-        text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+    let number_end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if !whole.bytes().any(|b| b.is_ascii_digit()) || fraction.contains('.') {
@@ -84,9 +85,16 @@ pub(crate) fn quantity(
     };
 
     let digits = |part: &str| {
-        part.bytes().filter(u8::is_ascii_digit).try_fold((0u128, 1u128), |(value, power), digit| {
-            Some((value.checked_mul(10)?.checked_add(u128::from(digit - b'0'))?, power.checked_mul(10)?))
-        })
+        part.bytes()
+            .filter(u8::is_ascii_digit)
+            .try_fold((0u128, 1u128), |(value, power), digit| {
+                Some((
+                    value
+                        .checked_mul(10)?
+                        .checked_add(u128::from(digit - b'0'))?,
+                    power.checked_mul(10)?,
+                ))
+            })
     };
     let too_large = || fail(ParseErrorKind::TooLarge);
     let (whole, _) = digits(whole).ok_or_else(too_large)?;

@@ -92,7 +92,11 @@ impl fmt::Debug for Rate {
 /// The largest unit that needs no more than three decimals, as in `1.5Mbps`; reads back exactly.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, name) in [(1_000_000_000, "Gbps"), (1_000_000, "Mbps"), (1_000, "kbps")] {
+        for (unit, name) in [
+            (1_000_000_000, "Gbps"),
+            (1_000_000, "Mbps"),
+            (1_000, "kbps"),
+        ] {
             let thousandth = unit / 1_000;
             if self.0 >= unit && self.0.is_multiple_of(thousandth) {
                 return write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
@@ -120,7 +124,12 @@ impl FromStr for Rate {
             ("Gbit/s", 1_000_000_000),
             ("Gb/s", 1_000_000_000),
         ];
-        quantity(text, UNITS, "a rate such as \"1.5Mbps\", \"800kbps\" or \"10Gbps\"").map(Self)
+        quantity(
+            text,
+            UNITS,
+            "a rate such as \"1.5Mbps\", \"800kbps\" or \"10Gbps\"",
+        )
+        .map(Self)
     }
 }
 
@@ -133,16 +142,25 @@ mod tests {
     #[test]
     fn transmission_time_of_an_ethernet_frame() {
         // 1500 B = 12,000 bit; at 1.5 Mb/s exactly 8 ms, at 155 Mb/s 77.419... us.
-        assert_eq!(Rate::from_kbps(1_500).transmission_time(Bytes::new(1_500)), Span::from_millis(8));
-        assert_eq!(Rate::from_mbps(155).transmission_time(Bytes::new(1_500)), Span::from_nanos(77_420));
+        assert_eq!(
+            Rate::from_kbps(1_500).transmission_time(Bytes::new(1_500)),
+            Span::from_millis(8)
+        );
+        assert_eq!(
+            Rate::from_mbps(155).transmission_time(Bytes::new(1_500)),
+            Span::from_nanos(77_420)
+        );
         assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
     }
 
     #[test]
     fn rate_reads_back_what_it_prints() {
-        for (text, bps) in
-            [("1.5Mbps", 1_500_000), ("800 kb/s", 800_000), ("10Gbps", 10_000_000_000), ("56bps", 56)]
-        {
+        for (text, bps) in [
+            ("1.5Mbps", 1_500_000),
+            ("800 kb/s", 800_000),
+            ("10Gbps", 10_000_000_000),
+            ("56bps", 56),
+        ] {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.as_bps(), bps, "{text}");
             assert_eq!(rate.to_string().parse::<Rate>().unwrap(), rate);

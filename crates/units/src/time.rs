@@ -117,7 +117,12 @@ impl fmt::Display for Time {
         if self.is_never() {
             return f.pad("never");
         }
-        write!(f, "{}.{:09}s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+        write!(
+            f,
+            "{}.{:09}s",
+            self.0 / 1_000_000_000,
+            self.0 % 1_000_000_000
+        )
     }
 }
 
@@ -275,7 +280,12 @@ impl fmt::Display for Span {
         for (unit, name) in UNITS {
             let thousandth = unit / 1_000;
             if self.0 >= unit && self.0.is_multiple_of(thousandth) {
-                return crate::parse::write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
+                return crate::parse::write_decimal(
+                    f,
+                    self.0 / unit,
+                    self.0 % unit / thousandth,
+                    name,
+                );
             }
         }
         write!(f, "{}ns", self.0)
@@ -295,7 +305,12 @@ impl FromStr for Span {
             ("min", 60_000_000_000),
             ("h", 3_600_000_000_000),
         ];
-        quantity(text, UNITS, "a duration such as \"40ms\", \"1.5s\" or \"250us\"").map(Self)
+        quantity(
+            text,
+            UNITS,
+            "a duration such as \"40ms\", \"1.5s\" or \"250us\"",
+        )
+        .map(Self)
     }
 }
 
@@ -329,7 +344,11 @@ mod tests {
         ] {
             let span: Span = text.parse().unwrap();
             assert_eq!(span.as_nanos(), nanos, "{text}");
-            assert_eq!(span.to_string().parse::<Span>().unwrap(), span, "{text} prints as {span}");
+            assert_eq!(
+                span.to_string().parse::<Span>().unwrap(),
+                span,
+                "{text} prints as {span}"
+            );
         }
         assert_eq!(Span::from_nanos(1_234_567).to_string(), "1234.567us");
         assert_eq!(Span::from_millis(1_500).to_string(), "1.5s");
@@ -337,7 +356,18 @@ mod tests {
 
     #[test]
     fn spans_refuse_what_is_no_span() {
-        for bad in ["", "40", "ms", "-1ms", "40 parsecs", "1.5ns", "1e3ms", "1..5s", "999999999h", "nan s"] {
+        for bad in [
+            "",
+            "40",
+            "ms",
+            "-1ms",
+            "40 parsecs",
+            "1.5ns",
+            "1e3ms",
+            "1..5s",
+            "999999999h",
+            "nan s",
+        ] {
             assert!(bad.parse::<Span>().is_err(), "{bad:?} was accepted");
         }
     }

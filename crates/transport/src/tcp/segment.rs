@@ -160,8 +160,13 @@ impl SackBlocks {
     pub const CAPACITY: usize = 4;
 
     /// No blocks.
-    pub const EMPTY: Self =
-        Self { blocks: [SackBlock { start: SeqNo::ZERO, end: SeqNo::ZERO }; Self::CAPACITY], count: 0 };
+    pub const EMPTY: Self = Self {
+        blocks: [SackBlock {
+            start: SeqNo::ZERO,
+            end: SeqNo::ZERO,
+        }; Self::CAPACITY],
+        count: 0,
+    };
 
     /// Adds a block; `false` when there is no room left.
     pub fn push(&mut self, block: SackBlock) -> bool {

@@ -1,0 +1,198 @@
+//! What a run gives: counters, summaries, and series over time where asked for.
+
+use comity_units::{Seed, Span, Time};
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunReport {
+    /// The seed that the run was made from.
+    pub seed: Seed,
+    /// A hash over every packet's fate at every link and every acknowledgement at every sender. Equal for
+    /// the same network and seed on every machine and thread count.
+    pub fingerprint: u64,
+    /// The length of the run.
+    pub duration: Span,
+    /// When measuring began.
+    pub warmup: Span,
+    /// The flows, in the order of the network.
+    pub flows: Vec<FlowReport>,
+    /// The links, in the order of the network.
+    pub links: Vec<LinkReport>,
+    /// What it cost.
+    pub cost: Cost,
+    /// Values over time, when the run was asked for bins.
+    pub series: Option<Series>,
+}
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Packets carried, once for each link that they crossed.
+    pub packet_hops: u64,
+    /// The most packets that were in flight at once.
+    pub peak_packets: u64,
+    /// The memory held by flows, links and packets at the end, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// What one flow did. Numbers marked "measured" count from the end of the warm-up to the end of the run.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FlowReport {
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// Its controller and recovery, or `datagram`.
+    pub kind: String,
+    /// When it started.
+    pub started: Time,
+    /// When its last byte was acknowledged, for flows that have one.
+    pub finished: Option<Time>,
+    /// Payload handed to the receiving application in order, measured.
+    pub delivered_bytes: u64,
+    /// The same, since the start.
+    pub delivered_bytes_total: u64,
+    /// In-order segments or datagrams that arrived for the first time, measured, in bytes on the wire.
+    pub delivered_wire_bytes: u64,
+    /// Measured payload per second.
+    pub goodput_bps: f64,
+    /// Measured wire bytes of in-order segments per second: the throughput that the papers and ns-2 give.
+    pub throughput_bps: f64,
+    /// Packets sent by the source, retransmissions included.
+    pub sent_packets: u64,
+    /// Their bytes on the wire.
+    pub sent_wire_bytes: u64,
+    /// Packets that carried payload for the second time or more.
+    pub retransmitted_packets: u64,
+    /// Retransmission timer expiries.
+    pub timeouts: u64,
+    /// Entries into fast retransmit.
+    pub fast_retransmits: u64,
+    /// Data packets that reached the destination.
+    pub received_packets: u64,
+    /// Packets of the flow, either way, that a link dropped or lost.
+    pub dropped_packets: u64,
+    /// Packets of the flow, either way, still in the network at the end.
+    pub in_flight_at_end: u64,
+    /// Extra copies of its packets that links made.
+    pub duplicated_packets: u64,
+    /// Packets sent by the destination (acknowledgements).
+    pub returned_packets: u64,
+    /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
+    pub delay: Summary,
+    /// The smoothed round-trip time at the end, in seconds.
+    pub srtt_s: Option<f64>,
+    /// The mean of the round-trip samples, measured, in seconds.
+    pub mean_rtt_s: Option<f64>,
+    /// The least round trip, in seconds.
+    pub min_rtt_s: Option<f64>,
+    /// The congestion window at the end, in bytes.
+    pub window_bytes: Option<u64>,
+    /// The mean congestion window over measured time, in bytes.
+    pub mean_window_bytes: Option<f64>,
+    /// The slow-start threshold at the end, in bytes.
+    pub ssthresh_bytes: Option<u64>,
+    /// Reads that the receiving application tried, measured.
+    pub reads: u64,
+    /// Reads that found all their data, measured.
+    pub reads_satisfied: u64,
+    /// Bytes that the source's token bucket let through, measured.
+    pub tokens_used_bytes: u64,
+}
+
+/// What one link did.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct LinkReport {
+    /// Its name.
+    pub name: String,
+    /// Packets offered to it.
+    pub offered_packets: u64,
+    /// Packets that came out at the far end by the end of the run.
+    pub delivered_packets: u64,
+    /// Packets that found the queue full.
+    pub dropped_full: u64,
+    /// Packets dropped early by the queue's management (RED, CoDel).
+    pub dropped_early: u64,
+    /// Packets lost by a loss model.
+    pub lost: u64,
+    /// All drops and losses, measured.
+    pub dropped_measured: u64,
+    /// Packets marked instead of dropped.
+    pub marked: u64,
+    /// Extra copies that the link made.
+    pub duplicated: u64,
+    /// Packets waiting or in service at the end.
+    pub queued_at_end: u64,
+    /// Packets on the wire at the end.
+    pub in_flight_at_end: u64,
+    /// Bytes that left the queue, measured.
+    pub carried_bytes: u64,
+    /// Those bytes as a share of what the rate allowed, measured; `None` without a rate.
+    pub utilisation: Option<f64>,
+    /// The mean number of packets waiting or in service, measured.
+    pub mean_queue_packets: f64,
+    /// The time from hand-over to the end of service, measured.
+    pub sojourn: Summary,
+}
+
+/// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation.
+    pub deviation: f64,
+    /// The least.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// The median, within the histogram's resolution (about 1 %).
+    pub median: f64,
+    /// The 95th percentile, likewise.
+    pub p95: f64,
+    /// The 99th percentile, likewise.
+    pub p99: f64,
+}
+
+/// Values over time in bins of equal length from the start of the run.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Series {
+    /// The length of a bin.
+    pub bin: Span,
+    /// A column set for each flow, in the order of the network.
+    pub flows: Vec<FlowSeries>,
+    /// A column set for each link, in the order of the network.
+    pub links: Vec<LinkSeries>,
+}
+
+/// One flow over time: each column has one entry per bin.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FlowSeries {
+    /// Payload delivered in order in the bin, in bytes.
+    pub delivered_bytes: Vec<u64>,
+    /// Packets sent in the bin.
+    pub sent_packets: Vec<u32>,
+    /// Retransmissions sent in the bin.
+    pub retransmitted_packets: Vec<u32>,
+    /// The congestion window at the end of the bin, in bytes.
+    pub window_bytes: Vec<u64>,
+    /// The slow-start threshold at the end of the bin, in bytes.
+    pub ssthresh_bytes: Vec<u64>,
+    /// The smoothed round-trip time at the end of the bin, in nanoseconds.
+    pub srtt_ns: Vec<u64>,
+}
+
+/// One link over time: each column has one entry per bin.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct LinkSeries {
+    /// Bytes that left the queue in the bin.
+    pub carried_bytes: Vec<u64>,
+    /// Packets dropped or lost in the bin.
+    pub dropped_packets: Vec<u32>,
+    /// The most packets waiting or in service in the bin.
+    pub max_queue_packets: Vec<u32>,
+}

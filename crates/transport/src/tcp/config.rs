@@ -1,0 +1,109 @@
+//! Settings of a TCP endpoint.
+
+use comity_congestion::RttConfig;
+use comity_congestion::recovery::RecoveryConfig;
+use comity_units::{Bytes, SeqNo, Span};
+
+/// How one endpoint speaks TCP. Congestion control is given apart, as a controller.
+///
+/// Two named presets reproduce ns-2: [`Config::NS2_2_35`], the defaults of its last release, and
+/// [`Config::NS2_2000`], those in force when the papers were run. [`Config::MODERN`] is what current
+/// hosts do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The payload of a full segment, at least 1.
+    pub mss: u32,
+    /// The receive buffer: the largest window that is offered.
+    pub receive_buffer: Bytes,
+    /// Whether windows beyond 65,535 bytes may be offered (RFC 7323).
+    pub window_scaling: bool,
+    /// Whether segments carry timestamps and round trips are measured with them (RFC 7323).
+    pub timestamps: bool,
+    /// Whether selective acknowledgements are offered and used (RFC 2018).
+    pub sack: bool,
+    /// When to hold an acknowledgement back; `None` answers every segment.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Whether the first two duplicate acknowledgements each release a new segment (RFC 3042).
+    pub limited_transmit: bool,
+    /// Whether the connection begins with a three-way handshake. Without one both ends are born
+    /// established and know each other's settings, as ns-2's one-way agents are.
+    pub handshake: bool,
+    /// The first sequence number.
+    pub initial_sequence: SeqNo,
+    /// How losses are found and repaired.
+    pub recovery: RecoveryConfig,
+    /// How round trips are measured and when the retransmission timer expires.
+    pub rtt: RttConfig,
+    /// Whether the retransmission timer is restarted with the timeout from before the acknowledgement's
+    /// round-trip sample (ns-2 before 2001) instead of after it.
+    pub restart_timer_before_sample: bool,
+    /// The most segments sent in answer to one event; `None` for no limit.
+    pub max_burst: Option<u32>,
+    /// How long a closed connection remembers its sequence numbers: twice the maximum segment lifetime.
+    pub time_wait: Span,
+}
+
+/// When an acknowledgement may be held back (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// How many full segments are answered by one acknowledgement, at least 2.
+    pub segments: u8,
+    /// How long an acknowledgement is held back at the most.
+    pub timeout: Span,
+}
+
+impl Config {
+    /// What current hosts do: SACK with timestamps and window scaling, delayed acknowledgements of 40 ms,
+    /// limited transmit, a floor of 200 ms under the retransmission timeout.
+    pub const MODERN: Self = Self {
+        mss: 1_448,
+        receive_buffer: Bytes::new(6 << 20),
+        window_scaling: true,
+        timestamps: true,
+        sack: true,
+        delayed_ack: Some(DelayedAck {
+            segments: 2,
+            timeout: Span::from_millis(40),
+        }),
+        limited_transmit: true,
+        handshake: true,
+        initial_sequence: SeqNo::ZERO,
+        recovery: RecoveryConfig::SACK,
+        rtt: RttConfig::LINUX,
+        restart_timer_before_sample: false,
+        max_burst: None,
+        time_wait: Span::from_secs(60),
+    };
+
+    /// The defaults of ns-2.35: a handshake, limited transmit, ticks of 10 ms and a floor of 200 ms, a window
+    /// of 20 segments of 1460 bytes, every segment answered.
+    pub const NS2_2_35: Self = Self {
+        mss: 1_460,
+        receive_buffer: Bytes::new(20 * 1_460),
+        window_scaling: true,
+        timestamps: false,
+        sack: false,
+        delayed_ack: None,
+        limited_transmit: true,
+        handshake: true,
+        initial_sequence: SeqNo::ZERO,
+        recovery: RecoveryConfig::RENO,
+        rtt: RttConfig::NS2_2_35,
+        ..Self::MODERN
+    };
+
+    /// ns-2 as in 1999 to 2001: no handshake, no limited transmit, ticks of 100 ms and no floor.
+    pub const NS2_2000: Self = Self {
+        limited_transmit: false,
+        handshake: false,
+        rtt: RttConfig::NS2_2000,
+        restart_timer_before_sample: true,
+        ..Self::NS2_2_35
+    };
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::MODERN
+    }
+}
