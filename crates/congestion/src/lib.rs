@@ -29,5 +29,5 @@ pub use controller::{
     Ack, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, RateSample, Sent, Timeout,
 };
 pub use meter::{Arrival, Meter, Report, Tag};
-pub use recovery::Recovery;
+pub use recovery::{AnyRecovery, Recovery};
 pub use rtt::{RttConfig, RttEstimator};

@@ -7,4 +7,7 @@
 
 extern crate alloc;
 
+mod pacer;
 pub mod tcp;
+
+pub use pacer::Pacer;

@@ -120,11 +120,19 @@ impl Reno {
 
     /// Half of what was in use, as `(threshold, window)` in segments.
     fn halves(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
+        let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
         let basis = match self.config.decrease_basis {
-            DecreaseBasis::Flight => in_flight,
-            DecreaseBasis::Window => window,
+            DecreaseBasis::Flight => segments(in_flight.get()),
+            DecreaseBasis::Window => {
+                // The transport knows the window in whole bytes; the fraction below that is kept here, so
+                // that halving is exact where the receiver's window did not cut it.
+                let own = self.decision().window.get();
+                match window.get().checked_sub(own) {
+                    Some(inflation) => self.window + segments(inflation),
+                    None => segments(window.get()),
+                }
+            }
         };
-        let basis = basis.get() as f64 / self.config.mss.get().max(1) as f64;
         match self.config.rounding {
             Rounding::Exact => (basis / 2.0, basis / 2.0),
             Rounding::Threshold => (libm::floor(basis / 2.0), basis / 2.0),

@@ -1,4 +1,144 @@
-//! Loss recovery for byte-sequence transports.
+//! Loss recovery for byte-sequence transports: the second plug.
+//!
+//! A growth law says how large the window is; a recovery says when a segment counts as lost, what is sent
+//! again, and how the window breathes meanwhile. Tahoe, Reno, NewReno and SACK are four recoveries over one
+//! growth law, and any growth law works under any of them.
+//!
+//! The transport reports two things, a duplicate acknowledgement and an advance of the cumulative one, and
+//! carries out the [`Reaction`]. Positions are byte offsets in the stream, unwrapped to 64 bits.
+//!
+//! ```text
+//!              duplicate × threshold                    advance (Reno)
+//!   Open ───────────────────────────────▶ Recovering ───────────────────▶ Open
+//!    ▲  (Tahoe: back to Open at once)      │   ▲        advance ≥ recover (NewReno, SACK)
+//!    │                                     └───┘
+//!    └──────────── timeout ───────────── partial advance: resend the next hole
+//! ```
+
+mod new_reno;
+mod reno;
+mod sack;
+mod tahoe;
+
+use core::fmt::Debug;
+
+pub use new_reno::NewReno;
+pub use reno::Reno;
+pub use sack::Sack;
+pub use tahoe::Tahoe;
+
+/// How a byte-sequence transport finds and repairs losses.
+pub trait Recovery: Debug {
+    /// An acknowledgement repeated the last one while data was outstanding.
+    fn on_duplicate(&mut self, event: &Duplicate) -> Reaction;
+
+    /// The cumulative acknowledgement moved.
+    fn on_advance(&mut self, event: &Advance) -> Reaction;
+
+    /// The retransmission timer expired; everything outstanding, up to `max`, will be sent again.
+    fn on_timeout(&mut self, max: u64);
+
+    /// Whether a fast recovery is under way.
+    fn is_recovering(&self) -> bool;
+
+    /// Whether it is known or assumed that nothing is lost: no duplicates counted, no recovery.
+    fn is_quiet(&self) -> bool;
+
+    /// By how many bytes the usable window exceeds the congestion window: segments that left the network
+    /// as duplicate acknowledgements tell. Negative while a partial acknowledgement deflates it.
+    fn inflation(&self) -> i64;
+
+    /// The most new segments that one event may release while recovering.
+    fn burst_limit(&self) -> Option<u32> {
+        None
+    }
+
+    /// How a transport with selective acknowledgements decides what may be sent while recovering; `None`
+    /// when the window alone decides.
+    fn pipe_rule(&self) -> Option<PipeRule> {
+        None
+    }
+}
+
+/// A duplicate acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The offset that is being asked for.
+    pub una: u64,
+    /// The offset after the highest byte ever sent.
+    pub max: u64,
+    /// The payload of a full segment.
+    pub mss: u32,
+    /// Whether selective acknowledgements alone already prove the first outstanding segment lost
+    /// (`IsLost` of RFC 6675, section 4).
+    pub first_is_lost: bool,
+}
+
+/// An advance of the cumulative acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// Where it stood.
+    pub from: u64,
+    /// Where it stands.
+    pub to: u64,
+    /// The payload of a full segment.
+    pub mss: u32,
+}
+
+/// What the transport has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Reaction {
+    /// Tell the growth law of a loss.
+    pub reduce: Reduce,
+    /// Send again.
+    pub resend: Resend,
+    /// Release one new segment although the window is full (limited transmit, RFC 3042).
+    pub release: bool,
+    /// Tell the growth law of the acknowledged data as clocking new data out.
+    pub grow: bool,
+    /// Restart the retransmission timer.
+    pub restart_timer: bool,
+    /// A partial acknowledgement: no round-trip sample is taken from it.
+    pub partial: bool,
+    /// The recovery is over with this event.
+    pub recovered: bool,
+}
+
+/// What the growth law is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Reduce {
+    /// Nothing.
+    #[default]
+    No,
+    /// A loss: half a window.
+    Halve,
+    /// A loss after which the flow begins again from one segment.
+    Restart,
+}
+
+/// What is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Resend {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The first outstanding segment, at once and whatever the window.
+    First,
+    /// Everything outstanding, as the window allows (go-back-N).
+    Everything,
+}
+
+/// How many bytes count as being in the pipe while a SACK recovery runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum PipeRule {
+    /// `SetPipe()` of RFC 6675, section 4, from the scoreboard.
+    #[default]
+    Scoreboard,
+    /// Fall and Floyd 1996 and ns-2: a counter that is set on entry to what is outstanding less the
+    /// duplicates, goes down by one segment for each acknowledgement (by two for a partial one) and up by
+    /// one for each segment sent. Any hole below the highest selectively acknowledged byte is sent again.
+    Counter,
+}
 
 /// Which recovery a flow uses, and its variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,35 +167,183 @@ pub enum RecoveryKind {
         impatient: bool,
     },
     /// Selective acknowledgements with an estimate of the pipe (RFC 6675).
-    Sack,
+    Sack {
+        /// How the pipe is estimated.
+        pipe: PipeRule,
+    },
 }
 
 impl RecoveryConfig {
     /// Tahoe.
-    pub const TAHOE: Self = Self {
-        kind: RecoveryKind::Tahoe,
-        duplicate_threshold: 3,
-        careful: true,
-    };
+    pub const TAHOE: Self = Self { kind: RecoveryKind::Tahoe, duplicate_threshold: 3, careful: true };
     /// Reno.
-    pub const RENO: Self = Self {
-        kind: RecoveryKind::Reno,
-        duplicate_threshold: 3,
-        careful: true,
-    };
+    pub const RENO: Self = Self { kind: RecoveryKind::Reno, duplicate_threshold: 3, careful: true };
     /// NewReno, impatient.
-    pub const NEW_RENO: Self = Self {
-        kind: RecoveryKind::NewReno { impatient: true },
+    pub const NEW_RENO: Self =
+        Self { kind: RecoveryKind::NewReno { impatient: true }, duplicate_threshold: 3, careful: true };
+    /// SACK as in RFC 6675.
+    pub const SACK: Self = Self {
+        kind: RecoveryKind::Sack { pipe: PipeRule::Scoreboard },
         duplicate_threshold: 3,
         careful: true,
     };
-    /// SACK.
-    pub const SACK: Self = Self {
-        kind: RecoveryKind::Sack,
+    /// SACK as in ns-2.
+    pub const SACK_NS2: Self = Self {
+        kind: RecoveryKind::Sack { pipe: PipeRule::Counter },
         duplicate_threshold: 3,
         careful: true,
+    };
+
+    /// The names that [`RecoveryConfig::by_name`] knows, in the order of their history.
+    pub const NAMES: [&str; 4] = ["tahoe", "reno", "newreno", "sack"];
+
+    /// The recovery called `name`, or `None`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "tahoe" => Some(Self::TAHOE),
+            "reno" => Some(Self::RENO),
+            "newreno" => Some(Self::NEW_RENO),
+            "sack" => Some(Self::SACK),
+            _ => None,
+        }
+    }
+
+    /// The name under which [`RecoveryConfig::by_name`] finds this algorithm.
+    pub const fn name(&self) -> &'static str {
+        match self.kind {
+            RecoveryKind::Tahoe => "tahoe",
+            RecoveryKind::Reno => "reno",
+            RecoveryKind::NewReno { .. } => "newreno",
+            RecoveryKind::Sack { .. } => "sack",
+        }
+    }
+}
+
+/// One of the four recoveries, without indirection: the set is closed and the calls are frequent.
+#[derive(Clone, Debug)]
+pub enum AnyRecovery {
+    /// Tahoe.
+    Tahoe(Tahoe),
+    /// Reno.
+    Reno(Reno),
+    /// NewReno.
+    NewReno(NewReno),
+    /// SACK.
+    Sack(Sack),
+}
+
+impl AnyRecovery {
+    /// The recovery that a configuration names.
+    pub const fn new(config: RecoveryConfig) -> Self {
+        let RecoveryConfig { kind, duplicate_threshold: threshold, careful } = config;
+        match kind {
+            RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(threshold, careful)),
+            RecoveryKind::Reno => Self::Reno(Reno::new(threshold, careful)),
+            RecoveryKind::NewReno { impatient } => {
+                Self::NewReno(NewReno::new(threshold, careful, impatient))
+            }
+            RecoveryKind::Sack { pipe } => Self::Sack(Sack::new(threshold, careful, pipe)),
+        }
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $recovery:ident => $call:expr) => {
+        match $self {
+            Self::Tahoe($recovery) => $call,
+            Self::Reno($recovery) => $call,
+            Self::NewReno($recovery) => $call,
+            Self::Sack($recovery) => $call,
+        }
     };
 }
 
-/// Placeholder of the trait.
-pub trait Recovery {}
+impl Recovery for AnyRecovery {
+    fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
+        delegate!(self, recovery => recovery.on_duplicate(event))
+    }
+
+    fn on_advance(&mut self, event: &Advance) -> Reaction {
+        delegate!(self, recovery => recovery.on_advance(event))
+    }
+
+    fn on_timeout(&mut self, max: u64) {
+        delegate!(self, recovery => recovery.on_timeout(max));
+    }
+
+    fn is_recovering(&self) -> bool {
+        delegate!(self, recovery => recovery.is_recovering())
+    }
+
+    fn is_quiet(&self) -> bool {
+        delegate!(self, recovery => recovery.is_quiet())
+    }
+
+    fn inflation(&self) -> i64 {
+        delegate!(self, recovery => recovery.inflation())
+    }
+
+    fn burst_limit(&self) -> Option<u32> {
+        delegate!(self, recovery => recovery.burst_limit())
+    }
+
+    fn pipe_rule(&self) -> Option<PipeRule> {
+        delegate!(self, recovery => recovery.pipe_rule())
+    }
+}
+
+/// Counts duplicate acknowledgements and guards against reacting twice to the losses of one window.
+#[derive(Clone, Debug)]
+struct Guard {
+    /// Where the highest byte sent stood at the last reaction; reactions wait until the acknowledgement
+    /// has passed it. Zero before the first.
+    recover: u64,
+    duplicates: u32,
+    threshold: u8,
+    careful: bool,
+}
+
+/// What one more duplicate acknowledgement means.
+enum Count {
+    Below,
+    Reached,
+    Beyond,
+}
+
+impl Guard {
+    const fn new(threshold: u8, careful: bool) -> Self {
+        Self { recover: 0, duplicates: 0, threshold, careful }
+    }
+
+    fn count(&mut self) -> Count {
+        self.duplicates = self.duplicates.saturating_add(1);
+        let threshold = u32::from(self.threshold);
+        if self.duplicates < threshold {
+            Count::Below
+        } else if self.duplicates == threshold {
+            Count::Reached
+        } else {
+            Count::Beyond
+        }
+    }
+
+    /// Whether a reaction is due, and if so, remembers `max`.
+    fn admit(&mut self, una: u64, max: u64) -> bool {
+        if self.careful && una <= self.recover {
+            return false;
+        }
+        self.recover = max;
+        true
+    }
+}
+
+/// The reaction to an acknowledgement that clocks new data: grow and restart the timer.
+const CLOCKED: Reaction = Reaction {
+    reduce: Reduce::No,
+    resend: Resend::Nothing,
+    release: false,
+    grow: true,
+    restart_timer: true,
+    partial: false,
+    recovered: false,
+};

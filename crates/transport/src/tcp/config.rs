@@ -34,8 +34,13 @@ pub struct Config {
     pub recovery: RecoveryConfig,
     /// How round trips are measured and when the retransmission timer expires.
     pub rtt: RttConfig,
+    /// Whether the retransmission timer is restarted with the timeout from before the acknowledgement's
+    /// round-trip sample (ns-2 before 2001) instead of after it.
+    pub restart_timer_before_sample: bool,
     /// The most segments sent in answer to one event; `None` for no limit.
     pub max_burst: Option<u32>,
+    /// How long a closed connection remembers its sequence numbers: twice the maximum segment lifetime.
+    pub time_wait: Span,
 }
 
 /// When an acknowledgement may be held back (RFC 1122, section 4.2.3.2; RFC 5681, section 4.2).
@@ -65,7 +70,9 @@ impl Config {
         initial_sequence: SeqNo::ZERO,
         recovery: RecoveryConfig::SACK,
         rtt: RttConfig::LINUX,
+        restart_timer_before_sample: false,
         max_burst: None,
+        time_wait: Span::from_secs(60),
     };
 
     /// The defaults of ns-2.35: a handshake, limited transmit, ticks of 10 ms and a floor of 200 ms, a window
@@ -82,7 +89,7 @@ impl Config {
         initial_sequence: SeqNo::ZERO,
         recovery: RecoveryConfig::RENO,
         rtt: RttConfig::NS2_2_35,
-        max_burst: None,
+        ..Self::MODERN
     };
 
     /// ns-2 as in 1999 to 2001: no handshake, no limited transmit, ticks of 100 ms and no floor.
@@ -90,6 +97,7 @@ impl Config {
         limited_transmit: false,
         handshake: false,
         rtt: RttConfig::NS2_2000,
+        restart_timer_before_sample: true,
         ..Self::NS2_2_35
     };
 }

@@ -1,7 +1,13 @@
 //! TCP: a byte sequence in segments.
 
 mod config;
+mod connection;
+mod receiver;
+mod scoreboard;
 mod segment;
+mod sender;
 
 pub use config::{Config, DelayedAck};
+pub use connection::{Connection, State};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+pub use sender::SenderStatistics;

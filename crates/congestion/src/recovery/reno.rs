@@ -1,0 +1,72 @@
+//! Reno: fast recovery until the first new acknowledgement.
+
+use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+
+/// On the third duplicate acknowledgement the first outstanding segment is sent again and the window halves;
+/// each further duplicate inflates it by one segment, and the first new acknowledgement deflates it.
+///
+/// Source: RFC 2001, section 4; RFC 5681, section 3.2. Several losses in one window are found one after the
+/// other, each by its own fast retransmit (or, if careful, by a timeout), which is the weakness that NewReno
+/// mends.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    guard: Guard,
+    inflation: i64,
+    recovering: bool,
+}
+
+impl Reno {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
+    pub const fn new(threshold: u8, careful: bool) -> Self {
+        Self { guard: Guard::new(threshold, careful), inflation: 0, recovering: false }
+    }
+}
+
+impl Recovery for Reno {
+    fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
+        match self.guard.count() {
+            Count::Below => Reaction { release: true, ..Reaction::default() },
+            Count::Reached if self.guard.admit(event.una, event.max) => {
+                self.recovering = true;
+                self.inflation = i64::from(self.guard.threshold) * i64::from(event.mss);
+                Reaction {
+                    reduce: Reduce::Halve,
+                    resend: Resend::First,
+                    restart_timer: true,
+                    ..Reaction::default()
+                }
+            }
+            Count::Beyond if self.recovering => {
+                self.inflation += i64::from(event.mss);
+                Reaction::default()
+            }
+            Count::Reached | Count::Beyond => Reaction::default(),
+        }
+    }
+
+    fn on_advance(&mut self, _event: &Advance) -> Reaction {
+        self.guard.duplicates = 0;
+        self.inflation = 0;
+        let recovered = core::mem::take(&mut self.recovering);
+        Reaction { recovered, ..CLOCKED }
+    }
+
+    fn on_timeout(&mut self, max: u64) {
+        self.guard.duplicates = 0;
+        self.guard.recover = max;
+        self.inflation = 0;
+        self.recovering = false;
+    }
+
+    fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.guard.duplicates == 0 && !self.recovering
+    }
+
+    fn inflation(&self) -> i64 {
+        self.inflation
+    }
+}

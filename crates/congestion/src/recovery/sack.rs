@@ -1,0 +1,91 @@
+//! SACK: selective acknowledgements say what to send again, an estimate of the pipe says when.
+
+use super::{
+    Advance, CLOCKED, Count, Duplicate, Guard, PipeRule, Reaction, Recovery, Reduce, Resend,
+};
+
+/// On the third duplicate acknowledgement, or as soon as the scoreboard proves the first segment lost, the
+/// window halves and its first segment is sent again; until everything sent before is acknowledged, the
+/// transport sends holes and new data as the pipe allows.
+///
+/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`]. The scoreboard and
+/// the pipe are the transport's, because they are about its segments.
+#[derive(Clone, Debug)]
+pub struct Sack {
+    guard: Guard,
+    recovering: bool,
+    /// After a timeout, duplicates that answer the earlier flight say nothing about the new one.
+    after_timeout: bool,
+    pipe: PipeRule,
+}
+
+impl Sack {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
+    pub const fn new(threshold: u8, careful: bool, pipe: PipeRule) -> Self {
+        Self { guard: Guard::new(threshold, careful), recovering: false, after_timeout: false, pipe }
+    }
+}
+
+impl Recovery for Sack {
+    fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
+        if self.after_timeout {
+            return Reaction::default();
+        }
+        let proven = self.pipe == PipeRule::Scoreboard && event.first_is_lost && !self.recovering;
+        match self.guard.count() {
+            Count::Below if !proven => Reaction { release: true, ..Reaction::default() },
+            Count::Beyond if !proven => Reaction::default(),
+            Count::Below | Count::Reached | Count::Beyond => {
+                if self.recovering || !self.guard.admit(event.una, event.max) {
+                    return Reaction::default();
+                }
+                self.guard.duplicates = self.guard.duplicates.max(u32::from(self.guard.threshold));
+                self.recovering = true;
+                Reaction {
+                    reduce: Reduce::Halve,
+                    resend: Resend::First,
+                    restart_timer: true,
+                    ..Reaction::default()
+                }
+            }
+        }
+    }
+
+    fn on_advance(&mut self, event: &Advance) -> Reaction {
+        self.after_timeout = false;
+        if self.recovering && event.to < self.guard.recover {
+            return Reaction { restart_timer: true, partial: true, ..Reaction::default() };
+        }
+        self.guard.duplicates = 0;
+        let recovered = core::mem::take(&mut self.recovering);
+        // ns-2 forgets the recovery point with the recovery; RFC 6675 keeps it, which is the same unless
+        // the acknowledgement stopped exactly there.
+        if recovered {
+            self.guard.recover = 0;
+        }
+        Reaction { recovered, grow: !recovered, ..CLOCKED }
+    }
+
+    fn on_timeout(&mut self, max: u64) {
+        self.guard.duplicates = 0;
+        self.guard.recover = max;
+        self.recovering = false;
+        self.after_timeout = true;
+    }
+
+    fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.guard.duplicates == 0 && !self.recovering && !self.after_timeout
+    }
+
+    fn inflation(&self) -> i64 {
+        0
+    }
+
+    fn pipe_rule(&self) -> Option<PipeRule> {
+        self.recovering.then_some(self.pipe)
+    }
+}

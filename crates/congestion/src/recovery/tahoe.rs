@@ -1,0 +1,56 @@
+//! Tahoe: fast retransmit, then everything again from one segment.
+
+use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+
+/// On the third duplicate acknowledgement the window closes to one segment and all outstanding data is sent
+/// again in slow start.
+///
+/// Source: Jacobson 1988; Fall and Floyd 1996, section 2. Differs from 4.3BSD-Tahoe in: the guard against
+/// several fast retransmits for one window is a setting (Floyd 1994).
+#[derive(Clone, Debug)]
+pub struct Tahoe {
+    guard: Guard,
+}
+
+impl Tahoe {
+    /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
+    pub const fn new(threshold: u8, careful: bool) -> Self {
+        Self { guard: Guard::new(threshold, careful) }
+    }
+}
+
+impl Recovery for Tahoe {
+    fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
+        match self.guard.count() {
+            Count::Below => Reaction { release: true, ..Reaction::default() },
+            Count::Reached if self.guard.admit(event.una, event.max) => Reaction {
+                reduce: Reduce::Restart,
+                resend: Resend::Everything,
+                restart_timer: true,
+                ..Reaction::default()
+            },
+            Count::Reached | Count::Beyond => Reaction::default(),
+        }
+    }
+
+    fn on_advance(&mut self, _event: &Advance) -> Reaction {
+        self.guard.duplicates = 0;
+        CLOCKED
+    }
+
+    fn on_timeout(&mut self, max: u64) {
+        self.guard.recover = max;
+    }
+
+    fn is_recovering(&self) -> bool {
+        false
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.guard.duplicates == 0
+    }
+
+    fn inflation(&self) -> i64 {
+        0
+    }
+}

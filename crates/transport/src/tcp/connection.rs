@@ -1,0 +1,610 @@
+//! The connection: states, handshake, and the two halves.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use comity_congestion::{Controller, RttEstimator};
+use comity_units::{SeqNo, Span, Time};
+
+use super::config::Config;
+use super::receiver::Receiver;
+use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
+use super::sender::{Acknowledgement, Outgoing, Sender, SenderStatistics};
+
+/// The state of a connection (RFC 9293, section 3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Waiting for a peer.
+    Listen,
+    /// Our SYN is out.
+    SynSent,
+    /// Both SYNs are out, ours is not acknowledged.
+    SynReceived,
+    /// Data flows.
+    Established,
+    /// We have closed; our FIN is not acknowledged.
+    FinWait1,
+    /// Our FIN is acknowledged; the peer may still send.
+    FinWait2,
+    /// The peer has closed; we may still send.
+    CloseWait,
+    /// Both have closed; our FIN is not acknowledged.
+    Closing,
+    /// The peer closed first, then we; our FIN is not acknowledged.
+    LastAck,
+    /// Everything is acknowledged; late segments are still answered.
+    TimeWait,
+    /// Over, or reset.
+    Closed,
+}
+
+impl State {
+    /// Whether the peer's first sequence number is known.
+    const fn is_synchronized(self) -> bool {
+        !matches!(self, Self::Listen | Self::SynSent | Self::Closed)
+    }
+}
+
+/// One end of a TCP connection, as a pure state machine.
+///
+/// It counts payload and does not carry it: a host that has bytes keeps them beside it by stream offset.
+///
+/// # Order of calls
+/// There are four kinds of method:
+/// 1. inputs: [`Connection::on_segment`], [`Connection::on_timer`], [`Connection::write`],
+///    [`Connection::close`], [`Connection::read`];
+/// 2. [`Connection::poll_transmit`], to be called after each input until it gives `None`;
+/// 3. [`Connection::next_timer`], to be read after that: the time of the next [`Connection::on_timer`]
+///    ([`Time::MAX`] for none). A timer may move later without notice, so a host that is woken early just
+///    reads it again;
+/// 4. getters.
+///
+/// Times handed in must not decrease.
+///
+/// Source: RFC 9293; RFC 5681 and RFC 6675 for sending, RFC 6298 for the timer, RFC 7323 for window scale
+/// and timestamps, RFC 2018 for SACK, RFC 3042 for limited transmit.
+///
+/// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write what is due;
+/// 3. timestamps tick once per microsecond; 4. a window probe repeats the last acknowledged number
+/// without payload, as current hosts do; 5. a SYN carries no data.
+#[derive(Debug)]
+pub struct Connection {
+    state: State,
+    config: Arc<Config>,
+    sender: Sender,
+    receiver: Receiver,
+    /// By how many bits the peer's windows are shifted.
+    peer_scale: u8,
+    /// The peer's timestamp to echo.
+    timestamp_recent: u32,
+    /// The acknowledgement that we sent last, as an offset; RFC 7323's Last.ACK.sent.
+    last_ack_sent: u64,
+    time_wait_until: Time,
+    was_reset: bool,
+    /// Payload handed over in order since the beginning.
+    delivered: u64,
+}
+
+impl Connection {
+    fn new(state: State, config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+        Self {
+            state,
+            sender: Sender::new(&config, controller),
+            receiver: Receiver::new(&config),
+            config,
+            peer_scale: 0,
+            timestamp_recent: 0,
+            last_ack_sent: 0,
+            time_wait_until: Time::MAX,
+            was_reset: false,
+            delivered: 0,
+        }
+    }
+
+    /// An end that opens the connection: the first [`Connection::poll_transmit`] gives its SYN.
+    ///
+    /// With [`Config::handshake`] off, the connection is born established, and both ends are taken to have
+    /// the same settings.
+    pub fn connect(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+        if config.handshake {
+            Self::new(State::SynSent, config, controller)
+        } else {
+            Self::born_established(config, controller)
+        }
+    }
+
+    /// An end that waits for a SYN; born established with [`Config::handshake`] off.
+    pub fn listen(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+        if config.handshake {
+            Self::new(State::Listen, config, controller)
+        } else {
+            Self::born_established(config, controller)
+        }
+    }
+
+    fn born_established(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+        let peer_window = config.receive_buffer.get();
+        let mut connection = Self::new(State::Established, config, controller);
+        connection.peer_scale = connection.receiver.scale;
+        connection.receiver.initial = connection.config.initial_sequence;
+        connection.receiver.next = 1;
+        connection.last_ack_sent = 1;
+        let _ = connection.receiver.offer(&connection.config, true);
+        connection.sender.establish(1, peer_window);
+        connection
+    }
+
+    // ---------------------------------------------------------------- application
+
+    /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`].
+    pub fn write(&mut self, bytes: u64) {
+        self.sender.begin_event();
+        if !self.sender.fin {
+            self.sender.end = self.sender.end.saturating_add(bytes).min(u64::MAX / 4);
+        }
+    }
+
+    /// The application always has more to send.
+    pub fn write_without_end(&mut self) {
+        self.write(u64::MAX / 4);
+    }
+
+    /// What was given without end ends here: nothing beyond what has been sent will be sent.
+    pub fn truncate(&mut self) {
+        self.sender.end = self.sender.end.min(self.sender.max.max(1));
+    }
+
+    /// The application has nothing more to send; a FIN follows what it gave.
+    pub fn close(&mut self) {
+        self.sender.begin_event();
+        if self.sender.fin {
+            return;
+        }
+        match self.state {
+            State::Listen | State::Closed => self.state = State::Closed,
+            State::SynSent if self.sender.max == 0 => self.state = State::Closed,
+            State::Established | State::SynReceived | State::SynSent => {
+                self.sender.fin = true;
+                if self.state == State::Established {
+                    self.state = State::FinWait1;
+                }
+            }
+            State::CloseWait => {
+                self.sender.fin = true;
+                self.state = State::LastAck;
+            }
+            _ => {}
+        }
+    }
+
+    /// The application takes up to `limit` bytes that arrived in order; returns how many there were.
+    pub fn read(&mut self, limit: u64) -> u64 {
+        self.receiver.read(limit, &self.config)
+    }
+
+    /// Payload in order that waits to be read.
+    pub fn readable(&self) -> u64 {
+        self.receiver.unread
+    }
+
+    // ---------------------------------------------------------------- input
+
+    /// A segment of this connection arrived.
+    pub fn on_segment(&mut self, now: Time, segment: &Segment) {
+        self.sender.begin_event();
+        match self.state {
+            State::Closed => {}
+            State::Listen => self.on_first_syn(segment),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            _ => self.on_synchronized(now, segment),
+        }
+    }
+
+    fn on_first_syn(&mut self, segment: &Segment) {
+        if segment.flags.intersects(Flags::RST | Flags::ACK) || !segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        self.take_syn(segment);
+        self.sender.set_peer_window(u64::from(segment.window));
+        self.state = State::SynReceived;
+    }
+
+    /// Takes in the peer's SYN: its first number and what it offers.
+    fn take_syn(&mut self, segment: &Segment) {
+        let options = &segment.options;
+        self.receiver.initial = segment.sequence;
+        self.receiver.next = 1;
+        let agreed = Config {
+            mss: options.mss.map_or(536, u32::from).min(self.config.mss).max(1),
+            sack: self.config.sack && options.sack_permitted,
+            timestamps: self.config.timestamps && options.timestamps.is_some(),
+            window_scaling: self.config.window_scaling && options.window_scale.is_some(),
+            ..*self.config
+        };
+        if agreed != *self.config {
+            self.config = Arc::new(agreed);
+        }
+        if agreed.window_scaling {
+            self.peer_scale = options.window_scale.unwrap_or(0).min(14);
+        } else {
+            self.receiver.scale = 0;
+        }
+        if let Some(timestamps) = options.timestamps {
+            self.timestamp_recent = timestamps.value;
+        }
+    }
+
+    fn on_segment_in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let flags = segment.flags;
+        let acknowledges = flags.contains(Flags::ACK)
+            && self.sender.max == 1
+            && segment.acknowledgement == self.config.initial_sequence + 1;
+        if flags.contains(Flags::ACK) && !acknowledges {
+            return;
+        }
+        if flags.contains(Flags::RST) {
+            if acknowledges {
+                self.reset();
+            }
+            return;
+        }
+        if !flags.contains(Flags::SYN) {
+            return;
+        }
+        self.take_syn(segment);
+        if acknowledges {
+            self.acknowledge_syn(now, segment);
+            self.receiver.ack_now = true;
+        } else {
+            // Simultaneous open: answer with a SYN of our own that acknowledges theirs.
+            self.sender.set_peer_window(u64::from(segment.window));
+            self.sender.next = 0;
+            self.state = State::SynReceived;
+        }
+    }
+
+    /// Our SYN is acknowledged: the connection is established.
+    fn acknowledge_syn(&mut self, now: Time, segment: &Segment) {
+        // The window of a SYN is never scaled.
+        let scale = if segment.flags.contains(Flags::SYN) { 0 } else { self.peer_scale };
+        let ack = Acknowledgement {
+            offset: 1,
+            window: u64::from(segment.window) << scale,
+            sacked: &[],
+            echoed: None,
+            is_pure: false,
+        };
+        self.sender.on_acknowledgement(now, &ack, &self.config);
+        self.sender.establish(1, ack.window);
+        self.state = if self.sender.fin { State::FinWait1 } else { State::Established };
+    }
+
+    fn on_synchronized(&mut self, now: Time, segment: &Segment) {
+        let Some(start) = self.receiver.offset(segment.sequence) else { return };
+        if self.config.timestamps && !self.admit_timestamps(start, segment) {
+            self.receiver.ack_now = true;
+            return;
+        }
+        if segment.flags.intersects(Flags::RST | Flags::SYN) {
+            self.on_reset_or_syn(start, segment.flags);
+            return;
+        }
+        if !segment.flags.contains(Flags::ACK) {
+            return;
+        }
+        // RFC 9293, 3.10.7.4: a segment without payload is acceptable in the window and at its left edge.
+        if segment.payload == 0 && start < self.receiver.next && !segment.flags.contains(Flags::FIN) {
+            self.receiver.ack_now = true;
+        }
+        if self.state == State::SynReceived {
+            if segment.acknowledgement != self.config.initial_sequence + 1 {
+                return;
+            }
+            self.acknowledge_syn(now, segment);
+        }
+        self.take_acknowledgement(now, segment);
+        if segment.payload > 0 {
+            self.delivered +=
+                self.receiver.on_data(now, start, u64::from(segment.payload), &self.config);
+        }
+        if segment.flags.contains(Flags::FIN) {
+            self.receiver.fin = Some(start + u64::from(segment.payload));
+            self.receiver.ack_now = true;
+        }
+        self.consume_fin(now);
+    }
+
+    /// RFC 7323, section 5: drops old duplicates by their timestamp and remembers what to echo.
+    fn admit_timestamps(&mut self, start: u64, segment: &Segment) -> bool {
+        let Some(timestamps) = segment.options.timestamps else { return true };
+        let age = timestamps.value.wrapping_sub(self.timestamp_recent) as i32;
+        if age < 0 && !segment.flags.contains(Flags::RST) {
+            return false;
+        }
+        if start <= self.last_ack_sent {
+            self.timestamp_recent = timestamps.value;
+        }
+        true
+    }
+
+    /// RFC 5961: a reset counts only at the exact number expected; anything else, and any SYN, is answered
+    /// with an acknowledgement that a true peer will understand.
+    fn on_reset_or_syn(&mut self, start: u64, flags: Flags) {
+        if flags.contains(Flags::RST) && start == self.receiver.next {
+            self.reset();
+        } else if !flags.contains(Flags::RST) && self.state == State::SynReceived {
+            // The peer repeats its SYN: our answer was lost.
+            self.sender.next = 0;
+        } else {
+            self.receiver.ack_now = true;
+        }
+    }
+
+    fn reset(&mut self) {
+        self.was_reset = true;
+        self.state = State::Closed;
+    }
+
+    fn take_acknowledgement(&mut self, now: Time, segment: &Segment) {
+        let reference = self.config.initial_sequence + self.sender.una as u32;
+        let distance = segment.acknowledgement.distance_from(reference);
+        let Some(offset) = self.sender.una.checked_add_signed(i64::from(distance)) else { return };
+        if offset > self.sender.max {
+            // An acknowledgement of what was never sent.
+            self.receiver.ack_now = true;
+            return;
+        }
+        let mut ranges = [(0, 0); SackBlocks::CAPACITY];
+        let mut count = 0;
+        if self.config.sack {
+            for (block, range) in segment.options.sack.as_slice().iter().zip(&mut ranges) {
+                let place = |number: SeqNo| {
+                    self.sender
+                        .una
+                        .checked_add_signed(i64::from(number.distance_from(reference)))
+                        .unwrap_or(0)
+                };
+                *range = (place(block.start), place(block.end));
+                count += 1;
+            }
+        }
+        let echoed = match segment.options.timestamps {
+            Some(timestamps) if self.config.timestamps && timestamps.echo != 0 => {
+                let age = timestamp(now).wrapping_sub(timestamps.echo);
+                Some(now.saturating_sub(Span::from_micros(u64::from(age))))
+            }
+            _ => None,
+        };
+        let ack = Acknowledgement {
+            offset,
+            window: u64::from(segment.window) << self.peer_scale,
+            sacked: ranges.get(..count).unwrap_or(&[]),
+            echoed,
+            is_pure: segment.payload == 0 && !segment.flags.contains(Flags::FIN),
+        };
+        self.sender.on_acknowledgement(now, &ack, &self.config);
+        if self.sender.fin && self.sender.una > self.sender.end {
+            self.state = match self.state {
+                State::FinWait1 => State::FinWait2,
+                State::Closing => self.enter_time_wait(now),
+                State::LastAck => State::Closed,
+                state => state,
+            };
+        }
+    }
+
+    /// Passes the peer's FIN once everything before it has arrived.
+    fn consume_fin(&mut self, now: Time) {
+        if self.receiver.fin != Some(self.receiver.next) {
+            return;
+        }
+        self.receiver.next += 1;
+        self.receiver.ack_now = true;
+        self.state = match self.state {
+            State::Established => State::CloseWait,
+            State::FinWait1 => State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            state => state,
+        };
+    }
+
+    fn enter_time_wait(&mut self, now: Time) -> State {
+        self.time_wait_until = now + self.config.time_wait;
+        State::TimeWait
+    }
+
+    /// The time given by [`Connection::next_timer`] has come.
+    pub fn on_timer(&mut self, now: Time) {
+        self.sender.begin_event();
+        if self.receiver.ack_at <= now {
+            self.receiver.ack_at = Time::MAX;
+            self.receiver.ack_now = true;
+        }
+        if self.time_wait_until <= now {
+            self.time_wait_until = Time::MAX;
+            self.state = State::Closed;
+        }
+        if self.sender.next_timer() <= now {
+            self.sender.on_timer(now, &self.config);
+        }
+    }
+
+    /// When [`Connection::on_timer`] is next due; [`Time::MAX`] for never.
+    pub fn next_timer(&self) -> Time {
+        if self.state == State::Closed {
+            return Time::MAX;
+        }
+        self.sender.next_timer().min(self.receiver.ack_at).min(self.time_wait_until)
+    }
+
+    // ---------------------------------------------------------------- output
+
+    /// The next segment to send now, if any.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        match self.state {
+            State::Closed if self.receiver.ack_now && !self.was_reset => Some(self.pure_ack(now)),
+            State::Closed | State::Listen => None,
+            State::SynSent | State::SynReceived => self.poll_syn(now),
+            _ => {
+                if let Some(outgoing) = self.sender.poll(now, &self.config) {
+                    return Some(self.data_segment(now, outgoing));
+                }
+                self.receiver.ack_now.then(|| self.pure_ack(now))
+            }
+        }
+    }
+
+    fn poll_syn(&mut self, now: Time) -> Option<Segment> {
+        if self.sender.next != 0 {
+            return None;
+        }
+        self.sender.on_syn_sent(now);
+        let answers = self.state == State::SynReceived;
+        let config = &self.config;
+        let options = Options {
+            mss: Some(u16::try_from(config.mss).unwrap_or(u16::MAX)),
+            window_scale: config.window_scaling.then_some(self.receiver.scale),
+            sack_permitted: config.sack,
+            timestamps: config.timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: if answers { self.timestamp_recent } else { 0 },
+            }),
+            sack: SackBlocks::EMPTY,
+        };
+        let sequence = config.initial_sequence;
+        let window = self.receiver.offer(&self.config, false);
+        let mut segment = Segment { sequence, window, flags: Flags::SYN, options, ..Segment::default() };
+        if answers {
+            segment.flags |= Flags::ACK;
+            segment.acknowledgement = self.acknowledge();
+        }
+        Some(segment)
+    }
+
+    fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> Segment {
+        let mut flags = Flags::ACK;
+        if outgoing.fin {
+            flags |= Flags::FIN;
+        }
+        if outgoing.length > 0 && outgoing.end() >= self.sender.end {
+            flags |= Flags::PSH;
+        }
+        Segment {
+            sequence: self.config.initial_sequence + outgoing.start as u32,
+            payload: outgoing.length,
+            flags,
+            ..self.pure_ack(now)
+        }
+    }
+
+    fn pure_ack(&mut self, now: Time) -> Segment {
+        let timestamps = self
+            .config
+            .timestamps
+            .then(|| Timestamps { value: timestamp(now), echo: self.timestamp_recent });
+        let sack = if self.config.sack && self.receiver.has_gap() {
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
+            self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
+        } else {
+            SackBlocks::EMPTY
+        };
+        let window = self.receiver.offer(&self.config, self.config.window_scaling);
+        Segment {
+            sequence: self.config.initial_sequence + self.sender.next as u32,
+            acknowledgement: self.acknowledge(),
+            payload: 0,
+            window,
+            flags: Flags::ACK,
+            options: Options { timestamps, sack, ..Options::default() },
+        }
+    }
+
+    fn acknowledge(&mut self) -> SeqNo {
+        self.receiver.on_acknowledged();
+        self.last_ack_sent = self.receiver.next;
+        self.receiver.initial + self.receiver.next as u32
+    }
+
+    // ---------------------------------------------------------------- getters
+
+    /// The state of the connection.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether data can flow in at least one direction.
+    pub const fn is_synchronized(&self) -> bool {
+        self.state.is_synchronized()
+    }
+
+    /// Whether the peer reset the connection.
+    pub const fn was_reset(&self) -> bool {
+        self.was_reset
+    }
+
+    /// The settings in force; after the handshake, what both ends agreed on.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether everything given so far, and the FIN if one was asked for, is acknowledged.
+    pub fn is_all_acknowledged(&self) -> bool {
+        self.sender.una >= self.sender.stream_end()
+    }
+
+    /// Payload of ours that the peer acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.sender.una.min(self.sender.end).saturating_sub(1)
+    }
+
+    /// Payload given by the application and not sent for the first time yet.
+    pub fn unsent(&self) -> u64 {
+        self.sender.end.saturating_sub(self.sender.max.max(1))
+    }
+
+    /// Payload handed over in order since the beginning.
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// What is outstanding, SYN and FIN included.
+    pub fn in_flight(&self) -> u64 {
+        self.sender.in_flight()
+    }
+
+    /// The congestion window in bytes.
+    pub fn congestion_window(&self) -> u64 {
+        self.sender.congestion_window()
+    }
+
+    /// The window of the peer in bytes, as last heard.
+    pub fn peer_window(&self) -> u64 {
+        self.sender.peer_window()
+    }
+
+    /// Whether a fast recovery is under way.
+    pub fn is_recovering(&self) -> bool {
+        self.sender.is_recovering()
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &dyn Controller {
+        self.sender.controller.as_ref()
+    }
+
+    /// Round-trip times.
+    pub fn rtt(&self) -> &RttEstimator {
+        self.sender.rtt()
+    }
+
+    /// Counters of the sending half.
+    pub const fn statistics(&self) -> SenderStatistics {
+        self.sender.statistics
+    }
+}
+
+/// The timestamp clock: microseconds, wrapping after 71 minutes.
+fn timestamp(now: Time) -> u32 {
+    // Zero means "no echo" in practice, so the clock starts at one.
+    ((now.as_nanos() / 1_000) as u32).wrapping_add(1)
+}

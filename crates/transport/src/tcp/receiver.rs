@@ -1,0 +1,215 @@
+//! The receiving half of a connection: order, window, acknowledgements.
+
+use alloc::vec::Vec;
+
+use comity_units::{SeqNo, Time};
+
+use super::config::Config;
+use super::segment::{SackBlock, SackBlocks};
+
+/// A range of bytes that arrived ahead of their turn.
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    start: u64,
+    end: u64,
+    /// Counts up with every arrival, so that SACK blocks can go out most recent first.
+    touched: u32,
+}
+
+/// Puts payload in order, keeps the window, and decides when to acknowledge.
+///
+/// Offsets are positions in the peer's stream, unwrapped: 0 is its SYN, data begins at 1.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// The next offset expected.
+    pub(super) next: u64,
+    /// The right edge of the window as last offered; never moves left.
+    pub(super) edge: u64,
+    /// Payload in order that the application has not read.
+    pub(super) unread: u64,
+    /// The peer's first sequence number.
+    pub(super) initial: SeqNo,
+    /// By how many bits our window is shifted on the wire.
+    pub(super) scale: u8,
+    /// An acknowledgement must leave now.
+    pub(super) ack_now: bool,
+    /// Full segments that wait for an acknowledgement.
+    held: u8,
+    /// Where the peer's FIN stands, once seen.
+    pub(super) fin: Option<u64>,
+    /// When to send an acknowledgement that is held back.
+    pub(super) ack_at: Time,
+    /// Ranges ahead of `next`, ascending, neither touching nor overlapping.
+    ahead: Vec<Ahead>,
+    arrivals: u32,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            next: 0,
+            edge: 0,
+            unread: 0,
+            initial: SeqNo::ZERO,
+            scale: 0,
+            ack_now: false,
+            held: 0,
+            fin: None,
+            ack_at: Time::MAX,
+            ahead: Vec::new(),
+            arrivals: 0,
+        }
+        .with_scale(config)
+    }
+
+    fn with_scale(mut self, config: &Config) -> Self {
+        if config.window_scaling {
+            // RFC 7323, section 2.3: a shift of 14 at the most.
+            while self.scale < 14 && (config.receive_buffer.get() >> self.scale) > u64::from(u16::MAX) {
+                self.scale += 1;
+            }
+        }
+        self
+    }
+
+    /// The stream offset of a sequence number near the expected one.
+    pub(super) fn offset(&self, sequence: SeqNo) -> Option<u64> {
+        let expected = self.initial + self.next as u32;
+        self.next.checked_add_signed(i64::from(sequence.distance_from(expected)))
+    }
+
+    /// The window to offer: what the buffer can still take, never less than was offered before.
+    pub(super) fn window(&self, config: &Config) -> u64 {
+        let free = config.receive_buffer.get().saturating_sub(self.unread);
+        free.max(self.edge.saturating_sub(self.next))
+    }
+
+    /// The window field of a header, and the memory of having offered it.
+    ///
+    /// Rounded up to the scale's unit: rounding down would cost up to a whole segment of a window that is a
+    /// multiple of the segment size.
+    pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
+        let scale = if scaled { self.scale } else { 0 };
+        let window = self.window(config);
+        let field = (window + (1 << scale) - 1) >> scale;
+        let field = u16::try_from(field).unwrap_or(u16::MAX);
+        self.edge = self.edge.max(self.next + (u64::from(field) << scale));
+        field
+    }
+
+    /// Takes in payload `[start, start + length)`. Returns how much of it was in order and new.
+    pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) -> u64 {
+        let end = (start + length).min(self.edge);
+        self.arrivals = self.arrivals.wrapping_add(1);
+        if end <= self.next || start >= self.edge {
+            // Old or beyond the window: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
+            self.ack_now = true;
+            return 0;
+        }
+        if start > self.next {
+            self.insert_ahead(start, end);
+            self.ack_now = true;
+            return 0;
+        }
+        let before = self.next;
+        self.next = end;
+        if self.ahead.is_empty() {
+            self.hold_or_answer(now, config);
+        } else {
+            // RFC 5681, section 4.2: an arrival that fills a gap is answered at once.
+            self.absorb_ahead();
+            self.ack_now = true;
+        }
+        let delivered = self.next - before;
+        self.unread += delivered;
+        delivered
+    }
+
+    fn hold_or_answer(&mut self, now: Time, config: &Config) {
+        match config.delayed_ack {
+            None => self.ack_now = true,
+            Some(policy) => {
+                self.held = self.held.saturating_add(1);
+                if self.held >= policy.segments {
+                    self.ack_now = true;
+                } else if self.ack_at.is_never() {
+                    self.ack_at = now + policy.timeout;
+                }
+            }
+        }
+    }
+
+    fn insert_ahead(&mut self, mut start: u64, mut end: u64) {
+        let first = self.ahead.partition_point(|range| range.end < start);
+        let last = self.ahead.partition_point(|range| range.start <= end);
+        if let (Some(lowest), Some(highest)) =
+            (self.ahead.get(first), last.checked_sub(1).and_then(|at| self.ahead.get(at)))
+            && first < last
+        {
+            start = start.min(lowest.start);
+            end = end.max(highest.end);
+        }
+        self.ahead.splice(first..last, [Ahead { start, end, touched: self.arrivals }]);
+    }
+
+    fn absorb_ahead(&mut self) {
+        let mut absorbed = 0;
+        for range in &self.ahead {
+            if range.start > self.next {
+                break;
+            }
+            self.next = self.next.max(range.end);
+            absorbed += 1;
+        }
+        self.ahead.drain(..absorbed);
+    }
+
+    /// The SACK blocks to report, the one with the latest arrival first (RFC 2018, section 4).
+    pub(super) fn sack_blocks(&self, limit: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
+        let mut below = u64::MAX;
+        for _ in 0..limit {
+            // Arrival counts differ between ranges, so each round finds the next older one. There are few
+            // ranges, and this runs only while data is missing.
+            let age = |range: &Ahead| u64::from(self.arrivals.wrapping_sub(range.touched));
+            let newer = if below == u64::MAX { None } else { Some(below) };
+            let next = self
+                .ahead
+                .iter()
+                .filter(|range| newer.is_none_or(|newer| age(range) > newer))
+                .min_by_key(|range| age(range));
+            let Some(range) = next else { break };
+            below = age(range);
+            let wire = |offset: u64| self.initial + offset as u32;
+            if !blocks.push(SackBlock { start: wire(range.start), end: wire(range.end) }) {
+                break;
+            }
+        }
+        blocks
+    }
+
+    /// Whether anything arrived ahead of its turn.
+    pub(super) fn has_gap(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// An acknowledgement left.
+    pub(super) fn on_acknowledged(&mut self) {
+        self.ack_now = false;
+        self.held = 0;
+        self.ack_at = Time::MAX;
+    }
+
+    /// The application takes up to `limit` bytes. Opens the window and says whether the peer should be told:
+    /// when it opened by two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
+    pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
+        let taken = limit.min(self.unread);
+        self.unread -= taken;
+        let opened = (self.next + self.window(config)).saturating_sub(self.edge);
+        let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
+        if taken > 0 && opened >= worth.max(1) && self.fin.is_none() {
+            self.ack_now = true;
+        }
+        taken
+    }
+}

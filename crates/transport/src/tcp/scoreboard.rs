@@ -1,0 +1,174 @@
+//! What the peer acknowledged selectively, and what follows for sending.
+
+use alloc::vec::Vec;
+
+/// The sender's scoreboard: which bytes above the cumulative acknowledgement have arrived.
+///
+/// Kept as sorted ranges, so that its cost is that of the number of holes and not of the window.
+/// Source: RFC 6675, sections 3 and 4; the names of its procedures are given at each method.
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    /// Acknowledged ranges `[start, end)`, ascending, neither touching nor overlapping.
+    ranges: Vec<(u64, u64)>,
+    /// `HighRxt`: the offset after the highest byte sent again in this recovery.
+    pub(super) retransmitted: u64,
+    /// `RescueRxt`: whether the last segment was sent again because nothing else could be.
+    pub(super) rescued: bool,
+    /// The pipe in segments, where it is counted instead of computed.
+    pub(super) counter: i64,
+}
+
+impl Scoreboard {
+    /// `Update()`: takes in one block; whether it said anything new.
+    pub(super) fn insert(&mut self, mut start: u64, mut end: u64) -> bool {
+        let first = self.ranges.partition_point(|&(_, range_end)| range_end < start);
+        let last = self.ranges.partition_point(|&(range_start, _)| range_start <= end);
+        if let Some(&(range_start, range_end)) = self.ranges.get(first)
+            && last == first + 1
+            && range_start <= start
+            && end <= range_end
+        {
+            return false;
+        }
+        if first < last {
+            start = self.ranges.get(first).map_or(start, |&(range_start, _)| range_start.min(start));
+            end = self.ranges.get(last - 1).map_or(end, |&(_, range_end)| range_end.max(end));
+        }
+        self.ranges.splice(first..last, [(start, end)]);
+        true
+    }
+
+    /// Forgets what the cumulative acknowledgement covers.
+    pub(super) fn advance(&mut self, una: u64) {
+        let covered = self.ranges.partition_point(|&(_, end)| end <= una);
+        self.ranges.drain(..covered);
+        if let Some(first) = self.ranges.first_mut() {
+            first.0 = first.0.max(una);
+        }
+        self.retransmitted = self.retransmitted.max(una);
+    }
+
+    /// Forgets everything, as RFC 6675, section 5.1, asks after a timeout (the peer may have reneged).
+    pub(super) fn clear(&mut self) {
+        self.ranges.clear();
+        self.retransmitted = 0;
+        self.rescued = false;
+        self.counter = 0;
+    }
+
+    /// Begins a recovery at `una`.
+    pub(super) fn begin_recovery(&mut self, una: u64) {
+        self.retransmitted = una;
+        self.rescued = false;
+    }
+
+    /// The offset after the highest selectively acknowledged byte.
+    pub(super) fn highest(&self) -> Option<u64> {
+        self.ranges.last().map(|&(_, end)| end)
+    }
+
+    /// The bytes below `offset` that were acknowledged selectively.
+    fn acknowledged_below(&self, offset: u64) -> u64 {
+        self.ranges
+            .iter()
+            .take_while(|&&(start, _)| start < offset)
+            .map(|&(start, end)| end.min(offset) - start)
+            .sum()
+    }
+
+    /// `IsLost()`: every unacknowledged byte below the returned offset is lost, none above it is.
+    ///
+    /// A byte is lost when `threshold` separate ranges, or more than `threshold − 1` full segments, were
+    /// acknowledged above it.
+    pub(super) fn lost_below(&self, mss: u32, threshold: u8) -> u64 {
+        let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
+        let mut bytes = 0;
+        for (ranges, &(start, end)) in self.ranges.iter().rev().enumerate() {
+            bytes += end - start;
+            if bytes > enough_bytes || ranges + 1 >= usize::from(threshold) {
+                return start;
+            }
+        }
+        0
+    }
+
+    /// `SetPipe()`: the bytes between `una` and `max` that are thought to be in the network.
+    pub(super) fn pipe(&self, una: u64, max: u64, mss: u32, threshold: u8) -> u64 {
+        let unacknowledged = |offset: u64| {
+            let offset = offset.clamp(una, max);
+            (offset - una) - self.acknowledged_below(offset)
+        };
+        unacknowledged(max) - unacknowledged(self.lost_below(mss, threshold))
+            + unacknowledged(self.retransmitted)
+    }
+
+    /// The first hole at or after `from` that lies below the highest acknowledged byte.
+    pub(super) fn hole(&self, from: u64) -> Option<(u64, u64)> {
+        let mut start = from;
+        for &(range_start, range_end) in &self.ranges {
+            if start < range_start {
+                return Some((start, range_start));
+            }
+            start = start.max(range_end);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn blocks_merge_and_say_whether_they_are_news() {
+        let mut board = Scoreboard::default();
+        assert!(board.insert(20, 30));
+        assert!(!board.insert(20, 30));
+        assert!(!board.insert(22, 28));
+        assert!(board.insert(40, 50));
+        assert!(board.insert(30, 35));
+        assert_eq!(board.ranges, vec![(20, 35), (40, 50)]);
+        assert!(board.insert(10, 60));
+        assert_eq!(board.ranges, vec![(10, 60)]);
+        board.advance(15);
+        assert_eq!(board.ranges, vec![(15, 60)]);
+        board.advance(60);
+        assert!(board.highest().is_none());
+    }
+
+    #[test]
+    fn pipe_by_hand() {
+        // Ten segments of 10 bytes, 0 to 100. Segments 2, 4, 5 and 6 arrived.
+        let mut board = Scoreboard::default();
+        board.insert(20, 30);
+        board.insert(40, 70);
+        // Three segments (30 bytes > 2 * 10) above 40: 0, 1 and 3 are lost, 7, 8 and 9 are not.
+        assert_eq!(board.lost_below(10, 3), 40);
+        // Unacknowledged: 60 bytes, lost of them 30, nothing sent again.
+        assert_eq!(board.pipe(0, 100, 10, 3), 30);
+        assert_eq!(board.hole(0), Some((0, 20)));
+        assert_eq!(board.hole(20), Some((30, 40)));
+        assert_eq!(board.hole(40), None);
+        // Segment 0 sent again: it is in the pipe once more.
+        board.retransmitted = 10;
+        assert_eq!(board.pipe(0, 100, 10, 3), 40);
+        // 0 and 1 acknowledged: 70..100 and the lost 30..40 remain.
+        board.advance(30);
+        assert_eq!(board.pipe(30, 100, 10, 3), 30);
+    }
+
+    #[test]
+    fn two_segments_above_are_not_enough() {
+        let mut board = Scoreboard::default();
+        board.insert(10, 30);
+        assert_eq!(board.lost_below(10, 3), 0, "two full segments");
+        board.insert(30, 31);
+        assert_eq!(board.lost_below(10, 3), 10, "more than two full segments");
+        let mut board = Scoreboard::default();
+        for start in [10, 20, 30] {
+            board.insert(start, start + 1);
+        }
+        assert_eq!(board.lost_below(10, 3), 10, "three separate ranges");
+    }
+}

@@ -1,0 +1,696 @@
+//! The sending half of a connection: window, loss recovery, retransmission timer.
+
+use alloc::boxed::Box;
+
+use comity_congestion::recovery::{
+    Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend,
+};
+use comity_congestion::{
+    Ack, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout,
+};
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+use super::config::Config;
+use super::scoreboard::Scoreboard;
+use crate::Pacer;
+
+/// What is to be sent next, in stream offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outgoing {
+    /// The offset of the first byte.
+    pub(super) start: u64,
+    /// The payload.
+    pub(super) length: u32,
+    /// Whether the stream ends behind it.
+    pub(super) fin: bool,
+}
+
+/// An acknowledgement, in stream offsets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acknowledgement<'a> {
+    pub(super) offset: u64,
+    /// The peer's window in bytes.
+    pub(super) window: u64,
+    /// The selectively acknowledged ranges.
+    pub(super) sacked: &'a [(u64, u64)],
+    /// When the segment that it answers was sent, by the timestamp it echoes.
+    pub(super) echoed: Option<Time>,
+    /// Whether the segment carries nothing else: only such repeat an acknowledgement.
+    pub(super) is_pure: bool,
+}
+
+/// Counters of the sending half.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStatistics {
+    /// Segments with payload, SYN or FIN sent, repeated ones included.
+    pub segments: u64,
+    /// Segments that were sent for the second time or more.
+    pub retransmitted: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u32,
+    /// Entries into fast retransmit.
+    pub fast_retransmits: u32,
+}
+
+/// Decides what to send, and when to send it again.
+///
+/// Offsets are positions in our stream, unwrapped to 64 bits: 0 is the SYN, data begins at 1, and the FIN
+/// stands behind the last byte.
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// The first offset not acknowledged.
+    pub(super) una: u64,
+    /// The next offset to send; below `max` while data is sent again after a timeout.
+    pub(super) next: u64,
+    /// The offset after the highest ever sent.
+    pub(super) max: u64,
+    /// The offset after the last byte that the application gave.
+    pub(super) end: u64,
+    /// The peer's window in bytes, and the largest it ever was.
+    peer_window: u64,
+    peer_window_max: u64,
+    /// The controller's decision, read after every event.
+    window: u64,
+    pacing: Pacing,
+    wakeup: Time,
+    pacer: Pacer,
+    /// The segment whose round trip is being timed: the offset after it, and when it left.
+    timed: Option<(u64, Time)>,
+    pub(super) rto_at: Time,
+    persist_at: Time,
+    rto: Span,
+    /// The window edge up to which limited transmit releases one segment, and how often it did so since the
+    /// last advance.
+    release_edge: u64,
+    released: u32,
+    /// Segments sent since the last event, for the burst limits.
+    burst: u32,
+    /// Consecutive expiries of the retransmission or the persist timer.
+    expiries: u32,
+    persist_exponent: u8,
+    /// The application has closed: a FIN stands at `end`.
+    pub(super) fin: bool,
+    resend_first: bool,
+    probe: bool,
+    /// The last attempt to send was stopped by the congestion window, not for want of data.
+    window_limited: bool,
+    duplicate_since_arming: bool,
+    recovery: AnyRecovery,
+    rtt: RttEstimator,
+    pub(super) controller: Box<dyn Controller>,
+    scoreboard: Option<Box<Scoreboard>>,
+    pub(super) statistics: SenderStatistics,
+}
+
+impl Sender {
+    pub(super) fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
+        let rtt = RttEstimator::new(&config.rtt);
+        let mut sender = Self {
+            una: 0,
+            next: 0,
+            max: 0,
+            end: 1,
+            peer_window: 0,
+            peer_window_max: 0,
+            window: 0,
+            pacing: Pacing::Unpaced,
+            wakeup: Time::MAX,
+            pacer: Pacer::default(),
+            timed: None,
+            rto_at: Time::MAX,
+            persist_at: Time::MAX,
+            rto: rtt.timeout(&config.rtt),
+            release_edge: 0,
+            released: 0,
+            burst: 0,
+            expiries: 0,
+            persist_exponent: 0,
+            fin: false,
+            resend_first: false,
+            probe: false,
+            window_limited: false,
+            duplicate_since_arming: false,
+            recovery: AnyRecovery::new(config.recovery),
+            rtt,
+            controller,
+            scoreboard: None,
+            statistics: SenderStatistics::default(),
+        };
+        sender.obey();
+        sender
+    }
+
+    /// Reads the controller's decision.
+    fn obey(&mut self) {
+        let decision = self.controller.decision();
+        self.window = decision.window.get();
+        self.pacing = decision.pacing;
+        self.wakeup = self.controller.wakeup().unwrap_or(Time::MAX);
+    }
+
+    /// Begins with the peer's first window, the handshake being over or not wanted.
+    pub(super) fn establish(&mut self, una: u64, peer_window: u64) {
+        self.una = una;
+        self.next = self.next.max(una);
+        self.max = self.max.max(una);
+        self.end = self.end.max(1);
+        self.set_peer_window(peer_window);
+    }
+
+    pub(super) fn set_peer_window(&mut self, window: u64) {
+        self.peer_window = window;
+        self.peer_window_max = self.peer_window_max.max(window);
+    }
+
+    /// What is outstanding.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.max - self.una
+    }
+
+    /// The offset after everything that there is to send, the FIN included.
+    pub(super) fn stream_end(&self) -> u64 {
+        self.end.saturating_add(u64::from(self.fin))
+    }
+
+    /// The window in force: congestion window with inflation, cut by the peer's.
+    fn usable_window(&self) -> u64 {
+        self.window.saturating_add_signed(self.recovery.inflation()).min(self.peer_window)
+    }
+
+    pub(super) fn is_recovering(&self) -> bool {
+        self.recovery.is_recovering()
+    }
+
+    pub(super) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    pub(super) fn congestion_window(&self) -> u64 {
+        self.window
+    }
+
+    pub(super) fn peer_window(&self) -> u64 {
+        self.peer_window
+    }
+
+    /// The SYN or a FIN is on its way or something else is outstanding.
+    fn has_outstanding(&self) -> bool {
+        self.una < self.max
+    }
+
+    pub(super) fn begin_event(&mut self) {
+        self.burst = 0;
+    }
+
+    // ---------------------------------------------------------------- acknowledgements
+
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        let news = self.take_in_sacks(ack);
+        if ack.offset > self.una {
+            self.set_peer_window(ack.window);
+            self.on_advance(now, ack, config);
+        } else if ack.offset == self.una {
+            let window_changed = ack.window != self.peer_window;
+            self.set_peer_window(ack.window);
+            let repeats = ack.is_pure && self.has_outstanding() && (!window_changed || news);
+            if repeats && (!config.sack || news || self.scoreboard.is_none()) {
+                self.on_duplicate(now, config);
+            } else if self.is_recovering() {
+                self.count_down_pipe(1);
+            }
+        }
+        if self.peer_window > 0 {
+            self.persist_at = Time::MAX;
+            self.persist_exponent = 0;
+        }
+    }
+
+    /// Updates the scoreboard; whether anything was new.
+    fn take_in_sacks(&mut self, ack: &Acknowledgement<'_>) -> bool {
+        if ack.sacked.is_empty() {
+            return false;
+        }
+        let (una, max) = (self.una.max(ack.offset), self.max);
+        let board = self.scoreboard.get_or_insert_default();
+        let mut news = false;
+        for &(start, end) in ack.sacked {
+            // Blocks outside of what is outstanding are old, duplicates (RFC 2883), or lies.
+            if una <= start && start < end && end <= max {
+                news |= board.insert(start, end);
+            }
+        }
+        news
+    }
+
+    fn on_advance(&mut self, now: Time, ack: &Acknowledgement<'_>, config: &Config) {
+        let acked = ack.offset - self.una;
+        let reaction = if self.recovery.is_quiet() {
+            Reaction { grow: true, restart_timer: true, ..Reaction::default() }
+        } else {
+            let advance = Advance { from: self.una, to: ack.offset, mss: config.mss };
+            self.recovery.on_advance(&advance)
+        };
+        // The SYN takes a number but is no data: it opens no window.
+        let was_syn = self.una == 0;
+        self.una = ack.offset;
+        self.next = self.next.max(self.una);
+        self.expiries = 0;
+        self.release_edge = 0;
+        self.released = 0;
+        self.duplicate_since_arming = false;
+        if let Some(board) = &mut self.scoreboard {
+            board.advance(self.una);
+            if !reaction.partial && !self.recovery.is_recovering() {
+                board.clear();
+            }
+        }
+
+        if reaction.restart_timer && config.restart_timer_before_sample {
+            self.restart_timer(now);
+        }
+        let rtt = self.sample(now, ack, reaction.partial, config);
+        if reaction.restart_timer && !config.restart_timer_before_sample {
+            self.restart_timer(now);
+        }
+        if reaction.partial {
+            self.count_down_pipe(2);
+        }
+        self.resend(reaction.resend);
+
+        if !was_syn {
+            self.controller.on_ack(&Ack {
+                now,
+                acked: Bytes::new(acked),
+                rtt,
+                in_flight: Bytes::new(self.in_flight()),
+                app_limited: !self.window_limited,
+                in_recovery: !reaction.grow,
+                marked: 0,
+                packets: (acked / u64::from(config.mss)).max(1) as u32,
+                sample: None,
+            });
+            if reaction.recovered {
+                self.controller.on_recovered(now);
+            }
+            self.obey();
+        }
+    }
+
+    /// Takes a round-trip sample if this acknowledgement gives one.
+    fn sample(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        partial: bool,
+        config: &Config,
+    ) -> Option<Span> {
+        let timed = match self.timed {
+            Some((end, sent_at)) if ack.offset >= end => {
+                self.timed = None;
+                self.rtt.end_backoff();
+                Some(sent_at)
+            }
+            _ => None,
+        };
+        let sent_at = match ack.echoed {
+            Some(echoed) => {
+                self.rtt.end_backoff();
+                Some(echoed)
+            }
+            None if partial => None,
+            None => timed,
+        }?;
+        self.rtt.on_sample(&config.rtt, sent_at, now);
+        self.rto = self.rtt.timeout(&config.rtt);
+        Some(now.saturating_since(sent_at))
+    }
+
+    fn on_duplicate(&mut self, now: Time, config: &Config) {
+        self.duplicate_since_arming = true;
+        self.count_down_pipe(1);
+        let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
+            board.lost_below(config.mss, config.recovery.duplicate_threshold) > self.una
+        });
+        let duplicate = Duplicate { una: self.una, max: self.max, mss: config.mss, first_is_lost };
+        let window = self.usable_window();
+        let reaction = self.recovery.on_duplicate(&duplicate);
+        if reaction.release && config.limited_transmit {
+            self.released += 1;
+            self.release_edge =
+                self.una + self.window + u64::from(self.released) * u64::from(config.mss);
+        }
+        if reaction.reduce == Reduce::No {
+            return;
+        }
+        self.statistics.fast_retransmits += 1;
+        if let (Some(board), true) = (&mut self.scoreboard, self.recovery.is_recovering()) {
+            board.begin_recovery(self.una);
+            let outstanding = (self.max - self.una) / u64::from(config.mss);
+            board.counter = outstanding as i64 - i64::from(config.recovery.duplicate_threshold);
+        }
+        self.timed = None;
+        self.controller.on_loss(&Loss {
+            now,
+            sent_at: now.saturating_sub(self.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
+            lost: Bytes::new(u64::from(config.mss).min(self.in_flight())),
+            in_flight: Bytes::new(self.in_flight()),
+            window: Bytes::new(window),
+            cause: LossCause::Reordering,
+            restart: reaction.reduce == Reduce::Restart,
+        });
+        self.obey();
+        self.release_edge = 0;
+        if reaction.restart_timer {
+            self.restart_timer(now);
+        }
+        self.resend(reaction.resend);
+    }
+
+    fn resend(&mut self, resend: Resend) {
+        match resend {
+            Resend::Nothing => {}
+            Resend::First => self.resend_first = true,
+            Resend::Everything => self.next = self.una,
+        }
+    }
+
+    /// One acknowledgement means that `segments` segments have left the counted pipe.
+    fn count_down_pipe(&mut self, segments: i64) {
+        if self.recovery.is_recovering()
+            && let Some(board) = &mut self.scoreboard
+        {
+            board.counter -= segments;
+        }
+    }
+
+    // ---------------------------------------------------------------- timers
+
+    fn restart_timer(&mut self, now: Time) {
+        self.rto_at = if self.has_outstanding() { now + self.rto } else { Time::MAX };
+        self.duplicate_since_arming = false;
+    }
+
+    /// The earliest time at which [`Sender::on_timer`] has something to do.
+    pub(super) fn next_timer(&self) -> Time {
+        self.rto_at.min(self.persist_at).min(self.wakeup).min(self.paced_until())
+    }
+
+    /// When a packet that only the pacing holds back may leave.
+    fn paced_until(&self) -> Time {
+        if self.pacing == Pacing::Unpaced || !self.window_is_open() {
+            return Time::MAX;
+        }
+        self.pacer.release_at(self.pacing)
+    }
+
+    fn window_is_open(&self) -> bool {
+        self.resend_first
+            || (self.next < self.stream_end() && self.next < self.una + self.usable_window())
+    }
+
+    pub(super) fn on_timer(&mut self, now: Time, config: &Config) {
+        if self.wakeup <= now {
+            self.controller.on_wakeup(now);
+            self.obey();
+        }
+        if self.rto_at <= now {
+            self.on_timeout(now, config);
+        }
+        if self.persist_at <= now {
+            // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
+            self.probe = true;
+            self.persist_exponent = (self.persist_exponent + 1).min(6);
+            self.arm_persist(now, config);
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time, config: &Config) {
+        self.statistics.timeouts += 1;
+        self.expiries += 1;
+        let (in_flight, window) = (self.in_flight(), self.usable_window());
+        self.recovery.on_timeout(self.max);
+        if let Some(board) = &mut self.scoreboard {
+            board.clear();
+        }
+        // A lost SYN says nothing about a window that has not been used yet.
+        if self.una > 0 {
+            self.controller.on_timeout(&Timeout {
+                now,
+                in_flight: Bytes::new(in_flight),
+                window: Bytes::new(window),
+                consecutive: self.expiries,
+                duplicate_seen: self.duplicate_since_arming,
+            });
+            self.obey();
+        }
+        self.next = self.una;
+        self.timed = None;
+        self.resend_first = false;
+        self.release_edge = 0;
+        self.rtt.back_off(&config.rtt);
+        self.rto = self.rtt.timeout(&config.rtt);
+        self.restart_timer(now);
+    }
+
+    fn arm_persist(&mut self, now: Time, config: &Config) {
+        let wait = self.rtt.timeout(&config.rtt) * (1 << self.persist_exponent);
+        self.persist_at = now + wait.min(config.rtt.max_timeout);
+    }
+
+    // ---------------------------------------------------------------- sending
+
+    /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
+    pub(super) fn poll(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        if core::mem::take(&mut self.probe) && self.peer_window == 0 {
+            return Some(Outgoing { start: self.una.saturating_sub(1), length: 0, fin: false });
+        }
+        if self.resend_first {
+            if self.pacer.release_at(self.pacing) > now {
+                return None;
+            }
+            self.resend_first = false;
+            let outgoing = self.segment_at(self.una, self.max, config);
+            if let Some(board) = &mut self.scoreboard {
+                board.retransmitted = board.retransmitted.max(outgoing.end());
+            }
+            return self.sent(now, outgoing);
+        }
+        let limit = match (config.max_burst, self.recovery.burst_limit()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if limit.is_some_and(|limit| self.burst >= limit) || self.pacer.release_at(self.pacing) > now {
+            return None;
+        }
+        let outgoing = match self.recovery.pipe_rule() {
+            None => self.next_in_window(now, config),
+            Some(PipeRule::Scoreboard) => self.next_by_scoreboard(now, config),
+            Some(PipeRule::Counter) => self.next_by_counter(now, config),
+        }?;
+        self.burst += 1;
+        self.sent(now, outgoing)
+    }
+
+    /// The next segment that the window lets pass, new or on the way back from a timeout.
+    fn next_in_window(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        let edge = self.una.saturating_add(self.usable_window());
+        self.window_limited = false;
+        let outgoing = self.segment_at(self.next, self.stream_end(), config);
+        if outgoing.is_empty() {
+            return None;
+        }
+        if outgoing.end_of_data() <= edge {
+            return Some(outgoing);
+        }
+        let released = self.release_edge.min(self.una.saturating_add(self.peer_window));
+        if outgoing.end_of_data() <= released {
+            self.release_edge = 0;
+            return Some(outgoing);
+        }
+        self.window_limited = self.window <= self.peer_window;
+        self.partial_into_peer_window(now, outgoing, config)
+    }
+
+    /// A segment cut down to the peer's window, where that is worth it or nothing else would move.
+    ///
+    /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, less than a full segment leaves only when
+    /// it is at least half of the largest window that the peer ever offered.
+    fn partial_into_peer_window(
+        &mut self,
+        now: Time,
+        outgoing: Outgoing,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        if self.window < self.peer_window {
+            return None;
+        }
+        let room = (self.una + self.peer_window).saturating_sub(outgoing.start);
+        if room > 0 && room >= self.peer_window_max / 2 && room < u64::from(outgoing.length) {
+            return Some(Outgoing { length: room as u32, fin: false, ..outgoing });
+        }
+        if !self.has_outstanding() && self.persist_at.is_never() {
+            self.arm_persist(now, config);
+        }
+        None
+    }
+
+    /// `NextSeg()` of RFC 6675, section 4, under the pipe of its section 5, step C.
+    fn next_by_scoreboard(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        let threshold = config.recovery.duplicate_threshold;
+        let Some(board) = &self.scoreboard else {
+            return self.next_in_window(now, config);
+        };
+        let pipe = board.pipe(self.una, self.max, config.mss, threshold);
+        if pipe + u64::from(config.mss) > self.window {
+            self.window_limited = true;
+            return None;
+        }
+        let hole = board.hole(board.retransmitted.max(self.una));
+        let lost_below = board.lost_below(config.mss, threshold);
+        let rescued = board.rescued;
+        // Rule 1: the first hole that is known to be lost.
+        if let Some((start, end)) = hole
+            && start < lost_below
+        {
+            return Some(self.resend_hole(start, end, config));
+        }
+        // Rule 2: new data.
+        let fresh = self.segment_at(self.max, self.stream_end(), config);
+        if !fresh.is_empty() && fresh.end_of_data() <= self.una + self.peer_window {
+            return Some(fresh);
+        }
+        // Rule 3: the first hole, lost or not.
+        if let Some((start, end)) = hole {
+            return Some(self.resend_hole(start, end, config));
+        }
+        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery.
+        if !rescued && board.highest().is_none_or(|highest| highest < self.max) {
+            let start = self.max.saturating_sub(u64::from(config.mss)).max(self.una);
+            if let Some(board) = &mut self.scoreboard {
+                board.rescued = true;
+            }
+            return Some(self.segment_at(start, self.max, config));
+        }
+        None
+    }
+
+    /// Holes first, then new data, while fewer segments are counted in the pipe than the window holds.
+    fn next_by_counter(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        let Some(board) = &self.scoreboard else {
+            return self.next_in_window(now, config);
+        };
+        if board.counter >= (self.window / u64::from(config.mss)) as i64 {
+            self.window_limited = true;
+            return None;
+        }
+        let hole = board.hole(board.retransmitted.max(self.una));
+        let edge = self.una + self.peer_window;
+        let outgoing = match hole {
+            Some((start, end)) if start + u64::from(config.mss) <= edge => {
+                self.resend_hole(start, end, config)
+            }
+            Some(_) => return None,
+            None => {
+                let fresh = self.segment_at(self.max, self.stream_end(), config);
+                if fresh.is_empty() || fresh.end_of_data() > edge {
+                    return None;
+                }
+                fresh
+            }
+        };
+        if let Some(board) = &mut self.scoreboard {
+            board.counter += 1;
+        }
+        Some(outgoing)
+    }
+
+    fn resend_hole(&mut self, start: u64, end: u64, config: &Config) -> Outgoing {
+        let outgoing = self.segment_at(start, end, config);
+        if let Some(board) = &mut self.scoreboard {
+            board.retransmitted = outgoing.end();
+        }
+        outgoing
+    }
+
+    /// The segment that begins at `start`, up to `limit`: a full one, or what there is.
+    fn segment_at(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
+        let data_end = self.end.min(limit);
+        let length = data_end.saturating_sub(start).min(u64::from(config.mss)) as u32;
+        let fin = self.fin && start + u64::from(length) == self.end && limit > self.end;
+        Outgoing { start, length, fin }
+    }
+
+    /// Accounts for a segment that leaves.
+    fn sent(&mut self, now: Time, outgoing: Outgoing) -> Option<Outgoing> {
+        let end = outgoing.end();
+        let idle = !self.has_outstanding();
+        self.statistics.segments += 1;
+        if outgoing.start < self.max {
+            self.statistics.retransmitted += 1;
+        }
+        if end > self.max {
+            self.max = end;
+            if self.timed.is_none() {
+                self.timed = Some((end, now));
+            }
+        }
+        if outgoing.start <= self.next {
+            self.next = self.next.max(end);
+        }
+        if idle || self.rto_at.is_never() {
+            self.restart_timer(now);
+        }
+        let wire = Bytes::new(u64::from(outgoing.length) + 40);
+        if self.pacing != Pacing::Unpaced {
+            self.pacer.on_sent(now, wire, self.pacing, Rate::MAX, Bytes::ZERO);
+        }
+        self.controller.on_sent(&Sent {
+            now,
+            payload: Bytes::new(u64::from(outgoing.length)),
+            wire,
+            number: PacketNumber::new(self.statistics.segments),
+            in_flight: Bytes::new(self.in_flight()),
+            app_limited: self.max >= self.stream_end(),
+        });
+        if let Pacing::At(_) = self.pacing {
+            self.obey();
+        }
+        Some(outgoing)
+    }
+
+    /// Accounts for a SYN that leaves.
+    pub(super) fn on_syn_sent(&mut self, now: Time) {
+        self.statistics.segments += 1;
+        if self.max > 0 {
+            self.statistics.retransmitted += 1;
+        } else {
+            self.timed = Some((1, now));
+        }
+        self.next = 1;
+        self.max = 1;
+        if self.rto_at.is_never() {
+            self.restart_timer(now);
+        }
+    }
+}
+
+impl Outgoing {
+    fn is_empty(&self) -> bool {
+        self.length == 0 && !self.fin
+    }
+
+    /// The offset after the payload, without a FIN: a FIN needs no room in a window.
+    fn end_of_data(&self) -> u64 {
+        self.start + u64::from(self.length)
+    }
+
+    /// The offset after the segment.
+    pub(super) fn end(&self) -> u64 {
+        self.end_of_data() + u64::from(self.fin)
+    }
+}
