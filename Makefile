@@ -2,8 +2,6 @@
 # (rustup), Python 3 and, for `race`, Debian's packages is enough.
 
 CARGO_DENY := 0.20.2
-# How many cases each property test gets in `make fuzz`; `make test` gives it 256.
-CASES ?= 20000
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
@@ -40,8 +38,8 @@ race: rust python ## race the simulator against ns-2 on the same networks (ROUND
 	cargo build --quiet --release --package comity-cli
 	python3 benches/race/race.py --rounds $(ROUNDS)
 
-fuzz: rust ## run the property tests with many more cases (CASES=20000)
-	PROPTEST_CASES=$(CASES) cargo test --workspace
+fuzz: rust ## run the property tests at length, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
+	scripts/fuzz.sh
 
 .PHONY: rust python
 rust:

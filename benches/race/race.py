@@ -41,7 +41,7 @@ class Scenario:
         return [ns, str(HERE / self.script), f"seconds={self.seconds}", f"scheduler={scheduler}"]
 
     def comity_command(self, comity):
-        return [comity, "sim", "run", str(HERE / self.file), "--set", f'duration="{self.seconds}s"', "--json"]
+        return [comity, "sim", "run", str(HERE / self.file), "--set", f'scenario.duration="{self.seconds}s"', "--json"]
 
 
 SCENARIOS = (
