@@ -39,6 +39,11 @@ pub trait Controller: Debug + Send {
     /// acknowledged. Only called where the transport has such a phase.
     fn on_recovered(&mut self, _now: Time) {}
 
+    /// The losses that the last [`Loss`] spoke of did not happen: what was declared lost arrived late. Laws
+    /// that can go back to the state before do so (RFC 9438, section 4.9.2). Only called where the transport
+    /// can tell: an acknowledgement of a packet declared lost, D-SACK (RFC 3708) or timestamps (RFC 3522).
+    fn on_spurious_loss(&mut self, _now: Time) {}
+
     /// The next time at which [`Controller::on_wakeup`] wants to be called, if any: RAP's step, IFTP's
     /// round, TFRC's no-feedback timer, BBR's probe timers.
     fn wakeup(&self) -> Option<Time> {

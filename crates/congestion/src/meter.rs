@@ -56,6 +56,9 @@ pub enum Tag {
         wave: u16,
         /// The segments in the wave, lost ones included.
         segments: u16,
+        /// Which of them this is, from 1 to `segments`. The receiver has to know the last one when it
+        /// arrives, and cannot find it by counting where a segment before it was lost.
+        position: u16,
     },
     /// The sender's round-trip time: TFRC groups losses by it (RFC 5348, section 3.2.1), packet spacing
     /// counts per round of this length (its section 2.1).

@@ -1,1 +1,3 @@
-//! placeholder
+//! Pairs, packet scripts and oracles for the tests of Comity.
+
+pub mod conformance;

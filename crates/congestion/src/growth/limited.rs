@@ -1,0 +1,207 @@
+//! A ceiling over another law.
+
+use comity_units::{Bytes, Time};
+
+use crate::{Ack, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout};
+
+/// Runs another law and never lets its window rise above a ceiling.
+///
+/// ```text
+/// window = min(law's window, ceiling)
+/// ```
+///
+/// The law below keeps growing unseen, as ns-2's does above its `window_`. That is right for laws which
+/// take what they decrease from the event ([`crate::growth::Reno`]) and wrong for laws which decrease the
+/// window that they remember; those take the ceiling into their own configuration.
+#[derive(Clone, Debug)]
+pub struct Limited<C> {
+    law: C,
+    ceiling: Bytes,
+}
+
+impl<C: Controller> Limited<C> {
+    /// `law` with windows of at most `ceiling`.
+    pub const fn new(law: C, ceiling: Bytes) -> Self {
+        Self { law, ceiling }
+    }
+}
+
+impl<C: Controller> Controller for Limited<C> {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.law.on_ack(ack);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.law.on_loss(loss);
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.law.on_timeout(timeout);
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.law.on_sent(sent);
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.law.on_feedback(feedback);
+    }
+
+    fn on_recovered(&mut self, now: Time) {
+        self.law.on_recovered(now);
+    }
+
+    fn on_spurious_loss(&mut self, now: Time) {
+        self.law.on_spurious_loss(now);
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        self.law.wakeup()
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        self.law.on_wakeup(now);
+    }
+
+    fn tag(&mut self, now: Time) -> Tag {
+        self.law.tag(now)
+    }
+
+    fn decision(&self) -> Decision {
+        let decision = self.law.decision();
+        Decision {
+            window: decision.window.min(self.ceiling),
+            ..decision
+        }
+    }
+
+    fn needs_rate_samples(&self) -> bool {
+        self.law.needs_rate_samples()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LossCause, Pacing, Phase, Report};
+    use comity_units::{PacketNumber, Rate, Span};
+
+    /// Answers differently after every kind of event.
+    #[derive(Clone, Debug, Default)]
+    struct Counter(u64);
+
+    impl Controller for Counter {
+        fn on_ack(&mut self, _: &Ack) {
+            self.0 += 1;
+        }
+        fn on_loss(&mut self, _: &Loss) {
+            self.0 += 10;
+        }
+        fn on_timeout(&mut self, _: &Timeout) {
+            self.0 += 100;
+        }
+        fn on_sent(&mut self, _: &Sent) {
+            self.0 += 1_000;
+        }
+        fn on_feedback(&mut self, _: &Feedback<'_>) {
+            self.0 += 10_000;
+        }
+        fn on_recovered(&mut self, _: Time) {
+            self.0 += 100_000;
+        }
+        fn on_spurious_loss(&mut self, _: Time) {
+            self.0 += 1_000_000;
+        }
+        fn wakeup(&self) -> Option<Time> {
+            Some(Time::from_nanos(self.0))
+        }
+        fn on_wakeup(&mut self, _: Time) {
+            self.0 += 10_000_000;
+        }
+        fn tag(&mut self, _: Time) -> Tag {
+            self.0 += 100_000_000;
+            Tag::Round {
+                round: 7,
+                rtt: Span::ZERO,
+            }
+        }
+        fn decision(&self) -> Decision {
+            Decision {
+                window: Bytes::new(self.0),
+                pacing: Pacing::Rate(Rate::from_bps(self.0)),
+                ssthresh: Some(Bytes::new(3)),
+                phase: Phase::Probing,
+            }
+        }
+        fn needs_rate_samples(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn every_method_reaches_the_law_and_only_the_window_is_limited() {
+        let (now, bytes) = (Time::from_millis(1), Bytes::new(1));
+        let mut limited = Limited::new(Counter::default(), Bytes::new(5_000));
+        limited.on_ack(&Ack {
+            now,
+            acked: bytes,
+            rtt: None,
+            in_flight: bytes,
+            app_limited: false,
+            in_recovery: false,
+            marked: 0,
+            packets: 1,
+            sample: None,
+        });
+        assert_eq!(limited.decision().window, Bytes::new(1));
+        limited.on_loss(&Loss {
+            now,
+            sent_at: now,
+            lost: bytes,
+            in_flight: bytes,
+            window: bytes,
+            cause: LossCause::Reordering,
+            restart: false,
+        });
+        limited.on_timeout(&Timeout {
+            now,
+            in_flight: bytes,
+            window: bytes,
+            consecutive: 1,
+            duplicate_seen: false,
+        });
+        limited.on_sent(&Sent {
+            now,
+            payload: bytes,
+            wire: bytes,
+            number: PacketNumber::ZERO,
+            in_flight: bytes,
+            app_limited: false,
+        });
+        assert_eq!(limited.decision().window, Bytes::new(1_111));
+        limited.on_feedback(&Feedback {
+            now,
+            report: &Report::None,
+            rtt: None,
+        });
+        limited.on_recovered(now);
+        limited.on_spurious_loss(now);
+        limited.on_wakeup(now);
+        assert_eq!(
+            limited.tag(now),
+            Tag::Round {
+                round: 7,
+                rtt: Span::ZERO
+            }
+        );
+        assert_eq!(limited.wakeup(), Some(Time::from_nanos(111_111_111)));
+        let decision = limited.decision();
+        assert_eq!(decision.window, Bytes::new(5_000));
+        assert_eq!(decision.pacing, Pacing::Rate(Rate::from_bps(111_111_111)));
+        assert_eq!(
+            (decision.ssthresh, decision.phase),
+            (Some(Bytes::new(3)), Phase::Probing)
+        );
+        assert!(limited.needs_rate_samples());
+    }
+}

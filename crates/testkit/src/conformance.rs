@@ -1,0 +1,558 @@
+//! What every controller has to keep, checked while it runs through random events.
+//!
+//! A [`Model`] is the smallest flow that can drive a [`Controller`]: it knows what is in flight, whether it
+//! recovers from a loss, and what time it is. Each [`Operation`] becomes the event that an honest transport
+//! would send, and after each event the promises of the trait are checked:
+//!
+//! * the window is at least one segment and at most the limit of the setup, and the pacing lets packets go;
+//! * the decision does not change between events, and the same events give the same decisions;
+//! * a loss or a timeout leaves a threshold of at least two segments and does not raise the window (above
+//!   two segments, which RFC 5681 grants to a flow of one);
+//! * an acknowledgement raises the window by no more than it acknowledges, and not at all while the
+//!   application limits the flow or a recovery goes on;
+//! * a wake-up lies in the future, also right after the controller was woken.
+//!
+//! [`Model::disturb`] sends events that no honest transport sends; then only the first two are checked.
+
+use std::fmt;
+
+use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
+use comity_congestion::{
+    Ack, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report, Sent, Timeout,
+};
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use proptest::prelude::*;
+
+/// One step of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// The oldest packets are acknowledged, as many as are in flight at the most.
+    Acknowledge {
+        /// How many.
+        packets: u8,
+        /// The measured round-trip time, if one is measured.
+        rtt: Option<Span>,
+        /// Whether the first of them was marked by the network.
+        marked: bool,
+    },
+    /// The receiver's half reports.
+    Feedback(Report),
+    /// The application has less (or again more) to send than the flow is allowed.
+    LimitByApplication(bool),
+    /// Packets are declared lost, unless nothing was sent since the last reaction.
+    Lose {
+        /// How many.
+        packets: u8,
+        /// How it was found.
+        cause: LossCause,
+        /// Whether the recovery begins again from one segment.
+        restart: bool,
+    },
+    /// The recovery is over.
+    Recover,
+    /// The flow sends as its window allows.
+    Send {
+        /// At most so many packets.
+        packets: u8,
+    },
+    /// The last losses were none.
+    Spurious,
+    /// The retransmission timer expires, unless nothing is in flight.
+    TimeOut {
+        /// Whether a duplicate acknowledgement had arrived.
+        duplicate_seen: bool,
+    },
+    /// Time passes.
+    Wait(Span),
+    /// Time passes until the controller wants to be woken.
+    Wake,
+}
+
+/// Operations in the proportions of a busy flow with frequent trouble.
+pub fn operation() -> impl Strategy<Value = Operation> {
+    let span = prop_oneof![
+        6 => (0u64..300_000_000).prop_map(Span::from_nanos),
+        1 => (0u64..100).prop_map(Span::from_secs),
+    ];
+    let rtt = prop_oneof![
+        1 => Just(None),
+        6 => (1u64..400_000_000).prop_map(|nanos| Some(Span::from_nanos(nanos))),
+    ];
+    prop_oneof![
+        8 => (1u8..=40).prop_map(|packets| Operation::Send { packets }),
+        10 => (1u8..=20, rtt, prop::bool::weighted(0.1))
+            .prop_map(|(packets, rtt, marked)| Operation::Acknowledge { packets, rtt, marked }),
+        6 => span.prop_map(Operation::Wait),
+        2 => (1u8..=10, cause(), prop::bool::weighted(0.2))
+            .prop_map(|(packets, cause, restart)| Operation::Lose { packets, cause, restart }),
+        2 => Just(Operation::Recover),
+        1 => any::<bool>().prop_map(|duplicate_seen| Operation::TimeOut { duplicate_seen }),
+        1 => any::<bool>().prop_map(Operation::LimitByApplication),
+        1 => Just(Operation::Spurious),
+        1 => report().prop_map(Operation::Feedback),
+        1 => Just(Operation::Wake),
+    ]
+}
+
+fn cause() -> impl Strategy<Value = LossCause> {
+    prop_oneof![
+        4 => Just(LossCause::Reordering),
+        1 => Just(LossCause::Delay),
+        1 => Just(LossCause::Mark),
+    ]
+}
+
+fn report() -> impl Strategy<Value = Report> {
+    prop_oneof![
+        Just(Report::None),
+        any::<u16>().prop_map(|level| Report::Wave { level }),
+        (0.0f64..=1.0, any::<u32>()).prop_map(|(rate, received)| Report::LossEvents {
+            rate,
+            received: Rate::from_bps(u64::from(received)),
+        }),
+        any::<(u32, u32)>().prop_map(|(round, packets)| Report::Count { round, packets }),
+    ]
+}
+
+/// Setups with segments of one byte to a jumbo frame, with and without limits.
+pub fn setup() -> impl Strategy<Value = Setup> {
+    (1u64..9_000, 1u64..20, prop::option::of(1u64..200), prop::option::of(1u64..400)).prop_map(
+        |(mss, initial, ssthresh, limit)| {
+            let segments = |count: u64| Bytes::new(mss) * count;
+            Setup {
+                initial_window: segments(initial),
+                initial_ssthresh: ssthresh.map_or(Bytes::MAX, segments),
+                max_window: limit.map_or(Bytes::MAX, segments),
+                ..Setup::new(Bytes::new(mss))
+            }
+        },
+    )
+}
+
+/// The defaults of a row, and every other value of each of its flags and choices.
+pub fn variants(row: &Row) -> Vec<Parameters> {
+    let mut variants = vec![Parameters::new()];
+    for parameter in row.parameters {
+        let others: Vec<Value> = match (&parameter.domain, &parameter.default) {
+            (Domain::Flag, Value::Flag(default)) => vec![Value::Flag(!default)],
+            (Domain::Choice(choices), default) => choices
+                .iter()
+                .map(|choice| Value::Text((*choice).into()))
+                .filter(|choice| choice != default)
+                .collect(),
+            _ => Vec::new(),
+        };
+        variants
+            .extend(others.into_iter().map(|value| Parameters::new().with(parameter.name, value)));
+    }
+    variants
+}
+
+/// What a controller documents about itself where laws differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expectations {
+    /// Whether its window may grow while the application limits the flow.
+    pub grows_when_limited: bool,
+}
+
+impl Expectations {
+    /// What a row with these parameters documents.
+    pub fn of(parameters: &Parameters) -> Self {
+        Self {
+            grows_when_limited: parameters.get("grow_when_limited") == Some(&Value::Flag(true)),
+        }
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Violation {
+    /// The promise.
+    pub promise: Promise,
+    /// The decision before the event.
+    pub before: Decision,
+    /// The decision after it.
+    pub after: Decision,
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// The decision does not change between events, and twins decide alike.
+    Determinism,
+    /// An acknowledgement is worth no more than it acknowledges.
+    GrowthByEvidence,
+    /// The window does not grow while the application limits the flow.
+    NoGrowthWhenLimited,
+    /// The window does not grow in a recovery.
+    NoGrowthInRecovery,
+    /// The window does not grow on a loss or a timeout.
+    NoGrowthOnLoss,
+    /// The pacing lets packets go.
+    Pacing,
+    /// A loss or a timeout leaves a threshold of two segments or more.
+    Threshold,
+    /// The wake-up lies in the future.
+    Wakeup,
+    /// The window is at least a segment, and at most the limit.
+    Window,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} was broken: before {:?}, after {:?}", self.promise, self.before, self.after)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// A flow that drives one controller, and its twin.
+#[derive(Debug)]
+pub struct Model {
+    controller: Box<dyn Controller>,
+    /// Gets the same events and is asked for nothing before the end.
+    twin: Box<dyn Controller>,
+    setup: Setup,
+    expectations: Expectations,
+    now: Time,
+    in_flight: Bytes,
+    next: PacketNumber,
+    recovering: bool,
+    limited: bool,
+    /// Whether something was sent since the last reaction to a loss: only that can be lost anew.
+    sent_since_reaction: bool,
+    timeouts: u32,
+}
+
+impl Model {
+    /// A flow that has not sent yet, with the controller that `build` makes.
+    pub fn new(
+        build: impl Fn() -> Box<dyn Controller>,
+        setup: Setup,
+        expectations: Expectations,
+    ) -> Self {
+        Self::with(build(), build(), setup, expectations)
+    }
+
+    fn with(
+        controller: Box<dyn Controller>,
+        twin: Box<dyn Controller>,
+        setup: Setup,
+        expectations: Expectations,
+    ) -> Self {
+        Self {
+            controller,
+            twin,
+            setup,
+            expectations,
+            now: Time::from_secs(1),
+            in_flight: Bytes::ZERO,
+            next: PacketNumber::ZERO,
+            recovering: false,
+            limited: false,
+            sent_since_reaction: false,
+            timeouts: 0,
+        }
+    }
+
+    /// A flow with the controller of a row.
+    ///
+    /// # Errors
+    /// As [`Row::build`].
+    pub fn of(row: &Row, setup: Setup, parameters: &Parameters) -> Result<Self, ParameterError> {
+        Ok(Self::with(
+            row.build(&setup, parameters)?,
+            row.build(&setup, parameters)?,
+            setup,
+            Expectations::of(parameters),
+        ))
+    }
+
+    /// What the controller decides now.
+    pub fn decision(&self) -> Decision {
+        self.controller.decision()
+    }
+
+    /// What is in flight.
+    pub const fn in_flight(&self) -> Bytes {
+        self.in_flight
+    }
+
+    /// Makes one step.
+    ///
+    /// # Errors
+    /// The [`Violation`] of the first promise that was broken.
+    pub fn apply(&mut self, operation: &Operation) -> Result<(), Violation> {
+        match *operation {
+            Operation::Acknowledge { packets, rtt, marked } => self.acknowledge(packets, rtt, marked),
+            Operation::Feedback(report) => {
+                let feedback = Feedback { now: self.now, report: &report, rtt: None };
+                self.tell(|controller| controller.on_feedback(&feedback)).map(drop)
+            }
+            Operation::LimitByApplication(limited) => {
+                self.limited = limited;
+                Ok(())
+            }
+            Operation::Lose { packets, cause, restart } => self.lose(packets, cause, restart),
+            Operation::Recover => self.recover(),
+            Operation::Send { packets } => {
+                for _ in 0..packets {
+                    if self.in_flight + self.setup.mss > self.controller.decision().window {
+                        break;
+                    }
+                    self.send()?;
+                }
+                Ok(())
+            }
+            Operation::Spurious => {
+                let now = self.now;
+                self.tell(|controller| controller.on_spurious_loss(now)).map(drop)
+            }
+            Operation::TimeOut { duplicate_seen } => self.time_out(duplicate_seen),
+            Operation::Wait(span) => self.wait_until(self.now + span),
+            Operation::Wake => match self.controller.wakeup() {
+                Some(at) => self.wait_until(at),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Checks at the end that the twin, which was asked for nothing, has come to the same state.
+    ///
+    /// # Errors
+    /// A [`Violation`] of [`Promise::Determinism`].
+    pub fn finish(self) -> Result<(), Violation> {
+        let (before, after) = (self.controller.decision(), self.twin.decision());
+        let same = format!("{:?}", self.controller) == format!("{:?}", self.twin);
+        check(same && before == after, Promise::Determinism, before, after)
+    }
+
+    /// Sends an event that no honest transport sends: amounts and times are whatever `noise` says.
+    ///
+    /// # Errors
+    /// As [`Model::apply`], for the promises that hold whatever the transport does.
+    pub fn disturb(&mut self, noise: [u64; 4], kind: u8) -> Result<(), Violation> {
+        let [first, second, third, fourth] = noise;
+        let (now, mss) = (self.now, self.setup.mss);
+        self.now += Span::from_nanos(fourth % 10_000_000_000);
+        let (in_flight, window) = (Bytes::new(second), Bytes::new(third));
+        match kind % 5 {
+            0 => {
+                let ack = Ack {
+                    now,
+                    acked: Bytes::new(first),
+                    // Two years at the most: estimators may count on the age of a connection.
+                    rtt: Some(Span::from_nanos(third >> 8)),
+                    in_flight,
+                    app_limited: fourth & 1 == 0,
+                    in_recovery: fourth & 2 == 0,
+                    marked: fourth as u32,
+                    packets: first as u32,
+                    sample: None,
+                };
+                self.tell(|controller| controller.on_ack(&ack))
+            }
+            1 => {
+                let loss = Loss {
+                    now,
+                    sent_at: now,
+                    lost: Bytes::new(first),
+                    in_flight,
+                    window,
+                    cause: if fourth & 1 == 0 { LossCause::Mark } else { LossCause::Delay },
+                    restart: fourth & 2 == 0,
+                };
+                self.tell(|controller| controller.on_loss(&loss))
+            }
+            2 => {
+                let timeout = Timeout {
+                    now,
+                    in_flight,
+                    window,
+                    consecutive: first as u32,
+                    duplicate_seen: fourth & 1 == 0,
+                };
+                self.tell(|controller| controller.on_timeout(&timeout))
+            }
+            3 => {
+                let sent = Sent {
+                    now,
+                    payload: mss,
+                    wire: Bytes::new(first),
+                    number: PacketNumber::new(third),
+                    in_flight,
+                    app_limited: fourth & 1 == 0,
+                };
+                self.tell(|controller| {
+                    controller.tag(now);
+                    controller.on_sent(&sent);
+                })
+            }
+            _ => self.tell(|controller| {
+                controller.on_recovered(now);
+                controller.on_spurious_loss(now);
+                controller.on_wakeup(now);
+            }),
+        }
+        .map(drop)
+    }
+
+    fn send(&mut self) -> Result<(), Violation> {
+        self.in_flight += self.setup.mss;
+        self.sent_since_reaction = true;
+        let sent = Sent {
+            now: self.now,
+            payload: self.setup.mss,
+            wire: self.setup.mss + Bytes::new(40),
+            number: self.next,
+            in_flight: self.in_flight,
+            app_limited: self.limited,
+        };
+        self.next = self.next.next();
+        self.tell(|controller| {
+            controller.tag(sent.now);
+            controller.on_sent(&sent);
+        })
+        .map(drop)
+    }
+
+    fn acknowledge(
+        &mut self,
+        packets: u8,
+        rtt: Option<Span>,
+        marked: bool,
+    ) -> Result<(), Violation> {
+        let acked = (self.setup.mss * u64::from(packets)).min(self.in_flight);
+        if acked == Bytes::ZERO {
+            return Ok(());
+        }
+        self.in_flight -= acked;
+        self.timeouts = 0;
+        let ack = Ack {
+            now: self.now,
+            acked,
+            rtt,
+            in_flight: self.in_flight,
+            app_limited: self.limited,
+            in_recovery: self.recovering,
+            marked: u32::from(marked),
+            packets: u32::from(packets),
+            sample: None,
+        };
+        let (before, after) = self.tell(|controller| controller.on_ack(&ack))?;
+        let no_growth = after.window <= before.window;
+        let limited = self.limited && !self.expectations.grows_when_limited;
+        check(no_growth || !limited, Promise::NoGrowthWhenLimited, before, after)?;
+        check(no_growth || !self.recovering, Promise::NoGrowthInRecovery, before, after)?;
+        // One byte more, because windows are kept as real numbers and handed out as bytes.
+        let most = before.window + acked + Bytes::new(1);
+        check(after.window <= most, Promise::GrowthByEvidence, before, after)
+    }
+
+    fn lose(&mut self, packets: u8, cause: LossCause, restart: bool) -> Result<(), Violation> {
+        if self.in_flight == Bytes::ZERO || self.recovering || !self.sent_since_reaction {
+            return Ok(());
+        }
+        let lost = (self.setup.mss * u64::from(packets)).min(self.in_flight);
+        let loss = Loss {
+            now: self.now,
+            sent_at: self.now,
+            lost,
+            in_flight: self.in_flight,
+            window: self.controller.decision().window,
+            cause,
+            restart,
+        };
+        let (before, after) = self.tell(|controller| controller.on_loss(&loss))?;
+        self.sent_since_reaction = false;
+        if cause != LossCause::Mark {
+            self.in_flight = if restart { Bytes::ZERO } else { self.in_flight - lost };
+            self.recovering = !restart;
+        }
+        self.check_reduction(before, after)
+    }
+
+    fn time_out(&mut self, duplicate_seen: bool) -> Result<(), Violation> {
+        if self.in_flight == Bytes::ZERO {
+            return Ok(());
+        }
+        self.timeouts += 1;
+        let timeout = Timeout {
+            now: self.now,
+            in_flight: self.in_flight,
+            window: self.controller.decision().window,
+            consecutive: self.timeouts,
+            duplicate_seen,
+        };
+        let (before, after) = self.tell(|controller| controller.on_timeout(&timeout))?;
+        self.in_flight = Bytes::ZERO;
+        self.recovering = false;
+        self.sent_since_reaction = false;
+        self.check_reduction(before, after)
+    }
+
+    fn check_reduction(&self, before: Decision, after: Decision) -> Result<(), Violation> {
+        let two = self.setup.mss * 2;
+        check(after.window <= before.window.max(two), Promise::NoGrowthOnLoss, before, after)?;
+        let threshold = after.ssthresh.is_none_or(|threshold| threshold >= two);
+        check(threshold, Promise::Threshold, before, after)
+    }
+
+    fn recover(&mut self) -> Result<(), Violation> {
+        if !self.recovering {
+            return Ok(());
+        }
+        self.recovering = false;
+        let now = self.now;
+        self.tell(|controller| controller.on_recovered(now)).map(drop)
+    }
+
+    /// Lets time pass and wakes the controller whenever it asked for that.
+    fn wait_until(&mut self, end: Time) -> Result<(), Violation> {
+        while let Some(at) = self.controller.wakeup().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            let now = self.now;
+            let (before, after) = self.tell(|controller| controller.on_wakeup(now))?;
+            let later = self.controller.wakeup().is_none_or(|next| next > now);
+            check(later, Promise::Wakeup, before, after)?;
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    /// Tells both controllers, and checks what holds after every event.
+    fn tell(
+        &mut self,
+        event: impl Fn(&mut dyn Controller),
+    ) -> Result<(Decision, Decision), Violation> {
+        let before = self.controller.decision();
+        check(before == self.controller.decision(), Promise::Determinism, before, before)?;
+        event(self.controller.as_mut());
+        event(self.twin.as_mut());
+        let after = self.controller.decision();
+        check(after == self.controller.decision(), Promise::Determinism, before, after)?;
+        // Limits below what two segments need are those of tests: laws keep their own floor.
+        let most = self.setup.max_window.max(self.setup.mss * 2);
+        let window = (self.setup.mss..=most).contains(&after.window);
+        check(window, Promise::Window, before, after)?;
+        let flows = match after.pacing {
+            Pacing::Rate(rate) => rate > Rate::ZERO,
+            Pacing::Gap(gap) => gap < Span::MAX,
+            Pacing::At(at) => !at.is_never(),
+            _ => true,
+        };
+        check(flows, Promise::Pacing, before, after)?;
+        let due = self.controller.wakeup().is_none_or(|at| at >= self.now);
+        check(due, Promise::Wakeup, before, after)?;
+        Ok((before, after))
+    }
+}
+
+fn check(
+    kept: bool,
+    promise: Promise,
+    before: Decision,
+    after: Decision,
+) -> Result<(), Violation> {
+    if kept { Ok(()) } else { Err(Violation { promise, before, after }) }
+}

@@ -1,0 +1,251 @@
+//! Every row of the table keeps the promises of the controller trait.
+
+use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
+use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_testkit::conformance::{
+    Expectations, Model, Operation, Promise, Violation, operation, setup, variants,
+};
+use comity_units::{Bytes, Rate, Span, Time};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn honest_transports(
+        setup in setup(),
+        operations in prop::collection::vec(operation(), 1..200),
+    ) {
+        for row in TABLE {
+            for parameters in variants(row) {
+                let mut model = Model::of(row, setup, &parameters)?;
+                for operation in &operations {
+                    model.apply(operation).map_err(|violation| {
+                        TestCaseError::fail(format!("{} {parameters:?}: {violation}", row.name))
+                    })?;
+                }
+                model.finish()?;
+            }
+        }
+    }
+
+    #[test]
+    fn dishonest_transports(
+        setup in setup(),
+        noise in prop::collection::vec((any::<[u64; 4]>(), any::<u8>(), 0u32..64), 1..100),
+    ) {
+        for row in TABLE {
+            for parameters in variants(row) {
+                let mut model = Model::of(row, setup, &parameters)?;
+                for (values, kind, shift) in &noise {
+                    model.disturb(values.map(|value| value >> shift), *kind).map_err(|violation| {
+                        TestCaseError::fail(format!("{} {parameters:?}: {violation}", row.name))
+                    })?;
+                }
+                model.finish()?;
+            }
+        }
+    }
+}
+
+/// The model is no use if it keeps every flow idle: a plain transfer has to grow, every loss has to cut.
+#[test]
+fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
+    let mss = Bytes::new(1_000);
+    for name in ["reno", "vegas", "cubic"] {
+        let mut model = Model::of(table::find(name)?, Setup::new(mss), &Parameters::new())?;
+        let ack = Operation::Acknowledge {
+            packets: 1,
+            rtt: Some(Span::from_millis(100)),
+            marked: false,
+        };
+        for _ in 0..200 {
+            model.apply(&Operation::Send { packets: 255 })?;
+            model.apply(&ack)?;
+            model.apply(&Operation::Wait(Span::from_millis(1)))?;
+        }
+        let grown = model.decision().window;
+        assert!(grown > mss * 50, "{name} grew to {grown} only");
+        model.apply(&Operation::Send { packets: 255 })?;
+        model.apply(&Operation::Lose {
+            packets: 1,
+            cause: comity_congestion::LossCause::Reordering,
+            restart: false,
+        })?;
+        let cut = model.decision().window;
+        assert!(cut < grown && cut > mss * 20, "{name} was cut to {cut}");
+        model.apply(&Operation::TimeOut { duplicate_seen: false })?;
+        assert!(model.decision().window <= mss * 2, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn reno_grows_when_limited_only_when_told_so() -> Result<(), Box<dyn std::error::Error>> {
+    let mss = Bytes::new(1_000);
+    for (flag, window) in [(false, mss * 10), (true, mss * 12)] {
+        let parameters = Parameters::new().with("grow_when_limited", Value::Flag(flag));
+        let mut model = Model::of(table::find("reno")?, Setup::new(mss), &parameters)?;
+        model.apply(&Operation::LimitByApplication(true))?;
+        model.apply(&Operation::Send { packets: 4 })?;
+        model.apply(&Operation::Acknowledge { packets: 2, rtt: None, marked: false })?;
+        assert_eq!(model.decision().window, window);
+    }
+    Ok(())
+}
+
+/// A law with one fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    GrowsOnLoss,
+    GrowsWhenLimited,
+    GrowsInRecovery,
+    GrowsTooMuch,
+    LowThreshold,
+    Shrinks,
+    Stalls,
+    WakesInThePast,
+    WakesAtOnce,
+    None,
+}
+
+#[derive(Clone, Debug)]
+struct Faulty {
+    fault: Fault,
+    window: u64,
+    ssthresh: u64,
+    now: Time,
+}
+
+impl Controller for Faulty {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.now = ack.now;
+        let limited = ack.app_limited && self.fault != Fault::GrowsWhenLimited;
+        let recovery = ack.in_recovery && self.fault != Fault::GrowsInRecovery;
+        if !limited && !recovery {
+            self.window += if self.fault == Fault::GrowsTooMuch { 10_000 } else { 100 };
+        }
+        if self.fault == Fault::Shrinks {
+            self.window = 999;
+        }
+    }
+
+    fn on_loss(&mut self, _: &Loss) {
+        if self.fault == Fault::GrowsOnLoss {
+            self.window += 1;
+        }
+        if self.fault == Fault::LowThreshold {
+            self.ssthresh = 1_999;
+        }
+    }
+
+    fn on_timeout(&mut self, _: &Timeout) {}
+
+    fn wakeup(&self) -> Option<Time> {
+        match self.fault {
+            Fault::WakesInThePast => Some(self.now.saturating_sub(Span::from_nanos(1))),
+            Fault::WakesAtOnce => Some(self.now.max(Time::from_secs(2))),
+            _ => None,
+        }
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    fn decision(&self) -> Decision {
+        Decision {
+            window: Bytes::new(self.window),
+            pacing: match self.fault {
+                Fault::Stalls => Pacing::Rate(Rate::ZERO),
+                _ => Pacing::Unpaced,
+            },
+            ssthresh: Some(Bytes::new(self.ssthresh)),
+            phase: Phase::Steady,
+        }
+    }
+}
+
+/// Drives a faulty law through a little of everything.
+fn drive(build: impl Fn() -> Box<dyn Controller>) -> Result<(), Violation> {
+    let setup = Setup::new(Bytes::new(1_000));
+    let mut model = Model::new(build, setup, Expectations::default());
+    let ack = Operation::Acknowledge { packets: 1, rtt: None, marked: false };
+    let send = Operation::Send { packets: 5 };
+    for operation in [
+        &send,
+        &ack,
+        &Operation::Lose {
+            packets: 1,
+            cause: comity_congestion::LossCause::Delay,
+            restart: false,
+        },
+        &ack,
+        &Operation::Recover,
+        &Operation::LimitByApplication(true),
+        &ack,
+        &Operation::Wait(Span::from_secs(5)),
+        &send,
+    ] {
+        model.apply(operation)?;
+    }
+    model.finish()
+}
+
+#[test]
+fn every_promise_bites() {
+    for (fault, promise) in [
+        (Fault::GrowsOnLoss, Some(Promise::NoGrowthOnLoss)),
+        (Fault::GrowsWhenLimited, Some(Promise::NoGrowthWhenLimited)),
+        (Fault::GrowsInRecovery, Some(Promise::NoGrowthInRecovery)),
+        (Fault::GrowsTooMuch, Some(Promise::GrowthByEvidence)),
+        (Fault::LowThreshold, Some(Promise::Threshold)),
+        (Fault::Shrinks, Some(Promise::Window)),
+        (Fault::Stalls, Some(Promise::Pacing)),
+        (Fault::WakesInThePast, Some(Promise::Wakeup)),
+        (Fault::WakesAtOnce, Some(Promise::Wakeup)),
+        (Fault::None, None),
+    ] {
+        let outcome = drive(|| {
+            Box::new(Faulty { fault, window: 10_000, ssthresh: 2_000, now: Time::from_secs(1) })
+        });
+        assert_eq!(outcome.err().map(|violation| violation.promise), promise, "{fault:?}");
+    }
+}
+
+/// Answers another window each time it is asked.
+#[derive(Debug, Default)]
+struct Moody(std::sync::atomic::AtomicU64);
+
+impl Controller for Moody {
+    fn on_ack(&mut self, _: &Ack) {}
+    fn on_loss(&mut self, _: &Loss) {}
+    fn on_timeout(&mut self, _: &Timeout) {}
+    fn decision(&self) -> Decision {
+        let asked = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Decision {
+            window: Bytes::new(10_000 + asked),
+            pacing: Pacing::Unpaced,
+            ssthresh: None,
+            phase: Phase::Steady,
+        }
+    }
+}
+
+#[test]
+fn moods_and_unlike_twins_are_found() {
+    let moody = drive(|| Box::new(Moody::default()));
+    assert_eq!(moody.err().map(|violation| violation.promise), Some(Promise::Determinism));
+
+    let built = std::cell::Cell::new(10_000);
+    let unlike = drive(|| {
+        built.set(built.get() + 1);
+        Box::new(Faulty {
+            fault: Fault::None,
+            window: built.get(),
+            ssthresh: 2_000,
+            now: Time::from_secs(1),
+        })
+    });
+    assert_eq!(unlike.err().map(|violation| violation.promise), Some(Promise::Determinism));
+}
