@@ -17,18 +17,10 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	cargo test --workspace
 	python3 -m doctest benches/race/race.py
 
-lint: rust ## check format, lints, docs, purity, licences and dependencies
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --quiet
-	scripts/purity.sh
-	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)
-	cargo deny check licenses bans sources
-	scripts/advisories.sh
+lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
 
 docs: rust ## build the documentation of all crates (target/doc)
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
-	@echo "open target/doc/comity_units/index.html"
 
 bench: rust ## run the micro-benchmarks
 	cargo bench --workspace
@@ -41,7 +33,21 @@ race: rust python ## race the simulator against ns-2 on the same networks (ROUND
 fuzz: rust ## run the property tests at length, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
 	scripts/fuzz.sh
 
-.PHONY: rust python
+.PHONY: format clippy purity dependencies rust python
+format: rust
+	cargo fmt --all --check
+
+clippy: rust
+	cargo clippy --workspace --all-targets -- -D warnings
+
+purity: rust
+	scripts/purity.sh
+
+dependencies: rust
+	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)
+	cargo deny check licenses bans sources
+	scripts/advisories.sh
+
 rust:
 	@scripts/need.sh cargo none
 
