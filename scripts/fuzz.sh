@@ -14,7 +14,8 @@ if ! cargo +nightly --version >/dev/null 2>&1; then
     exit 0
 fi
 scripts/need.sh cargo-fuzz cargo:cargo-fuzz@0.13.2
-for target in $(cargo +nightly fuzz list); do
+targets=$(cargo +nightly fuzz list)
+for target in $targets; do
     echo "fuzz: $target"
     cargo +nightly fuzz run "$target" -- -max_total_time="${SECONDS_EACH:-60}"
 done
