@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod metrics;
 pub mod network;
 pub mod report;
+pub mod results;
 pub mod scenario;
 pub mod series;
 pub mod trace;
