@@ -7,3 +7,4 @@
 pub mod histogram;
 pub mod metrics;
 pub mod report;
+pub mod results;
