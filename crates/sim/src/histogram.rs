@@ -190,9 +190,9 @@ impl Distribution {
         }
     }
 
-    /// The bytes of heap that the bins take.
+    /// The bytes of heap that it holds.
     #[must_use]
-    pub fn heap_bytes(&self) -> usize {
+    pub fn memory(&self) -> usize {
         size_of_val(&*self.bins)
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let empty = Distribution::new();
         assert_eq!(size_of::<Distribution>(), 64);
         assert_eq!(
-            (empty.heap_bytes(), empty.count(), empty.is_empty()),
+            (empty.memory(), empty.count(), empty.is_empty()),
             (0, 0, true)
         );
         assert_eq!(empty.summary(), Summary::default());
@@ -384,14 +384,14 @@ mod tests {
         let octave: Distribution = (0..64)
             .map(|i| Span::from_nanos((1 << 24) + (i << 18)))
             .collect();
-        assert_eq!(octave.heap_bytes(), 256);
-        assert_eq!(of(&[5_000_000]).heap_bytes(), 64);
+        assert_eq!(octave.memory(), 256);
+        assert_eq!(of(&[5_000_000]).memory(), 64);
         // From 1 us to 1000 s: bins 317 to 64 * 33 + 116 = 2228, in runs of 16.
         assert_eq!(
-            of(&[1_000, 1_000_000_000_000]).heap_bytes(),
+            of(&[1_000, 1_000_000_000_000]).memory(),
             4 * (2240 - 304)
         );
-        assert_eq!(of(&[0, u64::MAX]).heap_bytes(), 4 * 3776);
+        assert_eq!(of(&[0, u64::MAX]).memory(), 4 * 3776);
     }
 
     #[test]

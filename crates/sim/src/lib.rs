@@ -6,5 +6,14 @@
 
 pub mod histogram;
 pub mod metrics;
+pub mod network;
 pub mod report;
 pub mod results;
+pub mod trace;
+
+mod engine;
+
+pub use engine::{
+    Body, BuildError, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet,
+    RunOptions, SenderState, run, run_observed,
+};

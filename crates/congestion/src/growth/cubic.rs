@@ -99,10 +99,10 @@ struct State {
     ssthresh: f64,
     /// cwnd when the threshold was set last.
     prior: f64,
-    /// W_max; `None` before the first loss, and after a timeout until congestion avoidance begins.
-    plateau: Option<f64>,
-    /// The plateau that fast convergence compares with; outlives a timeout.
-    last_plateau: f64,
+    /// W_max in segments; zero before the first loss.
+    plateau: f64,
+    /// Whether the next stage begins at its own plateau, with K = 0: before the first loss, after a timeout.
+    begins_flat: bool,
     /// Present in congestion avoidance.
     epoch: Option<Epoch>,
     /// Whether the slow start that goes on began with a timeout: RFC 3465 then counts one segment.
@@ -142,8 +142,8 @@ impl Cubic {
                     .max(1.0),
                 ssthresh: segments(config.initial_ssthresh),
                 prior: 0.0,
-                plateau: None,
-                last_plateau: 0.0,
+                plateau: 0.0,
+                begins_flat: true,
                 epoch: None,
                 after_timeout: false,
             },
@@ -186,17 +186,15 @@ impl Cubic {
     /// Begins a stage of congestion avoidance at the window that it finds.
     fn begin_epoch(&mut self, now: Time) -> Epoch {
         let window = self.state.window;
-        let (plateau, inflection) = match self.state.plateau {
-            Some(plateau) => (
-                plateau,
-                libm::cbrt((plateau - window) / self.config.aggressiveness),
-            ),
-            None => (window, 0.0),
-        };
+        if self.state.begins_flat {
+            self.state.plateau = window;
+            self.state.begins_flat = false;
+        }
+        let plateau = self.state.plateau;
+        let inflection = libm::cbrt((plateau - window) / self.config.aggressiveness);
         if self.hystart.take().is_some() || self.state.prior == 0.0 {
             self.state.prior = window;
         }
-        self.state.plateau = Some(plateau);
         self.state.after_timeout = false;
         Epoch {
             start: now,
@@ -242,28 +240,27 @@ impl Cubic {
         self.state.epoch = Some(epoch);
     }
 
-    /// Lets `span` not count in the time of the stage.
+    /// Lets `span` not count in the time of the stage, nor in that of the stage before the loss.
     fn skip(&mut self, span: Span) {
-        if let Some(epoch) = &mut self.state.epoch {
-            epoch.start += span;
+        for state in core::iter::once(&mut self.state).chain(&mut self.before_loss) {
+            if let Some(epoch) = &mut state.epoch {
+                epoch.start += span;
+            }
         }
     }
 
     /// β times what was in use, in segments; remembers the plateau.
     fn reduce(&mut self, in_flight: Bytes, window: Bytes) -> f64 {
         let state = &mut self.state;
-        state.plateau = Some(
-            if self.config.fast_convergence && state.window < state.last_plateau {
-                state.window * (1.0 + self.config.beta) / 2.0
-            } else {
-                state.window
-            },
-        );
-        state.last_plateau = state.plateau.unwrap_or(state.window);
+        state.plateau = if self.config.fast_convergence && state.window < state.plateau {
+            state.window * (1.0 + self.config.beta) / 2.0
+        } else {
+            state.window
+        };
+        state.begins_flat = false;
         state.prior = state.window;
         state.epoch = None;
         self.hystart = None;
-        self.limited_since = None;
         let basis = match self.config.decrease_basis {
             DecreaseBasis::Flight => in_flight,
             DecreaseBasis::Window => window,
@@ -333,7 +330,7 @@ impl Controller for Cubic {
             self.state.ssthresh = self.reduce(timeout.in_flight, timeout.window).max(2.0);
         }
         self.before_loss = None;
-        self.state.plateau = None;
+        self.state.begins_flat = true;
         self.state.epoch = None;
         self.state.window = 1.0;
         self.state.after_timeout = true;
@@ -524,9 +521,9 @@ mod tests {
             };
             let mut cubic = Cubic::new(config);
             cubic.on_loss(&loss(0, 100, LossCause::Reordering));
-            assert_eq!(cubic.state.plateau, Some(100.0));
+            assert_eq!(cubic.state.plateau, 100.0);
             cubic.on_loss(&loss(200, 70, LossCause::Reordering));
-            let found = cubic.state.plateau.unwrap();
+            let found = cubic.state.plateau;
             assert!((found - plateau).abs() < 1e-9, "{found} is not {plateau}");
             assert!((cubic.window() - 49.0).abs() < 1e-9);
         }

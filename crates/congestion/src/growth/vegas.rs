@@ -168,7 +168,8 @@ impl Vegas {
         };
         self.base_rtt = Some(base);
         let expected = self.segments(ack.in_flight + ack.acked).min(self.window);
-        let actual = self.segments(self.round.sent) * (base.as_secs_f64() / rtt.as_secs_f64());
+        let ratio = base.as_nanos() as f64 / rtt.as_nanos() as f64;
+        let actual = self.segments(self.round.sent) * ratio;
         let extra = expected - actual;
         Some(if self.config.whole_segments {
             libm::floor(extra + 0.5)

@@ -1,0 +1,41 @@
+//! Laws and estimators against slow, literal readings of their sources.
+
+mod cubic;
+mod reno;
+mod rtt;
+mod vegas;
+
+use comity_congestion::{Ack, Loss, LossCause, Timeout};
+use comity_units::{Bytes, Span, Time};
+
+/// An acknowledgement of new data outside of any recovery.
+fn ack(now: Time, acked: Bytes, rtt: Span, in_flight: Bytes) -> Ack {
+    Ack {
+        now,
+        acked,
+        rtt: Some(rtt),
+        in_flight,
+        app_limited: false,
+        in_recovery: false,
+        marked: 0,
+        packets: 1,
+        sample: None,
+    }
+}
+
+/// A loss found by duplicate acknowledgements.
+fn loss(now: Time, in_flight: Bytes, window: Bytes) -> Loss {
+    Loss {
+        now,
+        sent_at: now,
+        lost: Bytes::ZERO,
+        in_flight,
+        window,
+        cause: LossCause::Reordering,
+        restart: false,
+    }
+}
+
+fn timeout(now: Time, in_flight: Bytes, window: Bytes, consecutive: u32) -> Timeout {
+    Timeout { now, in_flight, window, consecutive, duplicate_seen: false }
+}

@@ -1,0 +1,186 @@
+//! Reno against RFC 5681 and RFC 3465 in whole bytes, and against ns-2's numbers.
+
+use comity_congestion::Controller;
+use comity_congestion::growth::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
+use comity_units::{Bytes, Span, Time};
+use proptest::prelude::*;
+
+use crate::{ack, loss, timeout};
+
+const SMSS: u64 = 1_460;
+
+/// RFC 5681, section 3.1, with the byte counter of RFC 3465, sections 2.1 and 2.2.
+#[derive(Debug)]
+struct Rfc5681 {
+    cwnd: u64,
+    ssthresh: u64,
+    bytes_acked: u64,
+}
+
+impl Rfc5681 {
+    fn on_ack(&mut self, bytes: u64) {
+        if self.cwnd < self.ssthresh {
+            self.cwnd += bytes.min(2 * SMSS);
+            self.bytes_acked = 0;
+            return;
+        }
+        self.bytes_acked += bytes;
+        if self.bytes_acked >= self.cwnd {
+            self.bytes_acked -= self.cwnd;
+            self.cwnd += SMSS;
+        }
+    }
+
+    fn on_loss(&mut self, flight_size: u64) {
+        self.ssthresh = (flight_size / 2).max(2 * SMSS);
+        self.cwnd = self.ssthresh;
+        self.bytes_acked = 0;
+    }
+
+    fn on_timeout(&mut self, flight_size: u64, first: bool) {
+        if first {
+            self.ssthresh = (flight_size / 2).max(2 * SMSS);
+        }
+        self.cwnd = SMSS;
+        self.bytes_acked = 0;
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Acks { count: u16, segments: u8 },
+    Loss,
+    Timeouts { count: u8 },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => (1u16..600, 1u8..=2).prop_map(|(count, segments)| Event::Acks { count, segments }),
+        2 => Just(Event::Loss),
+        1 => (1u8..4).prop_map(|count| Event::Timeouts { count }),
+    ]
+}
+
+proptest! {
+    /// In avoidance the law adds `1/cwnd` per segment where the RFC's counter adds one per window. Over n
+    /// windows from w the first gives √((w + n)² − n), less than half a segment below w + n, and the counter
+    /// is up to one segment behind: they stay within a segment and a half, from loss to loss.
+    #[test]
+    fn follows_the_byte_counter(events in prop::collection::vec(event(), 1..40)) {
+        let mss = Bytes::new(SMSS);
+        let mut law = Reno::new(RenoConfig::rfc5681(mss));
+        let mut reading = Rfc5681 { cwnd: 10 * SMSS, ssthresh: u64::MAX, bytes_acked: 0 };
+        for event in events {
+            let flight = Bytes::new(reading.cwnd);
+            match event {
+                Event::Acks { count, segments } => {
+                    let acked = mss * u64::from(segments);
+                    for _ in 0..count {
+                        // More than 10⁵ segments are in no network; slow start would not end here.
+                        if reading.cwnd < 100_000 * SMSS {
+                            law.on_ack(&ack(Time::ZERO, acked, Span::from_millis(100), flight));
+                            reading.on_ack(acked.get());
+                        }
+                    }
+                }
+                Event::Loss => {
+                    law.on_loss(&loss(Time::ZERO, flight, flight));
+                    reading.on_loss(flight.get());
+                }
+                Event::Timeouts { count } => {
+                    for consecutive in 1..=u32::from(count) {
+                        let flight = Bytes::new(reading.cwnd);
+                        law.on_timeout(&timeout(Time::ZERO, flight, flight, consecutive));
+                        reading.on_timeout(flight.get(), consecutive == 1);
+                    }
+                }
+            }
+            let (found, expected) = (law.decision().window.get(), reading.cwnd);
+            prop_assert!(
+                found.abs_diff(expected) <= SMSS * 3 / 2,
+                "{event:?}: {found} instead of {expected} ({reading:?})"
+            );
+            if reading.ssthresh != u64::MAX {
+                let threshold = law.decision().ssthresh.map(Bytes::get);
+                prop_assert!(threshold.is_some_and(|found| found.abs_diff(reading.ssthresh) <= 1));
+            }
+        }
+    }
+
+    /// (w + 1/w)² = w² + 2 + 1/w²: after A segments w² lies between w₀² + 2A and that plus A / w₀².
+    #[test]
+    fn avoidance_has_a_closed_form(start in 2u32..400, segments in 1u32..20_000) {
+        let mss = Bytes::new(SMSS);
+        let start = f64::from(start);
+        let mut law = Reno::new(RenoConfig {
+            initial_window: Bytes::new(start as u64 * SMSS),
+            initial_ssthresh: mss,
+            ..RenoConfig::rfc5681(mss)
+        });
+        for _ in 0..segments {
+            law.on_ack(&ack(Time::ZERO, mss, Span::from_millis(100), mss));
+        }
+        let gained = law.window() * law.window() - start * start - 2.0 * f64::from(segments);
+        prop_assert!(gained >= -1e-6 * f64::from(segments), "{gained}");
+        prop_assert!(gained <= f64::from(segments) / (start * start) + 1e-6, "{gained}");
+    }
+}
+
+fn ns2(rounding: Rounding) -> Reno {
+    Reno::new(RenoConfig {
+        mss: Bytes::new(1_000),
+        initial_window: Bytes::new(1_000),
+        initial_ssthresh: Bytes::new(8_000),
+        increase: Increase::PerAck,
+        decrease_basis: DecreaseBasis::Window,
+        rounding,
+        grow_when_limited: true,
+    })
+}
+
+/// ns-2 halves `windowd()` and truncates only `ssthresh_` with `precisionReduce_`, and halves `window()`,
+/// a whole number, without. A window of 9.7: 4.85 and 4 with it, 4 and 4 without.
+#[test]
+fn ns2_halves_as_precision_reduce_says() {
+    let now = Time::from_secs(1);
+    let window = Bytes::new(9_700);
+    for (rounding, cwnd, ssthresh) in
+        [(Rounding::Threshold, 4.85, 4.0), (Rounding::Both, 4.0, 4.0), (Rounding::Exact, 4.85, 4.85)]
+    {
+        let mut law = ns2(rounding);
+        law.on_loss(&loss(now, Bytes::new(90_000), window));
+        assert!((law.window() - cwnd).abs() < 1e-12, "{rounding:?}: {}", law.window());
+        assert!((law.ssthresh() - ssthresh).abs() < 1e-12, "{rounding:?}: {}", law.ssthresh());
+    }
+    // Tahoe: one segment, the same threshold.
+    let mut law = ns2(Rounding::Threshold);
+    law.on_loss(&comity_congestion::Loss { restart: true, ..loss(now, window, window) });
+    assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
+    // Windows of 3 and of 1: ns-2 lets cwnd fall to 1.5, and to 1, under a threshold of 2.
+    for (window, cwnd) in [(3_000, 1.5), (1_000, 1.0)] {
+        let mut law = ns2(Rounding::Threshold);
+        law.on_loss(&loss(now, Bytes::new(window), Bytes::new(window)));
+        assert_eq!((law.window(), law.ssthresh()), (cwnd, 2.0));
+    }
+    // Every timeout halves again, also a second one for the same segment: 9.7, then 1.
+    let mut law = ns2(Rounding::Threshold);
+    law.on_timeout(&timeout(now, window, window, 1));
+    assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
+    law.on_timeout(&timeout(now, window, Bytes::new(1_000), 2));
+    assert_eq!((law.window(), law.ssthresh()), (1.0, 2.0));
+}
+
+/// From 1 with a threshold of 8: seven acknowledgements reach it, whatever each of them covers; the eight
+/// after them add 1/8, 1/8.125, ..: by hand 8.125, 8.248077, 8.369317, 8.488801.
+#[test]
+fn ns2_opens_once_per_acknowledgement() {
+    let mut law = ns2(Rounding::Threshold);
+    for expected in 2..=8 {
+        law.on_ack(&ack(Time::ZERO, Bytes::new(3_000), Span::ZERO, Bytes::ZERO));
+        assert_eq!(law.window(), f64::from(expected));
+    }
+    for expected in [8.125, 8.248_077, 8.369_317, 8.488_801] {
+        law.on_ack(&ack(Time::ZERO, Bytes::new(3_000), Span::ZERO, Bytes::ZERO));
+        assert!((law.window() - expected).abs() < 2e-6, "{} is not {expected}", law.window());
+    }
+}
