@@ -19,7 +19,9 @@ fn delays() -> Vec<(usize, u64)> {
         state ^= state << 17;
         state
     };
-    (0..100_000).map(|_| (next() as usize % FLOWS, 24_000_000 + next() % 1_600_000_000)).collect()
+    (0..100_000)
+        .map(|_| (next() as usize % FLOWS, 24_000_000 + next() % 1_600_000_000))
+        .collect()
 }
 
 /// The published histogram at the same 1 %, in nanoseconds, growing as it needs to.
@@ -72,8 +74,10 @@ fn record(criterion: &mut Criterion) {
 }
 
 fn close(criterion: &mut Criterion) {
-    let full: Distribution =
-        delays().into_iter().map(|(_, delay)| Span::from_nanos(delay)).collect();
+    let full: Distribution = delays()
+        .into_iter()
+        .map(|(_, delay)| Span::from_nanos(delay))
+        .collect();
     criterion.bench_function("summary", |bench| bench.iter(|| black_box(&full).summary()));
     criterion.bench_function("merge", |bench| {
         bench.iter_batched_ref(

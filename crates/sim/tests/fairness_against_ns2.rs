@@ -2,16 +2,22 @@
 
 use comity_sim::metrics::{baseline, friendliness, jain, separation};
 
-const VECTORS: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/ns2_fairness.csv"));
+const VECTORS: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../vectors/ns2_fairness.csv"
+));
 
 fn numbers(cell: &str) -> Vec<f64> {
-    cell.split_whitespace().map(|number| number.parse().unwrap()).collect()
+    cell.split_whitespace()
+        .map(|number| number.parse().unwrap())
+        .collect()
 }
 
 #[test]
 fn measures_agree_with_ns2_to_the_last_digit_that_it_prints() {
-    let mut rows = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(VECTORS.as_bytes());
+    let mut rows = csv::ReaderBuilder::new()
+        .comment(Some(b'#'))
+        .from_reader(VECTORS.as_bytes());
     let mut cases = 0;
     for row in rows.records() {
         let row = row.unwrap();

@@ -42,7 +42,10 @@ pub fn convergence_time<S: AsRef<[f64]>>(
 ) -> Result<Option<Time>, Error> {
     let Convergence { tolerance, hold } = criterion;
     if flows.len() < 2 {
-        return Err(Error::TooFew { count: flows.len(), needed: 2 });
+        return Err(Error::TooFew {
+            count: flows.len(),
+            needed: 2,
+        });
     }
     if bin.is_zero() {
         return Err(Error::NotWholeBins { scale: hold, bin });
@@ -52,14 +55,20 @@ pub fn convergence_time<S: AsRef<[f64]>>(
     for flow in flows {
         let flow = flow.as_ref();
         if flow.len() != bins {
-            return Err(Error::Unequal { left: bins, right: flow.len() });
+            return Err(Error::Unequal {
+                left: bins,
+                right: flow.len(),
+            });
         }
         check(flow, 1)?;
     }
     let is_fair = |at: usize| {
         let total: f64 = flows.iter().map(|flow| flow.as_ref()[at]).sum();
         let fair = total / flows.len() as f64;
-        fair > 0.0 && flows.iter().all(|flow| (flow.as_ref()[at] - fair).abs() <= tolerance * fair)
+        fair > 0.0
+            && flows
+                .iter()
+                .all(|flow| (flow.as_ref()[at] - fair).abs() <= tolerance * fair)
     };
     let needed = hold.as_nanos().div_ceil(bin.as_nanos()).max(1);
     let first = from.as_nanos().div_ceil(bin.as_nanos());
@@ -80,14 +89,21 @@ mod tests {
     const SECOND: Span = Span::from_secs(1);
 
     fn within(percent: u32, hold: u64) -> Convergence {
-        Convergence { tolerance: f64::from(percent) / 100.0, hold: Span::from_secs(hold) }
+        Convergence {
+            tolerance: f64::from(percent) / 100.0,
+            hold: Span::from_secs(hold),
+        }
     }
 
     #[test]
     fn two_flows_by_hand() {
         // Fair is 5. A crossing at 2 s, then within 20 % (4 to 6) from 4 s on.
-        let flows = [[10.0, 8.0, 5.0, 7.0, 6.0, 5.5, 5.0], [0.0, 2.0, 5.0, 3.0, 4.0, 4.5, 5.0]];
-        let at = |percent, hold| convergence_time(&flows, SECOND, Time::ZERO, within(percent, hold));
+        let flows = [
+            [10.0, 8.0, 5.0, 7.0, 6.0, 5.5, 5.0],
+            [0.0, 2.0, 5.0, 3.0, 4.0, 4.5, 5.0],
+        ];
+        let at =
+            |percent, hold| convergence_time(&flows, SECOND, Time::ZERO, within(percent, hold));
         assert_eq!(at(20, 1), Ok(Some(Time::from_secs(2))));
         assert_eq!(at(20, 2), Ok(Some(Time::from_secs(4))));
         assert_eq!(at(20, 3), Ok(Some(Time::from_secs(4))));
@@ -100,7 +116,10 @@ mod tests {
     fn looking_begins_at_from_and_holds_round_up() {
         let flows = [[1.0; 6], [1.0; 6]];
         let at = |millis, hold| {
-            let criterion = Convergence { tolerance: 0.0, hold: Span::from_millis(hold) };
+            let criterion = Convergence {
+                tolerance: 0.0,
+                hold: Span::from_millis(hold),
+            };
             convergence_time(&flows, SECOND, Time::from_millis(millis), criterion)
         };
         assert_eq!(at(1_000, 1_000), Ok(Some(Time::from_secs(1))));
@@ -132,13 +151,28 @@ mod tests {
     fn what_has_no_answer_says_why() {
         let some = within(10, 1);
         let one = convergence_time(&[[1.0]], SECOND, Time::ZERO, some);
-        assert_eq!(one, Err(Error::TooFew { count: 1, needed: 2 }));
+        assert_eq!(
+            one,
+            Err(Error::TooFew {
+                count: 1,
+                needed: 2
+            })
+        );
         let uneven = convergence_time(&[vec![1.0], vec![1.0, 2.0]], SECOND, Time::ZERO, some);
         assert_eq!(uneven, Err(Error::Unequal { left: 1, right: 2 }));
         let empty = convergence_time(&[vec![], vec![]], SECOND, Time::ZERO, some);
-        assert_eq!(empty, Err(Error::TooFew { count: 0, needed: 1 }));
+        assert_eq!(
+            empty,
+            Err(Error::TooFew {
+                count: 0,
+                needed: 1
+            })
+        );
         assert!(convergence_time(&[[1.0], [1.0]], Span::ZERO, Time::ZERO, some).is_err());
-        let negative = Convergence { tolerance: -0.1, ..some };
+        let negative = Convergence {
+            tolerance: -0.1,
+            ..some
+        };
         assert!(convergence_time(&[[1.0], [1.0]], SECOND, Time::ZERO, negative).is_err());
     }
 }

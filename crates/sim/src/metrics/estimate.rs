@@ -26,10 +26,16 @@ pub struct Estimate {
 /// Source: Student (1908), in every textbook.
 pub fn mean_with_interval(values: &[f64]) -> Result<Estimate, Error> {
     if values.is_empty() {
-        return Err(Error::TooFew { count: 0, needed: 1 });
+        return Err(Error::TooFew {
+            count: 0,
+            needed: 1,
+        });
     }
     if let Some(index) = values.iter().position(|value| !value.is_finite()) {
-        return Err(Error::Invalid { index, value: values[index] });
+        return Err(Error::Invalid {
+            index,
+            value: values[index],
+        });
     }
     let count = values.len();
     let mean = super::mean(values);
@@ -38,7 +44,11 @@ pub fn mean_with_interval(values: &[f64]) -> Result<Estimate, Error> {
         let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
         student_t_975(freedom) * (squares / freedom as f64 / count as f64).sqrt()
     });
-    Ok(Estimate { mean, half_width, count })
+    Ok(Estimate {
+        mean,
+        half_width,
+        count,
+    })
 }
 
 /// The 97.5 % quantile of Student's t distribution: two-sided 95 %. Infinite for zero degrees of freedom.
@@ -73,8 +83,8 @@ pub fn student_t_975(freedom: usize) -> f64 {
     let first = (square + 1.0) / 4.0;
     let second = ((5.0 * square + 16.0) * square + 3.0) / 96.0;
     let third = (((3.0 * square + 19.0) * square + 17.0) * square - 15.0) / 384.0;
-    let fourth =
-        ((((79.0 * square + 776.0) * square + 1482.0) * square - 1920.0) * square - 945.0) / 92160.0;
+    let fourth = ((((79.0 * square + 776.0) * square + 1482.0) * square - 1920.0) * square - 945.0)
+        / 92160.0;
     Z * (1.0 + by * (first + by * (second + by * (third + by * fourth))))
 }
 
@@ -101,13 +111,19 @@ mod tests {
             (1_000, 1.962_339_080_826_408),
             (100_000, 1.959_987_707_534_610),
         ] {
-            assert!((student_t_975(freedom) - expected).abs() < 1e-6, "{freedom}");
+            assert!(
+                (student_t_975(freedom) - expected).abs() < 1e-6,
+                "{freedom}"
+            );
         }
         // For one degree t is tan(0.475 π), for two 0.95 sqrt(2 / (1 − 0.95²)).
         assert!((student_t_975(1) - 12.706_204_736).abs() < 1e-6);
         assert!((student_t_975(2) - 0.95 * (2.0_f64 / (1.0 - 0.9025)).sqrt()).abs() < 1e-6);
         for freedom in 0..200 {
-            assert!(student_t_975(freedom) > student_t_975(freedom + 1), "{freedom}");
+            assert!(
+                student_t_975(freedom) > student_t_975(freedom + 1),
+                "{freedom}"
+            );
         }
     }
 
@@ -117,13 +133,16 @@ mod tests {
         // 0.15 % around 95 %.
         let mut state = 1_u64;
         let mut uniform = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 11) as f64 / (1_u64 << 53) as f64
         };
         let mut covered = 0;
         for _ in 0..20_000 {
-            let sample: Vec<f64> =
-                (0..5).map(|_| (0..12).map(|_| uniform()).sum::<f64>()).collect();
+            let sample: Vec<f64> = (0..5)
+                .map(|_| (0..12).map(|_| uniform()).sum::<f64>())
+                .collect();
             let got = mean_with_interval(&sample).unwrap();
             covered += u32::from((got.mean - 6.0).abs() <= got.half_width.unwrap());
         }
@@ -135,8 +154,17 @@ mod tests {
     fn one_value_has_no_interval_and_none_has_no_mean() {
         let one = mean_with_interval(&[-3.0]).unwrap();
         assert_eq!((one.mean, one.half_width), (-3.0, None));
-        assert_eq!(mean_with_interval(&[]), Err(Error::TooFew { count: 0, needed: 1 }));
-        assert!(matches!(mean_with_interval(&[1.0, f64::NAN]), Err(Error::Invalid { index: 1, .. })));
+        assert_eq!(
+            mean_with_interval(&[]),
+            Err(Error::TooFew {
+                count: 0,
+                needed: 1
+            })
+        );
+        assert!(matches!(
+            mean_with_interval(&[1.0, f64::NAN]),
+            Err(Error::Invalid { index: 1, .. })
+        ));
         assert_eq!(mean_with_interval(&[7.0; 9]).unwrap().half_width, Some(0.0));
     }
 }

@@ -73,21 +73,33 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooFew { count, needed } => {
-                write!(f, "{count} values are given, and it takes at least {needed}")
+                write!(
+                    f,
+                    "{count} values are given, and it takes at least {needed}"
+                )
             }
             Self::Odd { count } => {
                 write!(f, "{count} flows are given, and halves need an even number")
             }
             Self::Invalid { index, value } => {
-                write!(f, "value {index} is {value}, expected a finite number that is not negative")
+                write!(
+                    f,
+                    "value {index} is {value}, expected a finite number that is not negative"
+                )
             }
             Self::AllZero => f.write_str("all values are zero, and 0/0 is no ratio"),
             Self::Unequal { left, right } => {
-                write!(f, "one series has {left} values and the other {right}, expected as many")
+                write!(
+                    f,
+                    "one series has {left} values and the other {right}, expected as many"
+                )
             }
             Self::Constant => f.write_str("all values are equal, and equal values have no order"),
             Self::NotWholeBins { scale, bin } => {
-                write!(f, "the time scale {scale} is not a whole number of bins of {bin}")
+                write!(
+                    f,
+                    "the time scale {scale} is not a whole number of bins of {bin}"
+                )
             }
         }
     }
@@ -98,10 +110,19 @@ impl core::error::Error for Error {}
 /// Checks that there are values and that all are throughputs.
 fn check(values: &[f64], needed: usize) -> Result<(), Error> {
     if values.len() < needed {
-        return Err(Error::TooFew { count: values.len(), needed });
+        return Err(Error::TooFew {
+            count: values.len(),
+            needed,
+        });
     }
-    match values.iter().position(|value| !value.is_finite() || *value < 0.0) {
-        Some(index) => Err(Error::Invalid { index, value: values[index] }),
+    match values
+        .iter()
+        .position(|value| !value.is_finite() || *value < 0.0)
+    {
+        Some(index) => Err(Error::Invalid {
+            index,
+            value: values[index],
+        }),
         None => Ok(()),
     }
 }
@@ -113,5 +134,9 @@ fn mean(values: &[f64]) -> f64 {
 
 /// A quotient of two numbers that are not negative.
 fn ratio(dividend: f64, divisor: f64) -> Result<f64, Error> {
-    if dividend == 0.0 && divisor == 0.0 { Err(Error::AllZero) } else { Ok(dividend / divisor) }
+    if dividend == 0.0 && divisor == 0.0 {
+        Err(Error::AllZero)
+    } else {
+        Ok(dividend / divisor)
+    }
 }

@@ -15,7 +15,11 @@ use crate::report::Summary;
 /// [`Error::AllZero`] when the rate or the span is zero: there was nothing to use.
 pub fn utilisation(carried: Bytes, rate: Rate, span: Span) -> Result<f64, Error> {
     let capacity = rate.as_bps() as f64 * span.as_secs_f64();
-    if capacity == 0.0 { Err(Error::AllZero) } else { Ok(carried.bits() as f64 / capacity) }
+    if capacity == 0.0 {
+        Err(Error::AllZero)
+    } else {
+        Ok(carried.bits() as f64 / capacity)
+    }
 }
 
 /// The share of the offered packets that did not arrive.
@@ -25,7 +29,10 @@ pub fn utilisation(carried: Bytes, rate: Rate, span: Span) -> Result<f64, Error>
 pub fn loss_ratio(lost: u64, offered: u64) -> Result<f64, Error> {
     match offered {
         0 if lost == 0 => Err(Error::AllZero),
-        _ if lost > offered => Err(Error::Invalid { index: 0, value: lost as f64 }),
+        _ if lost > offered => Err(Error::Invalid {
+            index: 0,
+            value: lost as f64,
+        }),
         _ => Ok(lost as f64 / offered as f64),
     }
 }
@@ -79,10 +86,16 @@ pub fn summary(delays: &[f64]) -> Result<Summary, Error> {
 /// Source: RFC 3550, section 6.4.1.
 pub fn interarrival_jitter(delays: &[f64]) -> Result<f64, Error> {
     if delays.len() < 2 {
-        return Err(Error::TooFew { count: delays.len(), needed: 2 });
+        return Err(Error::TooFew {
+            count: delays.len(),
+            needed: 2,
+        });
     }
     if let Some(index) = delays.iter().position(|delay| !delay.is_finite()) {
-        return Err(Error::Invalid { index, value: delays[index] });
+        return Err(Error::Invalid {
+            index,
+            value: delays[index],
+        });
     }
     Ok(delays.windows(2).fold(0.0, |jitter, pair| {
         jitter + ((pair[1] - pair[0]).abs() - jitter) / 16.0
@@ -99,8 +112,14 @@ mod tests {
         let of = |bytes| utilisation(Bytes::new(bytes), Rate::from_kbps(1500), Span::from_secs(2));
         assert_eq!(of(375_000), Ok(1.0));
         assert_eq!(of(93_750), Ok(0.25));
-        assert_eq!(utilisation(Bytes::new(1), Rate::ZERO, Span::from_secs(1)), Err(Error::AllZero));
-        assert_eq!(utilisation(Bytes::new(1), Rate::MAX, Span::ZERO), Err(Error::AllZero));
+        assert_eq!(
+            utilisation(Bytes::new(1), Rate::ZERO, Span::from_secs(1)),
+            Err(Error::AllZero)
+        );
+        assert_eq!(
+            utilisation(Bytes::new(1), Rate::MAX, Span::ZERO),
+            Err(Error::AllZero)
+        );
     }
 
     #[test]
@@ -108,7 +127,13 @@ mod tests {
         assert_eq!(loss_ratio(3, 12), Ok(0.25));
         assert_eq!(loss_ratio(0, 5), Ok(0.0));
         assert_eq!(loss_ratio(0, 0), Err(Error::AllZero));
-        assert_eq!(loss_ratio(6, 5), Err(Error::Invalid { index: 0, value: 6.0 }));
+        assert_eq!(
+            loss_ratio(6, 5),
+            Err(Error::Invalid {
+                index: 0,
+                value: 6.0
+            })
+        );
     }
 
     #[test]
@@ -116,7 +141,10 @@ mod tests {
         // 1 to 20: mean 10.5, variance (20² − 1)/12 = 33.25.
         let delays: Vec<f64> = (1..=20).rev().map(f64::from).collect();
         let got = summary(&delays).unwrap();
-        assert_eq!((got.count, got.mean, got.min, got.max), (20, 10.5, 1.0, 20.0));
+        assert_eq!(
+            (got.count, got.mean, got.min, got.max),
+            (20, 10.5, 1.0, 20.0)
+        );
         assert!((got.deviation - 33.25_f64.sqrt()).abs() < 1e-14);
         assert_eq!((got.median, got.p95, got.p99), (10.0, 19.0, 20.0));
         assert_eq!(summary(&[]), Ok(Summary::default()));
@@ -131,6 +159,12 @@ mod tests {
         // A constant difference is approached, and a clock's offset does not matter.
         let ramp: Vec<f64> = (0..400).map(|i| f64::from(i) * 3.0 - 1e3).collect();
         assert!((interarrival_jitter(&ramp).unwrap() - 3.0).abs() < 1e-9);
-        assert_eq!(interarrival_jitter(&[1.0]), Err(Error::TooFew { count: 1, needed: 2 }));
+        assert_eq!(
+            interarrival_jitter(&[1.0]),
+            Err(Error::TooFew {
+                count: 1,
+                needed: 2
+            })
+        );
     }
 }

@@ -13,7 +13,10 @@ pub fn rates(bytes: &[u64], bin: Span) -> Result<Vec<f64>, Error> {
         return Err(Error::NotWholeBins { scale: bin, bin });
     }
     let seconds = bin.as_secs_f64();
-    Ok(bytes.iter().map(|&bytes| bytes as f64 * 8.0 / seconds).collect())
+    Ok(bytes
+        .iter()
+        .map(|&bytes| bytes as f64 * 8.0 / seconds)
+        .collect())
 }
 
 /// The means over longer bins of `scale`; values at the end that do not fill one are left out.
@@ -53,12 +56,11 @@ pub fn coefficient_of_variation(rates: &[f64]) -> Result<f64, Error> {
 ///
 /// # Errors
 /// As [`rebin`] and [`coefficient_of_variation`].
-pub fn variation_over_scales(
-    rates: &[f64],
-    bin: Span,
-    scales: &[Span],
-) -> Result<Vec<f64>, Error> {
-    scales.iter().map(|&scale| coefficient_of_variation(&rebin(rates, bin, scale)?)).collect()
+pub fn variation_over_scales(rates: &[f64], bin: Span, scales: &[Span]) -> Result<Vec<f64>, Error> {
+    scales
+        .iter()
+        .map(|&scale| coefficient_of_variation(&rebin(rates, bin, scale)?))
+        .collect()
 }
 
 /// The equivalence ratio of two flows: 1 when they have the same rate in every bin, 0 when one of them is
@@ -76,7 +78,10 @@ pub fn variation_over_scales(
 /// Source: as [`coefficient_of_variation`].
 pub fn equivalence(a: &[f64], b: &[f64]) -> Result<f64, Error> {
     if a.len() != b.len() {
-        return Err(Error::Unequal { left: a.len(), right: b.len() });
+        return Err(Error::Unequal {
+            left: a.len(),
+            right: b.len(),
+        });
     }
     check(a, 1)?;
     check(b, 1)?;
@@ -86,7 +91,11 @@ pub fn equivalence(a: &[f64], b: &[f64]) -> Result<f64, Error> {
         .filter(|&(&a, &b)| a > 0.0 || b > 0.0)
         .map(|(a, b)| a.min(*b) / a.max(*b))
         .collect();
-    if ratios.is_empty() { Err(Error::AllZero) } else { Ok(mean(&ratios)) }
+    if ratios.is_empty() {
+        Err(Error::AllZero)
+    } else {
+        Ok(mean(&ratios))
+    }
 }
 
 /// The equivalence ratio of two flows over each of several time scales.
@@ -116,7 +125,10 @@ mod tests {
     #[test]
     fn bytes_become_bits_per_second() {
         assert_eq!(rates(&[12_500, 0], BIN), Ok(vec![1e6, 0.0]));
-        assert!(matches!(rates(&[1], Span::ZERO), Err(Error::NotWholeBins { .. })));
+        assert!(matches!(
+            rates(&[1], Span::ZERO),
+            Err(Error::NotWholeBins { .. })
+        ));
     }
 
     #[test]
@@ -139,7 +151,10 @@ mod tests {
         let b = [2.0, 3.0, 0.0, 0.0];
         assert_eq!(equivalence(&a, &b), Ok(0.5));
         // Over two bins: 2 against 2.5, 2.5 against 0.
-        assert_eq!(equivalence_over_scales(&a, &b, BIN, &[BIN * 2]), Ok(vec![0.4]));
+        assert_eq!(
+            equivalence_over_scales(&a, &b, BIN, &[BIN * 2]),
+            Ok(vec![0.4])
+        );
         // Two flows that take turns are unlike until one looks long enough.
         let turns = ([4.0, 0.0, 4.0, 0.0], [0.0, 4.0, 0.0, 4.0]);
         assert_eq!(
@@ -151,7 +166,13 @@ mod tests {
     #[test]
     fn a_rest_that_fills_no_bin_is_left_out() {
         assert_eq!(rebin(&[1.0, 3.0, 100.0], BIN, BIN * 2), Ok(vec![2.0]));
-        assert_eq!(rebin(&[1.0], BIN, BIN * 2), Err(Error::TooFew { count: 1, needed: 2 }));
+        assert_eq!(
+            rebin(&[1.0], BIN, BIN * 2),
+            Err(Error::TooFew {
+                count: 1,
+                needed: 2
+            })
+        );
     }
 
     #[test]
@@ -162,10 +183,19 @@ mod tests {
             "the time scale 150ms is not a whole number of bins of 100ms"
         );
         assert!(rebin(&[1.0], BIN, Span::ZERO).is_err() && rebin(&[1.0], Span::ZERO, BIN).is_err());
-        assert_eq!(equivalence(&[1.0], &[]), Err(Error::Unequal { left: 1, right: 0 }));
+        assert_eq!(
+            equivalence(&[1.0], &[]),
+            Err(Error::Unequal { left: 1, right: 0 })
+        );
         assert_eq!(equivalence(&[0.0], &[0.0]), Err(Error::AllZero));
         assert_eq!(coefficient_of_variation(&[0.0, 0.0]), Err(Error::AllZero));
-        assert_eq!(coefficient_of_variation(&[]), Err(Error::TooFew { count: 0, needed: 1 }));
+        assert_eq!(
+            coefficient_of_variation(&[]),
+            Err(Error::TooFew {
+                count: 0,
+                needed: 1
+            })
+        );
     }
 
     proptest! {
