@@ -681,7 +681,7 @@ impl Kind for ExtentKind {
             }
             return within.map(Extent::Packets);
         }
-        if is_numeric_text(node) {
+        if text.parse::<Bytes>().is_ok() {
             return POSITIVE_BYTES.read(node, cx).map(Extent::Bytes);
         }
         cx.wrong_kind(node, &self.shape());

@@ -195,7 +195,15 @@ impl Scenario {
         }
         let outlined = if problems.is_empty() {
             let mut cx = Context::new(&*files);
+            let is_swept = document.get("sweep").is_some();
             let outlined = outline(&mut document, reading, &mut cx);
+            // What else is wrong can be told at once, unless it depends on the axes what is.
+            if outlined.is_none()
+                && !is_swept
+                && let Some(file) = ScenarioFile::read_table(&document, &mut cx)
+            {
+                build::build(&file, &Library::default(), &reading.limits, &mut cx);
+            }
             problems.append(&mut cx.problems);
             outlined
         } else {

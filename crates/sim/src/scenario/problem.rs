@@ -300,8 +300,8 @@ pub enum Unfit {
     TimeoutFloorAboveCeiling,
     /// A parking lot needs named ends.
     EndsMissing,
-    /// `impatient` without NewReno.
-    ImpatientWithoutNewReno,
+    /// A variant of NewReno without NewReno.
+    KeyOfNewReno,
     /// A link without a speed.
     NoRate,
     /// A link without a delay.
@@ -342,7 +342,7 @@ impl fmt::Display for Unfit {
             Self::StopBeforeStart => "the flow would stop before it starts",
             Self::TimeoutFloorAboveCeiling => "min_timeout lies above max_timeout",
             Self::EndsMissing => "only a dumbbell knows by itself where flows go",
-            Self::ImpatientWithoutNewReno => "only recovery = \"newreno\" can be impatient",
+            Self::KeyOfNewReno => "only recovery = \"newreno\" has this variant",
             Self::NoRate => "a link needs a `rate` or a `trace`",
             Self::NoDelay => "a link needs a `delay`, \"0s\" if it has none",
             Self::SpacingNotOne => {
@@ -617,7 +617,8 @@ pub(super) fn nearest<'a>(
     known
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
+        // A word of which no letter is left is another word.
+        .filter(|(distance, _)| *distance <= allowed && *distance < word.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -699,6 +700,7 @@ mod tests {
         assert_eq!(nearest("windw", known), Some("window"));
         assert_eq!(nearest("wnidow", known), Some("window"));
         assert_eq!(nearest("queue", known), None);
+        assert_eq!(nearest("a", ["b"]), None);
         assert_eq!(nearest(&"x".repeat(10_000), known), None);
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<
                 &table.written,
                 key,
                 ProblemKind::Duplicate {
-                    what: "axis",
+                    what: "sweep axis",
                     name: name.clone(),
                     first: *first,
                 },

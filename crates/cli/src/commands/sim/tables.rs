@@ -11,7 +11,7 @@ impl Table {
     pub(super) fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Self {
         let mut table = comfy_table::Table::new();
         table
-            .load_preset(presets::NOTHING)
+            .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(header.into_iter().map(Into::into).collect::<Vec<String>>());
         Self(table)

@@ -1,6 +1,6 @@
 //! From flow tables to flows with their hosts.
 
-use comity_congestion::recovery::{PipeRule, RecoveryConfig, RecoveryKind};
+use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, Setup, Value, find};
 use comity_transport::tcp;
 use comity_units::{Bytes, SeqNo, Span, Time};
@@ -346,7 +346,7 @@ fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
 struct PresetRest {
     config: tcp::Config,
     headers: Headers,
-    pipe: PipeRule,
+    is_ns2: bool,
     window: Option<u32>,
     initial_window: u32,
     ssthresh: Option<Bytes>,
@@ -373,7 +373,7 @@ impl Preset {
             Self::Modern => PresetRest {
                 config: tcp::Config::MODERN,
                 headers: Headers::Real,
-                pipe: PipeRule::Scoreboard,
+                is_ns2: false,
                 window: None,
                 initial_window: 10,
                 ssthresh: Some(Bytes::MAX),
@@ -383,7 +383,7 @@ impl Preset {
             Self::Ns2Release => PresetRest {
                 config: tcp::Config::NS2_2_35,
                 headers: NS2_HEADERS,
-                pipe: PipeRule::Counter,
+                is_ns2: true,
                 window: Some(20),
                 initial_window: 2,
                 ssthresh: None,
@@ -610,37 +610,37 @@ fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'s
 }
 
 fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> RecoveryConfig {
-    let base = rest.config.recovery;
-    let kind = match table.recovery {
-        Some(name) => name.kind(
-            table.impatient.unwrap_or(true),
-            table.pipe.unwrap_or(rest.pipe),
-        ),
-        None => match base.kind {
-            RecoveryKind::NewReno { impatient } => RecoveryKind::NewReno {
-                impatient: table.impatient.unwrap_or(impatient),
-            },
-            RecoveryKind::Sack { pipe } => RecoveryKind::Sack {
-                pipe: table.pipe.unwrap_or(pipe),
-            },
-            kind => kind,
-        },
-    };
-    if table.impatient.is_some() && !matches!(kind, RecoveryKind::NewReno { .. }) {
-        let reason = Unfit::ImpatientWithoutNewReno;
-        cx.report_at(&table.written, "impatient", unfit(reason));
+    let mut config = table
+        .recovery
+        .map_or(rest.config.recovery, |name| name.config(rest.is_ns2));
+    match &mut config.kind {
+        RecoveryKind::NewReno {
+            impatient,
+            deflate_window,
+        } => {
+            *impatient = table.impatient.unwrap_or(*impatient);
+            *deflate_window = table.deflate_window.unwrap_or(*deflate_window);
+        }
+        RecoveryKind::Sack { pipe } => *pipe = table.pipe.unwrap_or(*pipe),
+        RecoveryKind::Tahoe | RecoveryKind::Reno => {}
     }
-    if table.pipe.is_some() && !matches!(kind, RecoveryKind::Sack { .. }) {
-        cx.report_at(&table.written, "pipe", unfit(Unfit::PipeWithoutSack));
+    let is_new_reno = matches!(config.kind, RecoveryKind::NewReno { .. });
+    let is_sack = matches!(config.kind, RecoveryKind::Sack { .. });
+    for (key, is_given, fits, reason) in [
+        ("impatient", table.impatient.is_some(), is_new_reno, Unfit::KeyOfNewReno),
+        ("deflate_window", table.deflate_window.is_some(), is_new_reno, Unfit::KeyOfNewReno),
+        ("pipe", table.pipe.is_some(), is_sack, Unfit::PipeWithoutSack),
+    ] {
+        if is_given && !fits {
+            cx.report_at(&table.written, key, unfit(reason));
+        }
     }
-    RecoveryConfig {
-        kind,
-        duplicate_threshold: table
-            .duplicate_threshold
-            .and_then(|threshold| u8::try_from(threshold).ok())
-            .unwrap_or(base.duplicate_threshold),
-        careful: table.careful.unwrap_or(base.careful),
-    }
+    config.duplicate_threshold = table
+        .duplicate_threshold
+        .and_then(|threshold| u8::try_from(threshold).ok())
+        .unwrap_or(config.duplicate_threshold);
+    config.careful = table.careful.unwrap_or(config.careful);
+    config
 }
 
 fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> {

@@ -1,6 +1,6 @@
 //! The tables of flows, of what they send, and of how it is read.
 
-use comity_congestion::recovery::{PipeRule, RecoveryKind};
+use comity_congestion::recovery::{PipeRule, RecoveryConfig};
 use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
@@ -17,8 +17,8 @@ table! {
     struct FlowTable ("[[flow]]") {
         /// The group that the flows are counted in.
         group: String = Required(Name("a short name"));
-        /// How many flows there are.
-        count: u32 = Default(Count { min: 1, max: MAX_FLOWS }, "1");
+        /// How many flows there are; a sweep may leave the group out with 0.
+        count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");
         /// What each flow is called; `{i}` is its number in the group, from 0, also as `{i+1}`. The random
         /// numbers of a flow depend on its name.
         name: Option<Template> = Optional(NameTemplate("a name with {i}"), "the group, a dash and {i}");
@@ -99,12 +99,15 @@ pub(in crate::scenario) enum RecoveryName {
 }
 
 impl RecoveryName {
-    pub(in crate::scenario) const fn kind(self, impatient: bool, pipe: PipeRule) -> RecoveryKind {
-        match self {
-            Self::Tahoe => RecoveryKind::Tahoe,
-            Self::Reno => RecoveryKind::Reno,
-            Self::NewReno => RecoveryKind::NewReno { impatient },
-            Self::Sack => RecoveryKind::Sack { pipe },
+    /// The recovery in its present form, or in that of ns-2.
+    pub(in crate::scenario) const fn config(self, of_ns2: bool) -> RecoveryConfig {
+        match (self, of_ns2) {
+            (Self::Tahoe, _) => RecoveryConfig::TAHOE,
+            (Self::Reno, _) => RecoveryConfig::RENO,
+            (Self::NewReno, false) => RecoveryConfig::NEW_RENO,
+            (Self::NewReno, true) => RecoveryConfig::NEW_RENO_NS2,
+            (Self::Sack, false) => RecoveryConfig::SACK,
+            (Self::Sack, true) => RecoveryConfig::SACK_NS2,
         }
     }
 }
@@ -193,6 +196,12 @@ table! {
         );
         /// Whether NewReno restarts its timer at the first partial acknowledgement only.
         impatient: Option<bool> = Optional(Flag, "true with recovery \"newreno\"");
+        /// Whether what a partial acknowledgement covers beyond the inflation is taken from NewReno's window
+        /// for good.
+        deflate_window: Option<bool> = Optional(
+            Flag,
+            "false in preset \"modern\", true in the others, with recovery \"newreno\"",
+        );
         /// How recovery "sack" counts what is in the pipe.
         pipe: Option<PipeRule> = Optional(
             Choice(&[
@@ -374,7 +383,8 @@ table! {
         interval: Option<Span> = Optional(POSITIVE_SPAN, "`rate` or `gap` is given");
         /// The time from the end of one packet on the first link to the start of the next.
         gap: Option<Span> = Optional(SPAN, "`rate` or `interval` is given");
-        /// How far each packet is moved at random, as a share of the interval.
+        /// By how much intervals vary at random: by up to half of this share of the interval, either way.
+        /// 1 is `random_` of ns-2.
         jitter: f64 = Default(Real { min: 0.0, max: 1.0 }, "0");
     }
 }

@@ -15,7 +15,7 @@ use flow::FlowTable;
 use topology::TopologyTable;
 
 /// The most flows of one run.
-pub(super) const MAX_FLOWS: u32 = 1_000_000;
+pub(super) const MAX_FLOWS: u32 = 100_000;
 /// The most links or nodes that a table may ask for.
 pub(super) const MAX_LINKS: u32 = 100_000;
 
