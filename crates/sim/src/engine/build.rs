@@ -12,15 +12,15 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::flow::{
-    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, TcpFlow, TcpWorkload,
-    start_time,
+    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow,
+    TcpWorkload, start_time,
 };
 use super::links::{LinkState, Model, Watch};
 use super::packet::Arena;
 use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
-use super::{AHEAD, Engine, MEASURE, NOT_DRAWN, Observer, RunOptions};
+use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, Observer, RunOptions};
 use crate::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, TcpSpec, TransportSpec, Workload,
 };
@@ -151,10 +151,7 @@ impl<'o, O: Observer> Engine<'o, O> {
         queue.push(Event::new(watch.warmup, Class::Control, MEASURE));
         paths.count_users(&flows, &mut links);
         if options.collapse {
-            paths.mark_ahead(&flows, &links);
-            for flow in &mut flows {
-                flow.drawn_at = paths.draw_point(flow, &links);
-            }
+            paths.mark_ahead(&mut flows, &links);
         }
         Ok(Self {
             queue,
@@ -168,6 +165,8 @@ impl<'o, O: Observer> Engine<'o, O> {
             packet_hops: 0,
             order: 0,
             top_is_spent: false,
+            depth: 0,
+            is_measuring: false,
         })
     }
 }
@@ -268,6 +267,7 @@ impl Paths {
             reason: "its path has more than 65,535 links",
         })?;
         self.entries.extend(links);
+        self.entries.push(END);
         Ok(Path { start, length })
     }
 
@@ -285,8 +285,33 @@ impl Paths {
         }
     }
 
+    /// Marks what can be computed ahead of its turn without changing anything.
+    fn mark_ahead(&mut self, flows: &mut [Flow], links: &[LinkState]) {
+        self.mark_links(flows, links);
+        for flow in flows {
+            self.mark_draw(flow, links);
+            // An endpoint that answers may act ahead when nothing but packets and timers makes it act, and
+            // when its answers meet no others on their first link.
+            let (source_may, sink_may) = match &flow.agent {
+                Agent::Datagram(_) => (false, true),
+                Agent::Tcp(tcp) => (
+                    matches!(tcp.workload, TcpWorkload::Greedy | TcpWorkload::File(_))
+                        && self.has_own_way_out(flow.forward, links),
+                    matches!(tcp.reader, ReaderState::Immediate)
+                        && self.has_own_way_out(flow.backward, links),
+                ),
+            };
+            if sink_may {
+                self.mark_end(flow.forward, links);
+            }
+            if source_may {
+                self.mark_end(flow.backward, links);
+            }
+        }
+    }
+
     /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps order.
-    fn mark_ahead(&mut self, flows: &[Flow], links: &[LinkState]) {
+    fn mark_links(&mut self, flows: &[Flow], links: &[LinkState]) {
         /// Who feeds a link.
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
@@ -296,55 +321,66 @@ impl Paths {
         }
         const AN_ENDPOINT: u32 = u32::MAX;
         let mut feeders = vec![Feeder::Nobody; links.len()];
-        for flow in flows {
-            for path in [flow.forward, flow.backward] {
-                let mut before = AN_ENDPOINT;
-                for &entry in self.links(path) {
-                    let feeder = &mut feeders[entry as usize];
-                    *feeder = match *feeder {
-                        Feeder::Nobody if before != AN_ENDPOINT => Feeder::Only(before),
-                        Feeder::Only(only) if only == before => Feeder::Only(only),
-                        _ => Feeder::Several,
-                    };
-                    before = entry;
-                }
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            let mut before = AN_ENDPOINT;
+            for &link in self.links(path) {
+                let feeder = &mut feeders[link as usize];
+                *feeder = match *feeder {
+                    Feeder::Nobody if before != AN_ENDPOINT => Feeder::Only(before),
+                    Feeder::Only(only) if only == before => Feeder::Only(only),
+                    _ => Feeder::Several,
+                };
+                before = link;
             }
         }
-        for flow in flows {
-            for path in [flow.forward, flow.backward] {
-                let start = path.start as usize;
-                for at in start + 1..start + usize::from(path.length) {
-                    let (before, link) = (self.entries[at - 1] & !AHEAD, self.entries[at]);
-                    let alone = feeders[link as usize] == Feeder::Only(before);
-                    if alone
-                        && links[before as usize].is_predictable()
-                        && links[link as usize].decides_at_once()
-                    {
-                        self.entries[at] |= AHEAD;
-                    }
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            let start = path.start as usize;
+            for at in start + 1..start + usize::from(path.length) {
+                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at]);
+                if feeders[link as usize] == Feeder::Only(before)
+                    && links[before as usize].is_predictable()
+                    && links[link as usize].decides_at_once()
+                {
+                    self.entries[at] |= AHEAD;
                 }
             }
         }
     }
 
-    /// After how many links a source's packets first wait for their turn among others, if it can be drawn on
+    /// Marks where a flow's packets first wait for their turn among others, if its source can be drawn on
     /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
-    fn draw_point(&self, flow: &Flow, links: &[LinkState]) -> u16 {
-        let Agent::Datagram(DatagramFlow { source: DatagramSource::Schedule(_), .. }) = &flow.agent
-        else {
-            return NOT_DRAWN;
-        };
+    fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
+        if !matches!(
+            flow.agent,
+            Agent::Datagram(DatagramFlow { source: DatagramSource::Schedule(_), .. })
+        ) || !self.has_own_way_out(flow.forward, links)
+        {
+            return;
+        }
         let path = self.links(flow.forward);
         let stretch = 1 + path.iter().skip(1).take_while(|&&entry| entry & AHEAD != 0).count();
-        let is_plain = path
-            .iter()
-            .take(stretch)
-            .all(|&entry| links[(entry & !AHEAD) as usize].is_predictable());
-        let first = path[0];
-        if !is_plain || links[first as usize].users != 1 {
-            return NOT_DRAWN;
+        let mut on_stretch = path.iter().take(stretch);
+        if on_stretch.all(|&entry| links[(entry & LINK) as usize].is_predictable()) {
+            let at = flow.forward.start as usize + stretch;
+            self.entries[at] |= DRAW;
+            flow.is_drawn = true;
         }
-        stretch as u16
+    }
+
+    /// Whether the first link of a path carries nothing else and takes packets ahead of their turn.
+    fn has_own_way_out(&self, path: Path, links: &[LinkState]) -> bool {
+        let Some(&entry) = self.links(path).first() else { return false };
+        let link = &links[(entry & LINK) as usize];
+        link.users == 1 && link.decides_at_once()
+    }
+
+    /// Marks the end of a path whose last link keeps order.
+    fn mark_end(&mut self, path: Path, links: &[LinkState]) {
+        let Some(&last) = self.links(path).last() else { return };
+        if links[(last & LINK) as usize].is_predictable() {
+            let end = path.start as usize + usize::from(path.length);
+            self.entries[end] |= ACTS_AHEAD;
+        }
     }
 }
 
@@ -391,7 +427,7 @@ fn build_flow(
         forward,
         backward,
         agent,
-        drawn_at: NOT_DRAWN,
+        is_drawn: false,
         started_at,
         stop_at: spec.stop.unwrap_or(Time::MAX),
         counts: FlowCounts::default(),

@@ -13,7 +13,7 @@ use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
 
-/// A stretch of the engine's list of path entries.
+/// A stretch of the engine's list of path entries: so many links, and then an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) start: u32,
@@ -25,8 +25,8 @@ pub(super) struct Flow {
     pub(super) forward: Path,
     pub(super) backward: Path,
     pub(super) agent: Agent,
-    /// The hop after which the source's next packet is emitted, for sources that are drawn on.
-    pub(super) drawn_at: u16,
+    /// Whether the source's next packet is emitted when the one before it meets others.
+    pub(super) is_drawn: bool,
     pub(super) started_at: Time,
     pub(super) stop_at: Time,
     pub(super) counts: FlowCounts,
@@ -274,14 +274,14 @@ const IPV4_HEADER: u32 = 20;
 impl DatagramFlow {
     /// The next packet, sent at `now`.
     #[inline]
-    pub(super) fn emit(&mut self, flow: u32, now: Time) -> Packet {
+    pub(super) fn emit(&mut self, flow: u32, at: u32, now: Time) -> Packet {
         let number = self.next_number;
         self.next_number += 1;
         Packet {
             flow,
             wire: self.wire,
             sent_at: now,
-            hop: 0,
+            at,
             is_return: false,
             body: Body::Datagram(number),
         }

@@ -7,7 +7,7 @@ use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, ServedL
 use comity_units::{Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
-use super::packet::{Arena, NONE, Packet, Slot};
+use super::packet::{Arena, NONE, Slot};
 use crate::histogram::Distribution;
 use crate::report::LinkReport;
 
@@ -137,14 +137,14 @@ impl LinkState {
     pub(super) fn account(
         &mut self,
         offered_at: Time,
-        packet: &Packet,
+        (flow, wire): (u32, u32),
         outcome: Outcome,
         watch: Watch,
     ) -> Handed {
         let counts = &mut self.counts;
         match outcome {
             Outcome::Carried(passage) => {
-                self.hash.add(passage.arrival.as_nanos(), packet.flow);
+                self.hash.add(passage.arrival.as_nanos(), flow);
                 if passage.arrival <= watch.end {
                     counts.delivered += 1;
                 } else if passage.departure <= watch.end {
@@ -153,7 +153,7 @@ impl LinkState {
                     counts.queued_at_end += 1;
                 }
                 counts.marked += u64::from(passage.marked);
-                Self::account_service(counts, offered_at, passage.departure, packet.wire, watch);
+                Self::account_service(counts, offered_at, passage.departure, wire, watch);
                 Handed::Carried(Way {
                     departure: passage.departure,
                     arrival: passage.arrival,
@@ -162,14 +162,14 @@ impl LinkState {
                 })
             }
             Outcome::Lost { departure, .. } => {
-                self.hash.add(!departure.as_nanos(), packet.flow);
+                self.hash.add(!departure.as_nanos(), flow);
                 counts.lost += 1;
                 counts.dropped_measured += u64::from(offered_at >= watch.warmup);
-                Self::account_service(counts, offered_at, departure, packet.wire, watch);
+                Self::account_service(counts, offered_at, departure, wire, watch);
                 Handed::Lost(departure)
             }
             Outcome::Dropped(cause) => {
-                self.hash.add(!offered_at.as_nanos(), packet.flow);
+                self.hash.add(!offered_at.as_nanos(), flow);
                 match cause {
                     DropCause::QueueFull => counts.dropped_full += 1,
                     DropCause::EarlyDrop => counts.dropped_early += 1,
@@ -238,25 +238,42 @@ impl LinkState {
         self.queued_for == time
     }
 
-    /// Takes off the packet that comes out now. Returns it with the time of the next arrival.
+    /// Whether no packet is on the way to an event of its own.
     #[inline]
-    pub(super) fn take(&mut self, arena: &Arena) -> Option<(Slot, Time)> {
-        let (slot, next) = match &mut self.wire {
-            OnTheWire::Ordered { head, .. } => {
-                let slot = *head;
-                if slot == NONE {
-                    return None;
-                }
-                *head = arena.next(slot);
-                (slot, if *head == NONE { Time::MAX } else { arena.arrival(*head) })
-            }
+    pub(super) fn is_clear(&self) -> bool {
+        self.queued_for.is_never()
+    }
+
+    /// When the next packet comes out.
+    #[inline]
+    pub(super) fn next_arrival(&self) -> Option<Time> {
+        (!self.queued_for.is_never()).then_some(self.queued_for)
+    }
+
+    /// The packet that comes out next, and when.
+    #[inline]
+    pub(super) fn first(&self, arena: &Arena) -> Option<(Slot, Time)> {
+        match &self.wire {
+            OnTheWire::Ordered { head: NONE, .. } => None,
+            OnTheWire::Ordered { head, .. } => Some((*head, arena.arrival(*head))),
             OnTheWire::Unordered(heap) => {
-                let Reverse((_, _, slot)) = heap.pop()?;
-                (slot, heap.peek().map_or(Time::MAX, |Reverse((arrival, _, _))| *arrival))
+                heap.peek().map(|Reverse((arrival, _, slot))| (*slot, *arrival))
             }
-        };
-        self.queued_for = next;
-        Some((slot, next))
+        }
+    }
+
+    /// Takes off the packet that comes out next.
+    #[inline]
+    pub(super) fn take(&mut self, arena: &Arena) -> Option<Slot> {
+        let (slot, _) = self.first(arena)?;
+        match &mut self.wire {
+            OnTheWire::Ordered { head, .. } => *head = arena.next(slot),
+            OnTheWire::Unordered(heap) => {
+                heap.pop();
+            }
+        }
+        self.queued_for = self.first(arena).map_or(Time::MAX, |(_, arrival)| arrival);
+        Some(slot)
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -294,6 +311,7 @@ impl LinkState {
 }
 
 /// The part of a packet that the link models look at.
-pub(super) fn link_view(packet: &Packet) -> LinkPacket {
-    LinkPacket { bytes: packet.wire, ecn_capable: false }
+#[inline]
+pub(super) fn link_view(wire: u32) -> LinkPacket {
+    LinkPacket { bytes: wire, ecn_capable: false }
 }

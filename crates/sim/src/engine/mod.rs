@@ -23,6 +23,7 @@ mod queue;
 mod route;
 mod schedule;
 
+use comity_link::Outcome;
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
@@ -37,7 +38,7 @@ use crate::report::{Cost, RunReport};
 use fingerprint::Fingerprint;
 use flow::{Agent, DatagramSource, Flow, ReaderState, TcpWorkload};
 use links::{Handed, LinkState, Model, Watch, link_view};
-use packet::Arena;
+use packet::{Arena, Slot};
 use queue::{Class, Event, EventQueue};
 
 /// How a run is made; none of it changes the result.
@@ -81,8 +82,21 @@ pub fn run_observed<O: Observer>(
 /// The bit of a path entry that says: this link may be computed ahead from the one before it.
 const AHEAD: u32 = 1 << 31;
 
-/// The hop at which a flow is drawn on that is not.
-const NOT_DRAWN: u16 = u16::MAX;
+/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
+const DRAW: u32 = 1 << 30;
+
+/// The bit of the entry that ends a path.
+const END: u32 = 1 << 29;
+
+/// The bit of a path's end that says: the endpoint may act ahead of its turn.
+const ACTS_AHEAD: u32 = 1;
+
+/// The part of a path entry that is the link.
+const LINK: u32 = END - 1;
+
+/// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their links to
+/// themselves, nothing else would end it.
+const MAX_DEPTH: u32 = 4;
 
 /// The source number of a control event that starts the measuring.
 const MEASURE: u32 = u32::MAX;
@@ -92,7 +106,7 @@ struct Engine<'o, O> {
     arena: Arena,
     links: Vec<LinkState>,
     flows: Vec<Flow>,
-    /// The links of all paths, one path behind the other, with [`AHEAD`] marked.
+    /// The links of all paths, one path behind the other, each closed by an [`END`].
     paths: Vec<u32>,
     watch: Watch,
     observer: &'o mut O,
@@ -103,6 +117,10 @@ struct Engine<'o, O> {
     /// The event being handled still stands at the top of the queue. The first event that it brings about
     /// takes its place, which is cheaper than taking one off and putting another in.
     top_is_spent: bool,
+    /// How many endpoints are acting ahead of the current event, one upon the other.
+    depth: u32,
+    /// The warm-up is over, and what counts from its end has been taken down.
+    is_measuring: bool,
 }
 
 impl<O: Observer> Engine<'_, O> {
@@ -146,72 +164,106 @@ impl<O: Observer> Engine<'_, O> {
         if !state.is_expected(now) {
             return;
         }
-        let Some((slot, next)) = state.take(&self.arena) else { return };
-        if !next.is_never() {
-            self.schedule(Event::new(next, Class::Arrival, link));
+        let Some(slot) = state.take(&self.arena) else { return };
+        let packet = self.arena.packet(slot);
+        let (entry, flow) = (self.paths[packet.at as usize], packet.flow);
+        if entry & END == 0 {
+            if let Some(next) = state.next_arrival() {
+                self.schedule(Event::new(next, Class::Arrival, link));
+            }
+            if entry & DRAW != 0 {
+                self.draw(flow);
+            }
+            self.carry(now, slot);
+            return;
         }
-        let packet = self.arena.remove(slot);
-        if self.flows[packet.flow as usize].drawn_at == packet.hop && !packet.is_return {
-            self.draw(packet.flow);
+        if entry & DRAW != 0 {
+            self.draw(flow);
         }
-        let flow = &self.flows[packet.flow as usize];
-        let path = if packet.is_return { flow.backward } else { flow.forward };
-        if packet.hop < path.length {
-            self.carry(now, packet);
-        } else {
-            self.receive(now, &packet);
+        self.receive(now, slot);
+        // What else is on the link may be taken in too; afterwards its packets need no events at all.
+        while let Some((slot, arrival)) = self.links[link as usize].first(&self.arena) {
+            let place = self.arena.packet(slot).at;
+            let may_act = self.paths[place as usize] == END | ACTS_AHEAD;
+            if !may_act || !self.may_act_ahead(slot, arrival) {
+                self.schedule(Event::new(arrival, Class::Arrival, link));
+                break;
+            }
+            self.links[link as usize].take(&self.arena);
+            self.receive(arrival, slot);
         }
     }
 
     /// Hands a packet to the next link of its path, and on to all that can be computed ahead.
-    fn carry(&mut self, mut at: Time, mut packet: Packet) {
-        let flow = &self.flows[packet.flow as usize];
-        let path = if packet.is_return { flow.backward } else { flow.forward };
+    fn carry(&mut self, mut at: Time, slot: Slot) {
+        let &Packet { flow, wire, at: mut place, .. } = self.arena.packet(slot);
         loop {
-            let entry = self.paths[path.start as usize + usize::from(packet.hop)];
-            let link = entry & !AHEAD;
-            packet.hop += 1;
+            let link = self.paths[place as usize] & LINK;
+            place += 1;
             let state = &mut self.links[link as usize];
             state.count_offer();
-            let outcome = match &mut state.model {
-                Model::Clocked(model) => model.offer(at, link_view(&packet)),
-                Model::Served(_) => {
-                    self.queue_at_served(at, link, packet);
-                    return;
-                }
+            let Model::Clocked(model) = &mut state.model else {
+                self.arena.place(slot, place, at);
+                self.queue_at_served(at, link, slot);
+                return;
             };
-            let handed = state.account(at, &packet, outcome, self.watch);
-            self.show_link(link, &packet, at, handed);
+            let outcome = model.offer(at, link_view(wire));
+            let handed = state.account(at, (flow, wire), outcome, self.watch);
+            self.show_link(link, slot, at, handed);
             let Handed::Carried(way) = handed else {
-                self.flows[packet.flow as usize].counts.dropped_packets += 1;
+                self.flows[flow as usize].counts.dropped_packets += 1;
+                self.arena.free(slot);
                 return;
             };
             self.packet_hops += 1;
             if let Some(second) = way.duplicate {
-                self.duplicate(link, packet, second);
+                self.duplicate(link, place, slot, second);
             }
             if way.arrival > self.watch.end {
-                self.flows[packet.flow as usize].counts.in_flight_at_end += 1;
+                self.flows[flow as usize].counts.in_flight_at_end += 1;
+                self.arena.free(slot);
                 return;
             }
-            if packet.hop < path.length {
-                if self.paths[path.start as usize + usize::from(packet.hop)] & AHEAD != 0 {
-                    at = way.arrival;
-                    continue;
-                }
-            } else if let Body::Datagram(_) = packet.body {
-                // Nothing answers a datagram: its arrival needs no turn of its own.
-                self.receive(way.arrival, &packet);
-                return;
+            let next = self.paths[place as usize];
+            if next & AHEAD != 0 {
+                at = way.arrival;
+                continue;
             }
-            self.put_on_wire(link, packet, way.arrival);
+            self.arena.place(slot, place, way.arrival);
+            if next == END | ACTS_AHEAD
+                && self.links[link as usize].is_clear()
+                && self.may_act_ahead(slot, way.arrival)
+            {
+                self.depth += 1;
+                self.receive(way.arrival, slot);
+                self.depth -= 1;
+            } else {
+                self.put_on_wire(link, slot);
+            }
             return;
         }
     }
 
-    /// Lets a packet travel on a link until it comes out at `arrival`.
-    fn put_on_wire(&mut self, link: u32, packet: Packet, arrival: Time) {
-        let slot = self.arena.insert(packet, arrival);
+    /// Whether the endpoint that `slot` is bound for may take it in now although it arrives later: nothing
+    /// that could touch the endpoint comes before it.
+    #[inline]
+    fn may_act_ahead(&self, slot: Slot, arrival: Time) -> bool {
+        let packet = self.arena.packet(slot);
+        let flow = &self.flows[packet.flow as usize];
+        match &flow.agent {
+            Agent::Datagram(_) => true,
+            Agent::Tcp(tcp) => {
+                let end = if packet.is_return { &tcp.source } else { &tcp.sink };
+                self.depth < MAX_DEPTH
+                    && arrival <= end.connection.next_timer()
+                    && arrival < flow.stop_at
+                    && (arrival < self.watch.warmup || self.is_measuring)
+            }
+        }
+    }
+
+    /// Lets a packet travel on a link until it comes out.
+    fn put_on_wire(&mut self, link: u32, slot: Slot) {
         self.order += 1;
         let order = self.order;
         if let Some(time) = self.links[link as usize].put(&mut self.arena, slot, order) {
@@ -219,92 +271,95 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// A link made a second copy of a packet.
-    fn duplicate(&mut self, link: u32, packet: Packet, arrival: Time) {
+    /// A link made a second copy of a packet, which comes out at `arrival` and goes on to `place`.
+    fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
         self.links[link as usize].count_duplicate(arrival, self.watch);
+        let packet = *self.arena.packet(slot);
         let counts = &mut self.flows[packet.flow as usize].counts;
         counts.duplicated_packets += 1;
         if arrival > self.watch.end {
             counts.in_flight_at_end += 1;
             return;
         }
-        self.put_on_wire(link, packet, arrival);
+        let copy = self.arena.insert(packet);
+        self.arena.place(copy, place, arrival);
+        self.put_on_wire(link, copy);
     }
 
     /// A packet has come to its endpoint.
-    fn receive(&mut self, now: Time, packet: &Packet) {
-        let warmup = self.watch.warmup;
-        let flow = &mut self.flows[packet.flow as usize];
-        if !packet.is_return {
-            flow.counts.received_packets += 1;
-        }
-        match (&mut flow.agent, packet.body) {
-            (Agent::Datagram(_), _) | (_, Body::Datagram(_)) => {
-                flow.hash.add(now.as_nanos(), packet.wire);
-                let wire = u64::from(packet.wire);
-                flow.counts.delivered_total += wire;
-                if now >= warmup {
-                    flow.counts.delivered_measured += wire;
-                    flow.counts.delay.record(now.saturating_since(packet.sent_at));
-                }
-                if O::ACTIVE {
-                    self.show_flow(packet.flow, now, true, FlowEventKind::Received(packet));
-                    self.show_flow(packet.flow, now, true, FlowEventKind::Delivered(wire));
-                }
-            }
-            (Agent::Tcp(_), Body::Tcp(segment)) => self.receive_segment(now, packet, &segment),
-        }
-    }
-
-    fn receive_segment(&mut self, now: Time, packet: &Packet, segment: &Segment) {
+    fn receive(&mut self, now: Time, slot: Slot) {
+        let packet = self.arena.packet(slot);
         let index = packet.flow;
-        let at_destination = !packet.is_return;
         let warmup = self.watch.warmup;
         let flow = &mut self.flows[index as usize];
-        let Agent::Tcp(tcp) = &mut flow.agent else { return };
-        let mut delivered = 0;
-        if at_destination {
-            if now >= warmup && segment.payload > 0 {
-                flow.counts.delay.record(now.saturating_since(packet.sent_at));
+        let at_destination = !packet.is_return;
+        flow.counts.received_packets += u64::from(at_destination);
+        let delivered = match (&mut flow.agent, &packet.body) {
+            (Agent::Tcp(tcp), Body::Tcp(segment)) if at_destination => {
+                if now >= warmup && segment.payload > 0 {
+                    flow.counts.delay.record(now.saturating_since(packet.sent_at));
+                }
+                let before = tcp.sink.connection.delivered();
+                tcp.sink.connection.on_segment(now, segment);
+                tcp.sink.connection.delivered() - before
             }
-            let before = tcp.sink.connection.delivered();
-            tcp.sink.connection.on_segment(now, segment);
-            delivered = tcp.sink.connection.delivered() - before;
-            if delivered > 0 {
-                flow.counts.delivered_total += delivered;
+            (Agent::Tcp(tcp), Body::Tcp(segment)) => {
+                flow.hash.add(now.as_nanos(), segment.acknowledgement.get());
+                tcp.source.connection.on_segment(now, segment);
+                tcp.track_window(now, warmup);
+                if matches!(tcp.workload, TcpWorkload::File(_))
+                    && flow.counts.finished_at.is_none()
+                    && tcp.source.connection.is_all_acknowledged()
+                {
+                    flow.counts.finished_at = Some(now);
+                }
+                0
+            }
+            (Agent::Datagram(_), _) | (_, Body::Datagram(_)) => {
+                flow.hash.add(now.as_nanos(), packet.wire);
                 if now >= warmup {
-                    flow.counts.delivered_measured += delivered;
+                    flow.counts.delay.record(now.saturating_since(packet.sent_at));
                 }
-                match &mut tcp.reader {
-                    ReaderState::Immediate => {
-                        tcp.sink.connection.read(u64::MAX);
-                    }
-                    ReaderState::Playback(playback) if playback.next_read.is_never() => {
-                        playback.next_read = now + playback.delay;
-                        let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
-                        self.schedule(event);
-                    }
-                    ReaderState::Playback(_) => {}
-                }
+                u64::from(packet.wire)
             }
-        } else {
-            flow.hash.add(now.as_nanos(), segment.acknowledgement.get());
-            tcp.source.connection.on_segment(now, segment);
-            tcp.track_window(now, warmup);
-            if let TcpWorkload::File(_) = tcp.workload
-                && flow.counts.finished_at.is_none()
-                && tcp.source.connection.is_all_acknowledged()
-            {
-                flow.counts.finished_at = Some(now);
+        };
+        if delivered > 0 {
+            flow.counts.delivered_total += delivered;
+            if now >= warmup {
+                flow.counts.delivered_measured += delivered;
             }
         }
+        let is_tcp = matches!(flow.agent, Agent::Tcp(_));
+        if is_tcp && delivered > 0 {
+            self.hand_over(now, index);
+        }
         if O::ACTIVE {
-            self.show_flow(index, now, at_destination, FlowEventKind::Received(packet));
+            let packet = *self.arena.packet(slot);
+            self.show_flow(index, now, at_destination, FlowEventKind::Received(&packet));
             if delivered > 0 {
                 self.show_flow(index, now, true, FlowEventKind::Delivered(delivered));
             }
         }
-        self.pump(now, index, at_destination);
+        self.arena.free(slot);
+        if is_tcp {
+            self.pump(now, index, at_destination);
+        }
+    }
+
+    /// New data is there for the receiving application.
+    fn hand_over(&mut self, now: Time, index: u32) {
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else { return };
+        match &mut tcp.reader {
+            ReaderState::Immediate => {
+                tcp.sink.connection.read(u64::MAX);
+            }
+            ReaderState::Playback(playback) if playback.next_read.is_never() => {
+                playback.next_read = now + playback.delay;
+                let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
+                self.schedule(event);
+            }
+            ReaderState::Playback(_) => {}
+        }
     }
 
     /// Lets an endpoint send what it may, and sees to its timer.
@@ -322,7 +377,7 @@ impl<O: Observer> Engine<'_, O> {
                 flow: index,
                 wire,
                 sent_at: now,
-                hop: 0,
+                at: if at_destination { flow.backward.start } else { flow.forward.start },
                 is_return: at_destination,
                 body: Body::Tcp(segment),
             };
@@ -335,8 +390,14 @@ impl<O: Observer> Engine<'_, O> {
             if O::ACTIVE {
                 self.show_flow(index, now, at_destination, FlowEventKind::Sent(&packet));
             }
-            self.carry(now, packet);
+            let slot = self.arena.insert(packet);
+            self.carry(now, slot);
         }
+        self.arm_timer(now, index, at_destination);
+    }
+
+    /// Sees to it that an endpoint's next timer has an event no later than it.
+    fn arm_timer(&mut self, now: Time, index: u32, at_destination: bool) {
         let flow = &mut self.flows[index as usize];
         let Agent::Tcp(tcp) = &mut flow.agent else { return };
         let end = tcp.end(at_destination);
@@ -352,13 +413,11 @@ impl<O: Observer> Engine<'_, O> {
 
     // ---------------------------------------------------------------- links that serve
 
-    fn queue_at_served(&mut self, now: Time, link: u32, packet: Packet) {
-        let slot = self.arena.insert(packet, now);
-        let state = &mut self.links[link as usize];
-        let Model::Served(model) = &mut state.model else { return };
-        if let Err(cause) = model.offer(now, link_view(&packet), slot) {
-            self.arena.remove(slot);
-            self.settle(link, packet, now, comity_link::Outcome::Dropped(cause));
+    fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
+        let wire = self.arena.packet(slot).wire;
+        let Model::Served(model) = &mut self.links[link as usize].model else { return };
+        if let Err(cause) = model.offer(now, link_view(wire), slot) {
+            self.settle(link, slot, Outcome::Dropped(cause));
         }
         self.arm_service(link);
     }
@@ -383,31 +442,34 @@ impl<O: Observer> Engine<'_, O> {
         loop {
             let Model::Served(model) = &mut self.links[link as usize].model else { return };
             let Some(served) = model.poll(now) else { break };
-            let offered_at = self.arena.arrival(served.token);
-            let packet = self.arena.remove(served.token);
-            self.settle(link, packet, offered_at, served.outcome);
+            self.settle(link, served.token, served.outcome);
         }
         self.arm_service(link);
     }
 
-    /// A served link has decided about a packet that was handed over at `offered_at`.
-    fn settle(&mut self, link: u32, packet: Packet, offered_at: Time, outcome: comity_link::Outcome) {
-        let handed = self.links[link as usize].account(offered_at, &packet, outcome, self.watch);
-        self.show_link(link, &packet, offered_at, handed);
-        let counts = &mut self.flows[packet.flow as usize].counts;
+    /// A served link has decided about a packet.
+    fn settle(&mut self, link: u32, slot: Slot, outcome: Outcome) {
+        // While a served link holds a packet, its place in the arena says when it was handed over.
+        let offered_at = self.arena.arrival(slot);
+        let &Packet { flow, wire, at: place, .. } = self.arena.packet(slot);
+        let handed = self.links[link as usize].account(offered_at, (flow, wire), outcome, self.watch);
+        self.show_link(link, slot, offered_at, handed);
         let Handed::Carried(way) = handed else {
-            counts.dropped_packets += 1;
+            self.flows[flow as usize].counts.dropped_packets += 1;
+            self.arena.free(slot);
             return;
         };
         self.packet_hops += 1;
         if let Some(second) = way.duplicate {
-            self.duplicate(link, packet, second);
+            self.duplicate(link, place, slot, second);
         }
         if way.arrival > self.watch.end {
-            self.flows[packet.flow as usize].counts.in_flight_at_end += 1;
+            self.flows[flow as usize].counts.in_flight_at_end += 1;
+            self.arena.free(slot);
             return;
         }
-        self.put_on_wire(link, packet, way.arrival);
+        self.arena.place(slot, place, way.arrival);
+        self.put_on_wire(link, slot);
     }
 
     // ---------------------------------------------------------------- timers and applications
@@ -421,14 +483,17 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         end.timer_queued_for = Time::MAX;
-        if end.connection.next_timer() <= now {
-            end.connection.on_timer(now);
-            if !at_destination {
-                tcp.track_window(now, warmup);
-            }
-            if O::ACTIVE {
-                self.show_flow(index, now, at_destination, FlowEventKind::Timer);
-            }
+        if end.connection.next_timer() > now {
+            // The timer was moved on since; the endpoint may even have acted ahead of this moment.
+            self.arm_timer(now, index, at_destination);
+            return;
+        }
+        end.connection.on_timer(now);
+        if !at_destination {
+            tcp.track_window(now, warmup);
+        }
+        if O::ACTIVE {
+            self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
         self.pump(now, index, at_destination);
     }
@@ -524,13 +589,14 @@ impl<O: Observer> Engine<'_, O> {
     fn send_datagram(&mut self, now: Time, index: u32) {
         let flow = &mut self.flows[index as usize];
         let Agent::Datagram(datagram) = &mut flow.agent else { return };
-        let packet = datagram.emit(index, now);
+        let packet = datagram.emit(index, flow.forward.start, now);
         flow.counts.sent_packets += 1;
         flow.counts.sent_wire_bytes += u64::from(packet.wire);
         if O::ACTIVE {
             self.show_flow(index, now, false, FlowEventKind::Sent(&packet));
         }
-        self.carry(now, packet);
+        let slot = self.arena.insert(packet);
+        self.carry(now, slot);
     }
 
     /// Emits the next packets of a source that is drawn on, until one of them is under way.
@@ -575,10 +641,10 @@ impl<O: Observer> Engine<'_, O> {
                     DatagramSource::Schedule(schedule) => schedule.peek(),
                     DatagramSource::Bucket(_) => now,
                 };
-                if flow.drawn_at == NOT_DRAWN {
-                    self.schedule(Event::new(first, Class::Application, index * 2));
-                } else {
+                if flow.is_drawn {
                     self.draw(index);
+                } else {
+                    self.schedule(Event::new(first, Class::Application, index * 2));
                 }
             }
             Agent::Tcp(tcp) => {
@@ -605,6 +671,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     fn begin_measuring(&mut self) {
+        self.is_measuring = true;
         for flow in &mut self.flows {
             if let Agent::Tcp(tcp) = &mut flow.agent {
                 let statistics = tcp.source.connection.statistics();
@@ -616,8 +683,9 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- looking on
 
     #[inline]
-    fn show_link(&mut self, link: u32, packet: &Packet, offered_at: Time, handed: Handed) {
+    fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, handed: Handed) {
         if O::ACTIVE {
+            let packet = self.arena.packet(slot);
             let fate = match handed {
                 Handed::Carried(way) => Fate::Carried {
                     departure: way.departure,

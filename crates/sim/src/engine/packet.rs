@@ -12,8 +12,8 @@ pub struct Packet {
     pub wire: u32,
     /// When its endpoint sent it.
     pub sent_at: Time,
-    /// How many links of its path it has entered.
-    pub(super) hop: u16,
+    /// The path entry that it goes to next.
+    pub(super) at: u32,
     /// Whether it goes from the flow's destination to its source.
     pub is_return: bool,
     /// What it carries.
@@ -62,9 +62,10 @@ impl Default for Arena {
 }
 
 impl Arena {
-    /// Stores a packet that will come out at `arrival`.
+    /// Stores a packet.
     #[inline]
-    pub(super) fn insert(&mut self, packet: Packet, arrival: Time) -> Slot {
+    pub(super) fn insert(&mut self, packet: Packet) -> Slot {
+        let arrival = packet.sent_at;
         self.in_use += 1;
         self.peak = self.peak.max(self.in_use);
         let slot = self.free;
@@ -77,14 +78,27 @@ impl Arena {
         (self.entries.len() - 1) as Slot
     }
 
-    /// Takes a packet out.
+    /// Gives a slot back. Its packet can be read until the next insertion.
     #[inline]
-    pub(super) fn remove(&mut self, slot: Slot) -> Packet {
+    pub(super) fn free(&mut self, slot: Slot) {
         self.in_use -= 1;
-        let entry = &mut self.entries[slot as usize];
-        entry.next = self.free;
+        self.entries[slot as usize].next = self.free;
         self.free = slot;
-        entry.packet
+    }
+
+    #[inline]
+    pub(super) fn packet(&self, slot: Slot) -> &Packet {
+        &self.entries[slot as usize].packet
+    }
+
+    /// Puts a packet to its next place: the path entry behind the link that it travels on, and the time when
+    /// it comes out there.
+    #[inline]
+    pub(super) fn place(&mut self, slot: Slot, at: u32, arrival: Time) {
+        let entry = &mut self.entries[slot as usize];
+        entry.packet.at = at;
+        entry.arrival = arrival;
+        entry.next = NONE;
     }
 
     #[inline]
