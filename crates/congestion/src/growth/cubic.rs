@@ -303,11 +303,12 @@ impl Controller for Cubic {
 
     fn on_sent(&mut self, sent: &Sent) {
         // The first packet after silence: what has passed since the last acknowledgement was idle.
-        if sent.in_flight <= sent.payload && self.limited_since.is_none() {
-            if let Some(last) = self.last_ack {
-                self.skip(sent.now.saturating_since(last));
-                self.last_ack = Some(sent.now);
-            }
+        if sent.in_flight <= sent.payload
+            && self.limited_since.is_none()
+            && let Some(last) = self.last_ack
+        {
+            self.skip(sent.now.saturating_since(last));
+            self.last_ack = Some(sent.now);
         }
     }
 
@@ -337,10 +338,10 @@ impl Controller for Cubic {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if let Some(before) = self.before_loss.take() {
-            if self.state.window < self.state.prior {
-                self.state = before;
-            }
+        if let Some(before) = self.before_loss.take()
+            && self.state.window < self.state.prior
+        {
+            self.state = before;
         }
     }
 
