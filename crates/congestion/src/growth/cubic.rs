@@ -192,7 +192,7 @@ impl Cubic {
         }
         let plateau = self.state.plateau;
         let inflection = libm::cbrt((plateau - window) / self.config.aggressiveness);
-        if self.hystart.take().is_some() || self.state.prior == 0.0 {
+        if self.state.prior == 0.0 {
             self.state.prior = window;
         }
         self.state.after_timeout = false;
@@ -641,6 +641,24 @@ mod tests {
         let back = cubic.window();
         cubic.on_spurious_loss(Time::from_secs(61));
         assert!(cubic.window() == back && back > reduced);
+    }
+
+    /// Ten seconds without evidence between the loss and the news that there was none: the restored stage
+    /// does not count them either.
+    #[test]
+    fn an_undone_loss_does_not_bring_limited_time_back() {
+        let mut cubic = at_window(288);
+        cubic.on_loss(&loss(0, 288, LossCause::Reordering));
+        cubic.on_ack(&ack(1_000, 1));
+        cubic.on_loss(&loss(2_000, 201, LossCause::Reordering));
+        cubic.on_ack(&Ack {
+            app_limited: true,
+            ..ack(3_000, 1)
+        });
+        cubic.on_ack(&ack(13_000, 1));
+        cubic.on_spurious_loss(Time::from_millis(13_100));
+        let start = cubic.state.epoch.map(|epoch| epoch.start);
+        assert_eq!(start, Some(Time::from_millis(11_000)));
     }
 
     #[test]
