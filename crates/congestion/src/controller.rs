@@ -44,6 +44,11 @@ pub trait Controller: Debug + Send {
     /// can tell: an acknowledgement of a packet declared lost, D-SACK (RFC 3708) or timestamps (RFC 3522).
     fn on_spurious_loss(&mut self, _now: Time) {}
 
+    /// A partial acknowledgement covered `amount` more than fast recovery had inflated the window by, and the
+    /// flow's recovery takes the difference from the congestion window for good. Only ns-2's NewReno
+    /// does; laws that need not reproduce it ignore it, as RFC 6582 does.
+    fn on_deflate(&mut self, _amount: Bytes) {}
+
     /// The next time at which [`Controller::on_wakeup`] wants to be called, if any: RAP's step, IFTP's
     /// round, TFRC's no-feedback timer, BBR's probe timers.
     fn wakeup(&self) -> Option<Time> {

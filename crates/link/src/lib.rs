@@ -1,1 +1,53 @@
-//! placeholder
+//! One-way network links as pure state machines.
+//!
+//! A link takes packets at given times and says when, and whether, they arrive. It has a rate, constant
+//! or over time, a propagation delay, a queue (drop-tail, RED, controlled delay), losses, jitter and
+//! duplication, all described by one [`LinkConfig`]. Time comes in as an argument; randomness comes from
+//! a [`Seed`](comity_units::Seed), one stream for each model, named below the link's own.
+//!
+//! ```text
+//! offer ─► losses on the way in ─► queue ─► transmission ─► losses on the wire ─► delay, jitter, copy ─► arrival
+//!             Dropped(Loss)     Dropped(QueueFull)               Lost                            Carried
+//!                               Dropped(EarlyDrop)
+//! ```
+//!
+//! - [`ClockedLink`] decides everything when a packet is handed over: no event for the end of a
+//!   transmission, a few nanoseconds a packet. It serves simulators.
+//! - [`ServedLink`] keeps packets in a real queue and has to be woken when one leaves: for controlled
+//!   delay, and for hosts that change rate and delay while running.
+//!
+//! Where both can do the same they give the same outcomes. Times are exact: transmission times are kept as
+//! integers with their remainders, so that no rounding adds up, and a time is rounded up to a whole
+//! nanosecond only when it is reported. At one instant departures come before offers: a packet that
+//! leaves at a time has made room for one offered at that time.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod clock;
+mod clocked;
+mod codel;
+mod config;
+mod far_end;
+mod loss;
+mod outcome;
+mod profile;
+mod random;
+mod red;
+mod ring;
+mod served;
+mod trace;
+
+pub use clocked::ClockedLink;
+pub use config::{
+    CodelConfig, ConfigError, DelayProfile, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace,
+    Queue, RateProfile, RedConfig, RedUnit,
+};
+pub use outcome::{Backlog, DropCause, Outcome, Packet, Passage};
+pub use random::Random;
+pub use served::{Served, ServedLink};
+pub use trace::{
+    DeliveryTrace, MAX_STEPS, TraceError, TraceErrorKind, parse_delay_steps, parse_mahimahi,
+    parse_steps,
+};

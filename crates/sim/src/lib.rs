@@ -4,4 +4,14 @@
 //! seed in virtual time and gives a [`report::RunReport`]. The protocols are the state machines of
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 
+pub mod histogram;
+pub mod network;
 pub mod report;
+pub mod trace;
+
+mod engine;
+
+pub use engine::{
+    Body, BuildError, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet,
+    RunOptions, SenderState, run, run_observed,
+};

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod checksum;
 mod pacer;
 pub mod tcp;
 

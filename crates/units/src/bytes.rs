@@ -5,7 +5,7 @@ use core::iter::Sum;
 use core::ops::{Add, AddAssign, Mul, Sub, SubAssign};
 use core::str::FromStr;
 
-use crate::parse::{ParseError, quantity, write_decimal};
+use crate::parse::{ParseError, pad, quantity, write_decimal};
 
 /// An amount of data in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -62,16 +62,22 @@ impl AddAssign for Bytes {
 }
 
 /// # Panics
-/// In debug builds when `other` is larger: an account that goes below zero is a bug. See
-/// [`Bytes::saturating_sub`] and [`Bytes::checked_sub`] for amounts that come from outside.
+/// When `other` is larger, in every build: an account that goes below zero is a bug, and going on with a
+/// wrapped amount would hide it. See [`Bytes::saturating_sub`] and [`Bytes::checked_sub`] for amounts that
+/// come from outside.
 impl Sub for Bytes {
     type Output = Self;
+    #[track_caller]
     fn sub(self, other: Self) -> Self {
-        Self(self.0 - other.0)
+        match self.checked_sub(other) {
+            Some(rest) => rest,
+            None => panic!("{other} were taken from an account of {self}"),
+        }
     }
 }
 
 impl SubAssign for Bytes {
+    #[track_caller]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
@@ -106,7 +112,7 @@ impl fmt::Display for Bytes {
                 return write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
             }
         }
-        write!(f, "{}B", self.0)
+        pad(f, format_args!("{}B", self.0))
     }
 }
 

@@ -25,3 +25,14 @@ pub use rate::Rate;
 pub use seed::Seed;
 pub use sequence::{PacketNumber, SeqNo};
 pub use time::{Span, Time};
+
+/// The whole number nearest to `value`, halves upwards; negative values and NaN give zero, overflow
+/// saturates. (`(value + 0.5) as u64` is off by one just under one half and above 2^52.)
+fn nearest(value: f64) -> u64 {
+    let whole = value as u64;
+    if value - whole as f64 >= 0.5 {
+        whole.saturating_add(1)
+    } else {
+        whole
+    }
+}

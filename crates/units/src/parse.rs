@@ -55,7 +55,12 @@ impl fmt::Display for ParseError {
 
 impl core::error::Error for ParseError {}
 
-/// Reads `<digits>[.<digits>] <unit>` as a whole number of the smallest unit.
+/// Reads a number and its unit as a whole number of the smallest unit.
+///
+/// ```text
+/// quantity = digits [ "." digits ] unit      with space allowed before, between and after
+/// digits   = digit { [ "_" ] digit }
+/// ```
 ///
 /// `units` lists each accepted spelling with its size in smallest units.
 pub(crate) fn quantity(
@@ -72,8 +77,9 @@ pub(crate) fn quantity(
         .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if !whole.bytes().any(|b| b.is_ascii_digit()) || fraction.contains('.') {
+    // A number without a point has the fraction zero.
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if !are_digits(whole) || !are_digits(fraction) {
         return Err(fail(ParseErrorKind::NoNumber));
     }
     let unit = unit.trim();
@@ -83,35 +89,53 @@ pub(crate) fn quantity(
     let Some(&(_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
         return Err(fail(ParseErrorKind::UnknownUnit));
     };
-
-    let digits = |part: &str| {
-        part.bytes()
-            .filter(u8::is_ascii_digit)
-            .try_fold((0u128, 1u128), |(value, power), digit| {
-                Some((
-                    value
-                        .checked_mul(10)?
-                        .checked_add(u128::from(digit - b'0'))?,
-                    power.checked_mul(10)?,
-                ))
-            })
-    };
-    let too_large = || fail(ParseErrorKind::TooLarge);
-    let (whole, _) = digits(whole).ok_or_else(too_large)?;
-    let (fraction, power) = digits(fraction).ok_or_else(|| fail(ParseErrorKind::TooFine))?;
     let scale = u128::from(scale);
-    let scaled_fraction = fraction.checked_mul(scale).ok_or_else(too_large)?;
-    if !scaled_fraction.is_multiple_of(power) {
-        return Err(fail(ParseErrorKind::TooFine));
-    }
-    whole
-        .checked_mul(scale)
-        .and_then(|value| value.checked_add(scaled_fraction / power))
+    let part = fraction_of(scale, fraction).ok_or_else(|| fail(ParseErrorKind::TooFine))?;
+    value_of(whole)
+        .and_then(|whole| whole.checked_mul(scale))
+        .and_then(|value| value.checked_add(part))
         .and_then(|value| u64::try_from(value).ok())
-        .ok_or_else(too_large)
+        .ok_or_else(|| fail(ParseErrorKind::TooLarge))
 }
 
-/// Writes `whole.thousandths` without trailing zeros, then the unit.
+/// Whether `text` is digits, with single underscores between them at the most.
+fn are_digits(text: &str) -> bool {
+    text.split('_')
+        .all(|group| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The value of digits, or `None` beyond 128 bits.
+fn value_of(digits: &str) -> Option<u128> {
+    let mut digits = digits.bytes().filter(u8::is_ascii_digit);
+    digits.try_fold(0u128, |value, digit| {
+        value.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
+    })
+}
+
+/// `0.digits · scale`, or `None` when that is no whole number.
+fn fraction_of(scale: u128, digits: &str) -> Option<u128> {
+    let digits = digits.trim_end_matches(['0', '_']);
+    let places = digits.bytes().filter(u8::is_ascii_digit).count();
+    // Without trailing zeros, a fraction of n places comes out even only if the scale has n factors of 2 or
+    // n of 5. The largest here, 2^30, does not come near the 38 places that 128 bits hold.
+    let denominator = 10u128.checked_pow(u32::try_from(places).ok()?)?;
+    let numerator = value_of(digits)?;
+    // In lowest terms, so that the product below stays under `scale`.
+    let common = greatest_common_divisor(scale, denominator);
+    let denominator = denominator / common;
+    numerator
+        .is_multiple_of(denominator)
+        .then(|| numerator / denominator * (scale / common))
+}
+
+const fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Writes `whole.thousandths` without trailing zeros, then the unit, in the width that the format asks for.
 pub(crate) fn write_decimal(
     f: &mut fmt::Formatter<'_>,
     whole: u64,
@@ -119,12 +143,45 @@ pub(crate) fn write_decimal(
     unit: &str,
 ) -> fmt::Result {
     if thousandths == 0 {
-        write!(f, "{whole}{unit}")
+        pad(f, format_args!("{whole}{unit}"))
     } else if thousandths.is_multiple_of(100) {
-        write!(f, "{whole}.{}{unit}", thousandths / 100)
+        pad(f, format_args!("{whole}.{}{unit}", thousandths / 100))
     } else if thousandths.is_multiple_of(10) {
-        write!(f, "{whole}.{:02}{unit}", thousandths / 10)
+        pad(f, format_args!("{whole}.{:02}{unit}", thousandths / 10))
     } else {
-        write!(f, "{whole}.{thousandths:03}{unit}")
+        pad(f, format_args!("{whole}.{thousandths:03}{unit}"))
+    }
+}
+
+/// Writes a quantity in the width that the format asks for, to the right as numbers stand.
+pub(crate) fn pad(f: &mut fmt::Formatter<'_>, quantity: fmt::Arguments<'_>) -> fmt::Result {
+    let mut line = Line::default();
+    fmt::Write::write_fmt(&mut line, quantity)?;
+    // Unlike `Formatter::pad` this does not take a precision for a length to cut at.
+    f.pad_integral(true, "", line.text())
+}
+
+/// Room for the longest quantity: twenty digits, a point and a unit.
+#[derive(Default)]
+struct Line {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Line {
+    fn text(&self) -> &str {
+        let written = self.bytes.get(..self.length).unwrap_or_default();
+        // Only whole texts were written.
+        core::str::from_utf8(written).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length + text.len();
+        let room = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
     }
 }

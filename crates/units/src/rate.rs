@@ -3,8 +3,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-use crate::parse::{ParseError, quantity, write_decimal};
-use crate::{Bytes, Span};
+use crate::parse::{ParseError, pad, quantity, write_decimal};
+use crate::{Bytes, Span, nearest};
 
 /// A speed in bits per second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -32,12 +32,13 @@ impl Rate {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// The speed nearest to `bits` bits per second; negative values and NaN give zero.
+    /// The speed nearest to `bits` bits per second; negative values and NaN give zero, overflow saturates.
     pub fn from_bps_f64(bits: f64) -> Self {
-        Self((bits + 0.5) as u64)
+        Self(nearest(bits))
     }
 
-    /// The average speed of moving `amount` in `span`; [`Rate::MAX`] when the span is zero.
+    /// The average speed of moving `amount` in `span`, rounded down and saturating; [`Rate::MAX`] when the
+    /// span is zero.
     pub fn of(amount: Bytes, span: Span) -> Self {
         if span.is_zero() {
             return Self::MAX;
@@ -77,9 +78,10 @@ impl Rate {
         Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// `self * factor`; negative factors and NaN give zero, overflow saturates.
+    /// `self * factor` to the nearest bit per second; negative factors and NaN give zero, overflow saturates.
+    /// Speeds beyond 2^53 bit/s (9 Pb/s) lose their last digits to `f64`.
     pub fn mul_f64(self, factor: f64) -> Self {
-        Self((self.0 as f64 * factor) as u64)
+        Self(nearest(self.0 as f64 * factor))
     }
 }
 
@@ -102,11 +104,12 @@ impl fmt::Display for Rate {
                 return write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
             }
         }
-        write!(f, "{}bps", self.0)
+        pad(f, format_args!("{}bps", self.0))
     }
 }
 
-/// Reads a number with one of the units `bps`, `kbps`, `Mbps`, `Gbps` (also `bit/s`, `kb/s`, `Mb/s`, `Gb/s`).
+/// Reads a number with one of the units `bps`, `kbps`, `Mbps`, `Gbps`, also spelt `bit/s`, `kbit/s` and so on
+/// or `b/s`, `kb/s` and so on.
 impl FromStr for Rate {
     type Err = ParseError;
     fn from_str(text: &str) -> Result<Self, ParseError> {

@@ -103,11 +103,10 @@ impl PacketNumber {
 
     /// The number of the packet after this one.
     ///
-    /// # Panics
-    /// After 2⁶⁴ packets, which at 100 million packets per second takes 5,800 years.
+    /// The last number stays: at 100 million packets per second it is reached after 5,800 years.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

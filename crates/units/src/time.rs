@@ -6,7 +6,8 @@ use core::ops::{Add, AddAssign, Div, Mul};
 use core::str::FromStr;
 use core::time::Duration;
 
-use crate::parse::{ParseError, quantity};
+use crate::nearest;
+use crate::parse::{ParseError, pad, quantity, write_decimal};
 
 /// A point on one clock: whole nanoseconds since that clock's epoch.
 ///
@@ -47,7 +48,7 @@ impl Time {
         self.0
     }
 
-    /// Seconds since the epoch, for display and for statistics; exact up to 2^53 ns (104 days).
+    /// Seconds since the epoch, for display and for statistics: the nearest `f64` up to 2^53 ns (104 days).
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -115,14 +116,10 @@ impl fmt::Debug for Time {
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_never() {
-            return f.pad("never");
+            return pad(f, format_args!("never"));
         }
-        write!(
-            f,
-            "{}.{:09}s",
-            self.0 / 1_000_000_000,
-            self.0 % 1_000_000_000
-        )
+        let (secs, nanos) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        pad(f, format_args!("{secs}.{nanos:09}s"))
     }
 }
 
@@ -163,7 +160,7 @@ impl Span {
 
     /// The span nearest to `secs` seconds; negative values and NaN give zero, overflow saturates.
     pub fn from_secs_f64(secs: f64) -> Self {
-        Self((secs * 1e9 + 0.5) as u64)
+        Self(nearest(secs * 1e9))
     }
 
     /// Nanoseconds in the span.
@@ -209,9 +206,10 @@ impl Span {
         Self(self.0.abs_diff(other.0))
     }
 
-    /// `self * factor`; negative factors and NaN give zero, overflow saturates.
+    /// `self * factor` to the nearest nanosecond; negative factors and NaN give zero, overflow saturates.
+    /// Spans beyond 2^53 ns (104 days) lose their last digits to `f64`.
     pub fn mul_f64(self, factor: f64) -> Self {
-        Self((self.0 as f64 * factor) as u64)
+        Self(nearest(self.0 as f64 * factor))
     }
 }
 
@@ -275,20 +273,15 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
         if self.0 == 0 {
-            return f.pad("0s");
+            return pad(f, format_args!("0s"));
         }
         for (unit, name) in UNITS {
             let thousandth = unit / 1_000;
             if self.0 >= unit && self.0.is_multiple_of(thousandth) {
-                return crate::parse::write_decimal(
-                    f,
-                    self.0 / unit,
-                    self.0 % unit / thousandth,
-                    name,
-                );
+                return write_decimal(f, self.0 / unit, self.0 % unit / thousandth, name);
             }
         }
-        write!(f, "{}ns", self.0)
+        pad(f, format_args!("{}ns", self.0))
     }
 }
 
@@ -299,7 +292,8 @@ impl FromStr for Span {
         const UNITS: &[(&str, u64)] = &[
             ("ns", 1),
             ("us", 1_000),
-            ("µs", 1_000),
+            ("\u{b5}s", 1_000),  // micro sign
+            ("\u{3bc}s", 1_000), // Greek mu, which looks the same
             ("ms", 1_000_000),
             ("s", 1_000_000_000),
             ("min", 60_000_000_000),

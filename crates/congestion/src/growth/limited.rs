@@ -51,6 +51,10 @@ impl<C: Controller> Controller for Limited<C> {
         self.law.on_recovered(now);
     }
 
+    fn on_deflate(&mut self, amount: Bytes) {
+        self.law.on_deflate(amount);
+    }
+
     fn on_spurious_loss(&mut self, now: Time) {
         self.law.on_spurious_loss(now);
     }

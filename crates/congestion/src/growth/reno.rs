@@ -186,6 +186,11 @@ impl Controller for Reno {
         self.window = 1.0;
     }
 
+    fn on_deflate(&mut self, amount: Bytes) {
+        let segments = amount.get() as f64 / self.config.mss.get().max(1) as f64;
+        self.window = (self.window - segments).max(1.0);
+    }
+
     fn decision(&self) -> Decision {
         let mss = self.config.mss.get() as f64;
         Decision {

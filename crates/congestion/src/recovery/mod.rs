@@ -102,6 +102,8 @@ pub struct Reaction {
     pub partial: bool,
     /// The recovery is over with this event.
     pub recovered: bool,
+    /// Bytes that the congestion window loses for good ([`crate::Controller::on_deflate`]).
+    pub deflate: u64,
 }
 
 /// What the growth law is told.
@@ -165,6 +167,9 @@ pub enum RecoveryKind {
         /// Whether only the first partial acknowledgement restarts the retransmission timer
         /// ("impatient") or each one does ("slow but steady"; RFC 6582, section 4).
         impatient: bool,
+        /// Whether what a partial acknowledgement covers beyond the inflation is taken from the congestion
+        /// window for good (ns-2 without `exit_recovery_fix_`), or given back at the end (RFC 6582).
+        deflate_window: bool,
     },
     /// Selective acknowledgements with an estimate of the pipe (RFC 6675).
     Sack {
@@ -179,8 +184,17 @@ impl RecoveryConfig {
     /// Reno.
     pub const RENO: Self = Self { kind: RecoveryKind::Reno, duplicate_threshold: 3, careful: true };
     /// NewReno, impatient.
-    pub const NEW_RENO: Self =
-        Self { kind: RecoveryKind::NewReno { impatient: true }, duplicate_threshold: 3, careful: true };
+    pub const NEW_RENO: Self = Self {
+        kind: RecoveryKind::NewReno { impatient: true, deflate_window: false },
+        duplicate_threshold: 3,
+        careful: true,
+    };
+    /// NewReno as in ns-2.
+    pub const NEW_RENO_NS2: Self = Self {
+        kind: RecoveryKind::NewReno { impatient: true, deflate_window: true },
+        duplicate_threshold: 3,
+        careful: true,
+    };
     /// SACK as in RFC 6675.
     pub const SACK: Self = Self {
         kind: RecoveryKind::Sack { pipe: PipeRule::Scoreboard },
@@ -206,6 +220,17 @@ impl RecoveryConfig {
             "sack" => Some(Self::SACK),
             _ => None,
         }
+    }
+
+    /// The same algorithm with ns-2's variants of it.
+    #[must_use]
+    pub const fn as_in_ns2(self) -> Self {
+        let kind = match self.kind {
+            RecoveryKind::NewReno { .. } => Self::NEW_RENO_NS2.kind,
+            RecoveryKind::Sack { .. } => Self::SACK_NS2.kind,
+            kind => kind,
+        };
+        Self { kind, ..self }
     }
 
     /// The name under which [`RecoveryConfig::by_name`] finds this algorithm.
@@ -239,8 +264,8 @@ impl AnyRecovery {
         match kind {
             RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(threshold, careful)),
             RecoveryKind::Reno => Self::Reno(Reno::new(threshold, careful)),
-            RecoveryKind::NewReno { impatient } => {
-                Self::NewReno(NewReno::new(threshold, careful, impatient))
+            RecoveryKind::NewReno { impatient, deflate_window } => {
+                Self::NewReno(NewReno::new(threshold, careful, impatient, deflate_window))
             }
             RecoveryKind::Sack { pipe } => Self::Sack(Sack::new(threshold, careful, pipe)),
         }
@@ -346,4 +371,5 @@ const CLOCKED: Reaction = Reaction {
     restart_timer: true,
     partial: false,
     recovered: false,
+    deflate: 0,
 };

@@ -20,18 +20,26 @@ pub struct NewReno {
     recovering: bool,
     timer_restarted: bool,
     impatient: bool,
+    deflate_window: bool,
 }
 
 impl NewReno {
     /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`; if
-    /// `impatient`, the timer keeps running after the first partial acknowledgement.
-    pub const fn new(threshold: u8, careful: bool, impatient: bool) -> Self {
+    /// `impatient`, the timer keeps running after the first partial acknowledgement; if `deflate_window`,
+    /// deflation beyond the inflation stays.
+    pub const fn new(
+        threshold: u8,
+        careful: bool,
+        impatient: bool,
+        deflate_window: bool,
+    ) -> Self {
         Self {
             guard: Guard::new(threshold, careful),
             inflation: 0,
             recovering: false,
             timer_restarted: false,
             impatient,
+            deflate_window,
         }
     }
 }
@@ -62,13 +70,21 @@ impl Recovery for NewReno {
     fn on_advance(&mut self, event: &Advance) -> Reaction {
         if self.recovering && event.to < self.guard.recover {
             let acked = i64::try_from(event.to - event.from).unwrap_or(i64::MAX);
-            self.inflation = self.inflation.saturating_sub(acked).saturating_add(i64::from(event.mss));
+            let mss = i64::from(event.mss);
+            let mut deflate = 0;
+            if self.deflate_window && self.inflation <= acked {
+                deflate = (acked - self.inflation).unsigned_abs();
+                self.inflation = mss;
+            } else {
+                self.inflation = self.inflation.saturating_sub(acked).saturating_add(mss);
+            }
             let restart_timer = !self.impatient || !self.timer_restarted;
             self.timer_restarted = true;
             return Reaction {
                 resend: Resend::First,
                 restart_timer,
                 partial: true,
+                deflate,
                 ..Reaction::default()
             };
         }

@@ -597,6 +597,11 @@ impl Connection {
         self.sender.rtt()
     }
 
+    /// The memory that the connection holds on the heap, in bytes, without its shared settings.
+    pub fn heap_memory(&self) -> usize {
+        self.sender.heap_memory() + self.receiver.heap_memory()
+    }
+
     /// Counters of the sending half.
     pub const fn statistics(&self) -> SenderStatistics {
         self.sender.statistics

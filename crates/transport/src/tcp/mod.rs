@@ -1,5 +1,6 @@
 //! TCP: a byte sequence in segments.
 
+pub mod codec;
 mod config;
 mod connection;
 mod receiver;

@@ -188,6 +188,10 @@ impl Receiver {
         blocks
     }
 
+    pub(super) fn heap_memory(&self) -> usize {
+        self.ahead.capacity() * size_of::<Ahead>()
+    }
+
     /// Whether anything arrived ahead of its turn.
     pub(super) fn has_gap(&self) -> bool {
         !self.ahead.is_empty()

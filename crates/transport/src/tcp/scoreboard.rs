@@ -56,6 +56,10 @@ impl Scoreboard {
         self.counter = 0;
     }
 
+    pub(super) fn heap_memory(&self) -> usize {
+        self.ranges.capacity() * size_of::<(u64, u64)>()
+    }
+
     /// Begins a recovery at `una`.
     pub(super) fn begin_recovery(&mut self, una: u64) {
         self.retransmitted = una;

@@ -33,6 +33,11 @@ impl Segment {
             + u32::from(self.flags.contains(Flags::FIN))
     }
 
+    /// The length of the TCP header with its options, padded to a multiple of four bytes.
+    pub fn header_length(&self) -> u32 {
+        20 + self.options.length()
+    }
+
     /// The sequence number after the segment.
     pub fn sequence_end(&self) -> SeqNo {
         self.sequence + self.sequence_length()
@@ -128,6 +133,29 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Selective acknowledgements (RFC 2018, section 3).
     pub sack: SackBlocks,
+}
+
+impl Options {
+    /// The space that the options take in a header, padded to a multiple of four bytes.
+    pub fn length(&self) -> u32 {
+        let mut length = 0;
+        if self.mss.is_some() {
+            length += 4;
+        }
+        if self.window_scale.is_some() {
+            length += 3;
+        }
+        if self.sack_permitted {
+            length += 2;
+        }
+        if self.timestamps.is_some() {
+            length += 10;
+        }
+        if !self.sack.is_empty() {
+            length += 2 + 8 * self.sack.len() as u32;
+        }
+        length.next_multiple_of(4)
+    }
 }
 
 /// The timestamps option.

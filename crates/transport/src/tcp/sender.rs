@@ -50,6 +50,10 @@ pub struct SenderStatistics {
     pub timeouts: u32,
     /// Entries into fast retransmit.
     pub fast_retransmits: u32,
+    /// Round-trip samples taken.
+    pub rtt_samples: u64,
+    /// The sum of the round-trip samples.
+    pub rtt_sum: Span,
 }
 
 /// Decides what to send, and when to send it again.
@@ -198,6 +202,12 @@ impl Sender {
         self.una < self.max
     }
 
+    /// The memory held on the heap, without the controller's own.
+    pub(super) fn heap_memory(&self) -> usize {
+        let board = self.scoreboard.as_ref().map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
+        board + size_of_val(self.controller.as_ref())
+    }
+
     pub(super) fn begin_event(&mut self) {
         self.burst = 0;
     }
@@ -294,6 +304,9 @@ impl Sender {
                 packets: (acked / u64::from(config.mss)).max(1) as u32,
                 sample: None,
             });
+            if reaction.deflate > 0 {
+                self.controller.on_deflate(Bytes::new(reaction.deflate));
+            }
             if reaction.recovered {
                 self.controller.on_recovered(now);
             }
@@ -327,7 +340,10 @@ impl Sender {
         }?;
         self.rtt.on_sample(&config.rtt, sent_at, now);
         self.rto = self.rtt.timeout(&config.rtt);
-        Some(now.saturating_since(sent_at))
+        let elapsed = now.saturating_since(sent_at);
+        self.statistics.rtt_samples += 1;
+        self.statistics.rtt_sum += elapsed;
+        Some(elapsed)
     }
 
     fn on_duplicate(&mut self, now: Time, config: &Config) {
@@ -432,8 +448,8 @@ impl Sender {
     fn on_timeout(&mut self, now: Time, config: &Config) {
         self.statistics.timeouts += 1;
         self.expiries += 1;
-        let (in_flight, window) = (self.in_flight(), self.usable_window());
         self.recovery.on_timeout(self.max);
+        let (in_flight, window) = (self.in_flight(), self.usable_window());
         if let Some(board) = &mut self.scoreboard {
             board.clear();
         }

@@ -1,0 +1,55 @@
+# `make` or `make help` lists what there is. Every target installs what it needs: a machine with Rust
+# (rustup), Python 3 and, for `race`, Debian's packages is enough.
+
+CARGO_DENY := 0.20.2
+ROUNDS ?= 5
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench race fuzz
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: rust ## simulate 30 TCP flows through one bottleneck and print what they got
+	cargo run --quiet --release --package comity-cli -- sim run experiments/demo/dumbbell.toml
+
+test: rust python ## run every test of the workspace and of the scripts beside it
+	cargo test --workspace
+	python3 -m doctest benches/race/race.py
+
+lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
+
+docs: rust ## build the documentation of all crates (target/doc)
+	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
+
+bench: rust ## run the micro-benchmarks
+	cargo bench --workspace
+
+race: rust python ## race the simulator against ns-2 on the same networks (ROUNDS=5)
+	scripts/need.sh ns apt:ns2
+	cargo build --quiet --release --package comity-cli
+	python3 benches/race/race.py --rounds $(ROUNDS)
+
+fuzz: rust ## run the property tests at length, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
+	scripts/fuzz.sh
+
+.PHONY: format clippy purity dependencies rust python
+format: rust
+	cargo fmt --all --check
+
+clippy: rust
+	cargo clippy --workspace --all-targets -- -D warnings
+
+purity: rust
+	scripts/purity.sh
+
+dependencies: rust
+	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)
+	cargo deny check licenses bans sources
+	scripts/advisories.sh
+
+rust:
+	@scripts/need.sh cargo none
+
+python:
+	@scripts/need.sh python3 apt:python3

@@ -1,0 +1,161 @@
+//! What handing a packet to a link costs, by kind of link.
+//!
+//! Each link is offered the same load: packets at 90 % of its rate, in bunches of four, so that there is
+//! a queue at times and an idle link at others.
+
+use std::hint::black_box;
+
+use comity_link::{
+    ClockedLink, DeliveryTrace, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
+    Queue, RateProfile, RedConfig, ServedLink,
+};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+/// 155 Mb/s: a packet of 1,500 B takes 77.419 us.
+const RATE: Rate = Rate::from_mbps(155);
+/// Four packets in this time are 90 % of the rate.
+const BUNCH: Span = Span::from_nanos(344_086);
+/// Packets in one measured run.
+const PACKETS: u64 = 10_000;
+
+fn plain() -> LinkConfig {
+    LinkConfig::new(RATE, Span::from_millis(10))
+}
+
+fn links() -> Vec<(&'static str, LinkConfig)> {
+    let lossy = |model| LinkConfig {
+        losses: vec![Loss {
+            model,
+            place: LossPlace::AfterTransmission,
+        }],
+        ..plain()
+    };
+    // 13 opportunities a millisecond are 156 Mb/s.
+    let trace = DeliveryTrace::new((0..130_000).map(|index| index / 13)).expect("a valid trace");
+    let steps = (0..100).map(|second| (Time::from_secs(second), RATE.mul_f64(1.0 + second as f64)));
+    vec![
+        ("plain", plain()),
+        (
+            "packet limit",
+            LinkConfig {
+                queue: Queue::DropTail(Limit::Packets(100)),
+                ..plain()
+            },
+        ),
+        (
+            "byte limit",
+            LinkConfig {
+                queue: Queue::DropTail(Limit::Bytes(Bytes::new(150_000))),
+                ..plain()
+            },
+        ),
+        (
+            "red",
+            LinkConfig {
+                queue: Queue::Red(RedConfig::default()),
+                ..plain()
+            },
+        ),
+        ("bernoulli", lossy(LossModel::Bernoulli(0.01))),
+        (
+            "gilbert-elliott",
+            lossy(LossModel::GilbertElliott {
+                p_good_to_bad: 0.01,
+                p_bad_to_good: 0.3,
+                loss_good: 0.0,
+                loss_bad: 0.5,
+            }),
+        ),
+        (
+            "rate steps",
+            LinkConfig {
+                rate: RateProfile::Steps(steps.collect()),
+                ..plain()
+            },
+        ),
+        (
+            "delivery trace",
+            LinkConfig {
+                rate: RateProfile::Deliveries(trace),
+                ..plain()
+            },
+        ),
+    ]
+}
+
+/// Offers packets on from `now`, `sizes` in turn; returns the time after them.
+fn offer(link: &mut ClockedLink, mut now: Time, sizes: [u32; 2]) -> Time {
+    for _ in 0..PACKETS / 4 {
+        for bytes in [sizes[0], sizes[1], sizes[0], sizes[1]] {
+            let packet = Packet {
+                bytes,
+                ecn_capable: false,
+            };
+            if let Outcome::Carried(passage) = link.offer(now, black_box(packet)) {
+                black_box(passage.arrival);
+            }
+        }
+        now += BUNCH;
+    }
+    now
+}
+
+fn clocked(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("clocked");
+    group.throughput(Throughput::Elements(PACKETS));
+    let mut measure = |name: &str, config: &LinkConfig, sizes: [u32; 2]| {
+        let mut link = ClockedLink::new(config, Seed::new(1)).expect("a valid link");
+        let mut now = Time::ZERO;
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                now = offer(&mut link, now, sizes);
+            });
+        });
+    };
+    for (name, config) in links() {
+        measure(name, &config, [1_500, 1_500]);
+    }
+    measure("plain, two sizes", &plain(), [1_500, 40]);
+    group.finish();
+}
+
+fn served(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("served");
+    group.throughput(Throughput::Elements(PACKETS));
+    let codel = Queue::CoDel(comity_link::CodelConfig::default());
+    for (name, config) in [
+        ("plain", plain()),
+        (
+            "controlled delay",
+            LinkConfig {
+                queue: codel,
+                ..plain()
+            },
+        ),
+    ] {
+        let mut link = ServedLink::new(&config, Seed::new(1)).expect("a valid link");
+        let mut now = Time::ZERO;
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for number in 0..PACKETS as u32 {
+                    let packet = Packet {
+                        bytes: 1_500,
+                        ecn_capable: false,
+                    };
+                    let _ = black_box(link.offer(now, black_box(packet), number));
+                    if number % 4 == 3 {
+                        now += BUNCH;
+                        while let Some(served) = link.poll(now) {
+                            black_box(served);
+                        }
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, clocked, served);
+criterion_main!(benches);

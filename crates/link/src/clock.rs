@@ -1,0 +1,225 @@
+//! When a constant-rate link is free again, exactly.
+
+use comity_units::{Rate, Time};
+
+/// Work of one byte: 8 bits · 10⁹, so that a rate in bit/s does `rate` units of work in a nanosecond.
+pub(crate) const WORK_PER_BYTE: u64 = 8_000_000_000;
+
+/// The virtual clock of a link: when it has sent everything that was handed to it.
+///
+/// Work is counted in bit · ns/s: a packet is `8·10⁹ · bytes` units, and a link of `rate` bit/s does
+/// `rate` units in each nanosecond. The exact end of the work lies in the nanosecond that ends at
+/// `free_at`; `slack` is the work which that nanosecond could still do. Both are integers, so nothing is
+/// ever rounded away:
+///
+/// ```text
+/// exact end   = free_at − slack / rate,   0 ≤ slack < rate
+/// work        = rate · whole + rest        (division kept for the size of the last packet)
+/// free_at'    = max(now, free_at) + whole + (rest > slack)
+/// slack'      = slack − rest  (mod rate)
+/// ```
+///
+/// Slack is lost when the link idles, that is when a packet comes at or after `free_at`.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    free_at: Time,
+    slack: u64,
+    rate: u64,
+    whole: u64,
+    rest: u64,
+    /// The size that `whole` and `rest` belong to.
+    bytes: u32,
+}
+
+impl Clock {
+    /// A free link. [`Rate::MAX`] stands for a link that takes no time at all.
+    pub(crate) const fn new(rate: Rate) -> Self {
+        Self::free_since(rate, Time::ZERO)
+    }
+
+    /// A link of this rate that has been free since `since`.
+    pub(crate) const fn free_since(rate: Rate, since: Time) -> Self {
+        Self {
+            free_at: since,
+            slack: 0,
+            rate: rate.as_bps(),
+            whole: 0,
+            rest: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) const fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    pub(crate) const fn rate(&self) -> Rate {
+        Rate::from_bps(self.rate)
+    }
+
+    /// The work that the nanosecond before `free_at` could still do.
+    pub(crate) const fn slack(&self) -> u64 {
+        self.slack
+    }
+
+    /// Sets the state by hand, for profiles whose rate is not constant.
+    pub(crate) fn set(&mut self, free_at: Time, slack: u64) {
+        self.free_at = free_at;
+        self.slack = slack;
+    }
+
+    /// When the service of a packet handed over at `now` begins.
+    #[inline]
+    pub(crate) fn begin(&mut self, now: Time) -> Time {
+        if now >= self.free_at {
+            self.free_at = now;
+            self.slack = 0;
+        }
+        self.free_at
+    }
+
+    /// Sends a packet after everything else; when its last bit leaves.
+    #[inline]
+    pub(crate) fn transmit(&mut self, bytes: u32) -> Time {
+        if bytes != self.bytes {
+            self.divide(bytes);
+        }
+        let spill = self.rest > self.slack;
+        let end = self
+            .free_at
+            .as_nanos()
+            .saturating_add(self.whole)
+            .saturating_add(u64::from(spill));
+        self.free_at = Time::from_nanos(end);
+        self.slack = if spill {
+            self.rate - (self.rest - self.slack)
+        } else {
+            self.slack - self.rest
+        };
+        self.free_at
+    }
+
+    /// Does `work` after everything else; when it is done.
+    pub(crate) fn transmit_work(&mut self, work: u128) -> Time {
+        let slack = u128::from(self.slack);
+        if self.rate == u64::MAX {
+            return self.free_at;
+        }
+        if work <= slack {
+            // Not above a `u64`, being a part of one.
+            self.slack = (slack - work) as u64;
+            return self.free_at;
+        }
+        let (whole, rest) = quotient(work - slack, self.rate);
+        let spill = rest > 0;
+        let end = self
+            .free_at
+            .as_nanos()
+            .saturating_add(whole)
+            .saturating_add(u64::from(spill));
+        self.free_at = Time::from_nanos(end);
+        self.slack = if spill { self.rate - rest } else { 0 };
+        self.free_at
+    }
+
+    /// The work that fits between two points of time.
+    pub(crate) fn capacity(&self, from: Time, to: Time) -> u128 {
+        u128::from(self.rate) * u128::from(to.saturating_since(from).as_nanos())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn divide(&mut self, bytes: u32) {
+        self.bytes = bytes;
+        (self.whole, self.rest) = if self.rate == u64::MAX {
+            (0, 0)
+        } else {
+            quotient(work_of(bytes), self.rate)
+        };
+    }
+}
+
+/// The work of a packet.
+pub(crate) const fn work_of(bytes: u32) -> u128 {
+    bytes as u128 * WORK_PER_BYTE as u128
+}
+
+/// `work / rate` as whole nanoseconds and rest; "never" as (`u64::MAX`, 0).
+pub(crate) fn quotient(work: u128, rate: u64) -> (u64, u64) {
+    if let Ok(work) = u64::try_from(work) {
+        return match (work.checked_div(rate), work.checked_rem(rate)) {
+            (Some(whole), Some(rest)) => (whole, rest),
+            _ if work == 0 => (0, 0),
+            _ => (u64::MAX, 0),
+        };
+    }
+    let divisor = u128::from(rate);
+    match work.checked_div(divisor).map(u64::try_from) {
+        // The rest is below a `u64` rate.
+        Some(Ok(whole)) => (whole, (work % divisor) as u64),
+        _ => (u64::MAX, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comity_units::Bytes;
+
+    #[test]
+    fn a_million_frames_end_at_the_exact_time() {
+        // 10⁶ · 12,000 bit / 155 Mb/s = 77.419354838709677... s, rounded up to a nanosecond.
+        let mut clock = Clock::new(Rate::from_mbps(155));
+        let mut last = Time::ZERO;
+        for _ in 0..1_000_000 {
+            clock.begin(Time::ZERO);
+            last = clock.transmit(1_500);
+        }
+        assert_eq!(last, Time::from_nanos(77_419_354_839));
+        let rounded = Rate::from_mbps(155).transmission_time(Bytes::new(1_500)) * 1_000_000;
+        assert_eq!(
+            rounded.as_nanos() - last.as_nanos(),
+            645_161,
+            "what rounding each would add"
+        );
+    }
+
+    #[test]
+    fn alternating_sizes_use_the_general_path_to_the_same_end() {
+        let rate = Rate::from_bps(999_999_937);
+        let (mut cached, mut general) = (Clock::new(rate), Clock::new(rate));
+        for step in 0..10_000_u32 {
+            let bytes = 40 + step * 7 % 1_461;
+            assert_eq!(
+                cached.transmit(bytes),
+                general.transmit_work(work_of(bytes))
+            );
+            assert_eq!(cached.slack, general.slack);
+        }
+    }
+
+    #[test]
+    fn slack_is_lost_when_the_link_idles() {
+        // 3 Gb/s: one byte takes 2 2/3 ns. Three in a row end at 8 ns exactly; with an idle link between
+        // them each is rounded up on its own.
+        let mut clock = Clock::new(Rate::from_mbps(3_000));
+        let ends: [Time; 3] = core::array::from_fn(|_| clock.transmit(1));
+        assert_eq!(ends.map(Time::as_nanos), [3, 6, 8]);
+        let mut clock = Clock::new(Rate::from_mbps(3_000));
+        for now in [0, 3, 6] {
+            assert_eq!(clock.begin(Time::from_nanos(now)), Time::from_nanos(now));
+            assert_eq!(clock.transmit(1), Time::from_nanos(now + 3));
+        }
+    }
+
+    #[test]
+    fn a_dead_link_never_ends_and_an_unlimited_one_at_once() {
+        let mut dead = Clock::new(Rate::ZERO);
+        assert_eq!(dead.begin(Time::from_secs(1)), Time::from_secs(1));
+        assert_eq!(dead.transmit(0), Time::from_secs(1), "nothing to send");
+        assert!(dead.transmit(1).is_never());
+        let mut unlimited = Clock::new(Rate::MAX);
+        unlimited.begin(Time::from_secs(1));
+        assert_eq!(unlimited.transmit(u32::MAX), Time::from_secs(1));
+    }
+}

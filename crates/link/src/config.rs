@@ -1,0 +1,650 @@
+//! What a link is: plain data, checked when a link is made of it.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+use crate::trace::DeliveryTrace;
+
+/// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no losses.
+///
+/// ```
+/// use comity_link::{ClockedLink, Limit, LinkConfig, Outcome, Packet, Queue, RateProfile};
+/// use comity_units::{Rate, Seed, Span, Time};
+///
+/// let config = LinkConfig {
+///     queue: Queue::DropTail(Limit::Packets(20)),
+///     ..LinkConfig::new(Rate::from_kbps(800), Span::from_millis(100))
+/// };
+/// let mut link = ClockedLink::new(&config, Seed::new(1).derive("bottleneck"))?;
+/// let Outcome::Carried(passage) = link.offer(Time::ZERO, Packet { bytes: 1_000, ecn_capable: false })
+/// else { unreachable!("the queue is empty and nothing is lost") };
+/// assert_eq!(passage.departure, Time::from_millis(10));
+/// assert_eq!(passage.arrival, Time::from_millis(110));
+/// # Ok::<(), comity_link::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// How fast packets are sent.
+    pub rate: RateProfile,
+    /// How long a packet travels after its last bit has left.
+    pub delay: DelayProfile,
+    /// Where packets wait, and which of them are refused.
+    pub queue: Queue,
+    /// What destroys packets. All models at one place see every packet that reaches that place, so that
+    /// adding a model leaves the random numbers of the others as they were.
+    pub losses: Vec<Loss>,
+    /// Extra delay of single packets.
+    pub jitter: Jitter,
+    /// Probability that a packet arrives twice. The copy is made behind the link: it takes no
+    /// transmission time, and has its own jitter.
+    pub duplication: f64,
+}
+
+impl LinkConfig {
+    /// A link of constant rate and delay with an unlimited queue and no losses.
+    pub const fn new(rate: Rate, delay: Span) -> Self {
+        Self {
+            rate: RateProfile::Constant(rate),
+            delay: DelayProfile::Constant(delay),
+            queue: Queue::DropTail(Limit::Unlimited),
+            losses: Vec::new(),
+            jitter: Jitter::None,
+            duplication: 0.0,
+        }
+    }
+}
+
+impl Default for LinkConfig {
+    fn default() -> Self {
+        Self {
+            rate: RateProfile::Unlimited,
+            ..Self::new(Rate::MAX, Span::ZERO)
+        }
+    }
+}
+
+/// How fast a link sends over time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateProfile {
+    /// Packets take no time.
+    Unlimited,
+    /// One rate for good. [`Rate::ZERO`] holds every packet for ever.
+    Constant(Rate),
+    /// Each rate from its time on, in strictly increasing order; the first also holds before its time.
+    /// A packet in service when the rate changes goes on at the new rate; rate zero holds it.
+    Steps(Vec<(Time, Rate)>),
+    /// Recorded delivery opportunities.
+    Deliveries(DeliveryTrace),
+}
+
+/// How long packets travel, by the time their last bit leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DelayProfile {
+    /// One delay for good.
+    Constant(Span),
+    /// Each delay from its time on, in strictly increasing order; the first also holds before its time.
+    /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
+    Steps(Vec<(Time, Span)>),
+}
+
+/// How much a link holds, the packet in transmission included.
+///
+/// An ns-2 drop-tail queue with `limit_` L is `Packets(L)`. An ns-2 **RED** queue with `limit_` L lets L
+/// packets wait beside the one in transmission and is `Packets(L + 1)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Everything has room.
+    Unlimited,
+    /// At most this many packets.
+    Packets(u32),
+    /// At most this many bytes; a packet larger than that never has room.
+    Bytes(Bytes),
+}
+
+impl Limit {
+    #[inline]
+    pub(crate) fn has_room(&self, packets: usize, bytes: u64, arriving: u32) -> bool {
+        match *self {
+            Self::Unlimited => true,
+            Self::Packets(limit) => packets < limit as usize,
+            Self::Bytes(limit) => bytes + u64::from(arriving) <= limit.get(),
+        }
+    }
+}
+
+/// Where packets wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Queue {
+    /// First in, first out; what finds no room is dropped.
+    DropTail(Limit),
+    /// Random early detection: drops or marks on arrival, by the average queue.
+    Red(RedConfig),
+    /// Controlled delay: drops or marks on departure, by the time that packets waited. Only on a
+    /// [`ServedLink`](crate::ServedLink).
+    CoDel(CodelConfig),
+}
+
+/// Parameters of random early detection. The default is that of ns-2 2.35 for a queue of 50 packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedConfig {
+    /// The hard limit.
+    pub limit: Limit,
+    /// Average queue from which packets are dropped or marked, in packets (of `mean_packet` bytes in
+    /// byte mode).
+    pub min_threshold: f64,
+    /// Average queue at which the probability is `max_probability`, in the same unit; the paper advises
+    /// at least twice `min_threshold`.
+    pub max_threshold: f64,
+    /// Probability of a drop at `max_threshold`, before drops are spaced.
+    pub max_probability: f64,
+    /// Weight w_q of a new sample in the average.
+    pub weight: f64,
+    /// Above `max_threshold` the probability grows linearly from `max_probability` to 1 at twice the
+    /// threshold, instead of jumping to 1.
+    pub gentle: bool,
+    /// Marks packets of senders that understand marks, where it would drop by chance.
+    pub ecn: bool,
+    /// Size of a typical packet: how fast the average decays on an idle link, and the unit in byte mode.
+    pub mean_packet: Bytes,
+    /// What the queue is measured in.
+    pub unit: RedUnit,
+    /// Spaces drops more evenly: none for the first `1 / p` packets after a drop (ns-2's `wait_`).
+    pub wait: bool,
+}
+
+impl Default for RedConfig {
+    fn default() -> Self {
+        Self {
+            limit: Limit::Packets(51),
+            min_threshold: 5.0,
+            max_threshold: 15.0,
+            max_probability: 0.1,
+            weight: 0.002,
+            gentle: true,
+            ecn: false,
+            mean_packet: Bytes::new(500),
+            unit: RedUnit::Packets,
+            wait: true,
+        }
+    }
+}
+
+/// What random early detection measures the queue in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedUnit {
+    /// Bytes: a small packet is dropped less often than a large one.
+    Bytes,
+    /// Packets, whatever their size.
+    Packets,
+}
+
+/// Parameters of controlled delay. The default is that of RFC 8289.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodelConfig {
+    /// The standing delay that is acceptable: 5 ms.
+    pub target: Span,
+    /// How long the delay has to exceed the target before packets are dropped, about a worst-case
+    /// round-trip time: 100 ms.
+    pub interval: Span,
+    /// The hard limit.
+    pub limit: Limit,
+    /// Marks packets of senders that understand marks, where it would drop.
+    pub ecn: bool,
+    /// The largest packet: a queue that holds no more than this is never too long.
+    pub mtu: Bytes,
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        Self {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            limit: Limit::Packets(1_000),
+            ecn: false,
+            mtu: Bytes::new(1_500),
+        }
+    }
+}
+
+/// One cause of loss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loss {
+    /// Which packets are lost.
+    pub model: LossModel,
+    /// Where it stands.
+    pub place: LossPlace,
+}
+
+/// Where packets are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossPlace {
+    /// On the wire: the packet has used the queue and the link, and never arrives. Models with a clock
+    /// look at the time of departure.
+    AfterTransmission,
+    /// On the way in: the packet uses nothing. Models with a clock look at the time of the offer.
+    BeforeQueue,
+}
+
+/// Which packets are lost.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LossModel {
+    /// Each packet with this probability, independently.
+    Bernoulli(f64),
+    /// A Markov chain of two states that steps with every packet (Gilbert 1960, Elliott 1963). It starts
+    /// in the good state; a packet is lost with the probability of the state it meets, then the chain
+    /// steps.
+    ///
+    /// ```text
+    /// share of bad state = p_good_to_bad / (p_good_to_bad + p_bad_to_good)
+    /// mean stay in it    = 1 / p_bad_to_good                                 [packets]
+    /// ```
+    GilbertElliott {
+        /// Probability of a step from good to bad.
+        p_good_to_bad: f64,
+        /// Probability of a step from bad to good.
+        p_bad_to_good: f64,
+        /// Probability of a loss in the good state.
+        loss_good: f64,
+        /// Probability of a loss in the bad state.
+        loss_bad: f64,
+    },
+    /// Two states that alternate in time, each for an exponentially distributed while (TCP-Real,
+    /// section 3: both means one second, `drop_off` zero).
+    ///
+    /// The states depend on the seed alone, not on the traffic: two protocols compared under one seed
+    /// meet the same errors at the same times.
+    OnOff {
+        /// Mean length of a stay in the on state.
+        mean_on: Span,
+        /// Mean length of a stay in the off state.
+        mean_off: Span,
+        /// Probability of a loss in the on state.
+        drop_on: f64,
+        /// Probability of a loss in the off state.
+        drop_off: f64,
+        /// Whether the first state is on.
+        start_on: bool,
+    },
+    /// Exactly these packets, by their number among all offered to the link, from 0; any order.
+    Packets(Vec<u64>),
+}
+
+/// Extra delay of single packets.
+///
+/// Without `reorder`, packets stay in order: one that would overtake arrives together with the one before
+/// it. With `reorder` each arrives by its own draw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Jitter {
+    /// Exponentially distributed.
+    Exponential {
+        /// The mean extra delay.
+        mean: Span,
+        /// Whether packets may overtake each other.
+        reorder: bool,
+    },
+    /// No extra delay.
+    None,
+    /// Normally distributed, and zero where the draw is negative.
+    Normal {
+        /// The mean of the distribution, before negative draws are cut.
+        mean: Span,
+        /// Its standard deviation.
+        deviation: Span,
+        /// Whether packets may overtake each other.
+        reorder: bool,
+    },
+    /// Uniform from zero to `max`, both included.
+    Uniform {
+        /// The largest extra delay.
+        max: Span,
+        /// Whether packets may overtake each other.
+        reorder: bool,
+    },
+}
+
+/// Why no link can be made of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Controlled delay decides when a packet leaves, which a [`ClockedLink`](crate::ClockedLink) cannot.
+    NeedsServedLink,
+    /// A limit under which nothing ever has room.
+    NoRoom {
+        /// The field.
+        field: &'static str,
+    },
+    /// A probability outside of [0, 1].
+    Probability {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// Random early detection on a link of unlimited rate, where no queue ever forms.
+    RedWithoutRate,
+    /// Thresholds of random early detection that are not 0 < minimum < maximum.
+    RedThresholds {
+        /// The lower threshold.
+        minimum: f64,
+        /// The upper threshold.
+        maximum: f64,
+    },
+    /// A weight of random early detection outside of (0, 1].
+    RedWeight {
+        /// The weight.
+        value: f64,
+    },
+    /// A profile without a single step.
+    NoSteps {
+        /// The field.
+        field: &'static str,
+    },
+    /// A step that is not after the one before it.
+    StepsOutOfOrder {
+        /// The field.
+        field: &'static str,
+        /// The number of the step, from 0.
+        index: usize,
+        /// Its time.
+        time: Time,
+        /// The time of the step before it.
+        previous: Time,
+    },
+    /// A span or an amount that has to be more than zero.
+    Zero {
+        /// The field.
+        field: &'static str,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NeedsServedLink => f.write_str(
+                "queue: controlled delay drops when packets leave, expected a drop-tail or RED queue \
+                 here, or a served link instead of a clocked one",
+            ),
+            Self::NoRoom { field } => {
+                write!(f, "{field}: the limit is zero, expected room for at least one packet or byte")
+            }
+            Self::Probability { field, value } => {
+                write!(f, "{field}: {value} is no probability, expected a number from 0 to 1")
+            }
+            Self::RedWithoutRate => f.write_str(
+                "queue: random early detection on a link of unlimited rate, expected a rate: without \
+                 one no queue forms",
+            ),
+            Self::RedThresholds { minimum, maximum } => write!(
+                f,
+                "queue thresholds: {minimum} and {maximum}, expected 0 < min_threshold < max_threshold"
+            ),
+            Self::RedWeight { value } => {
+                write!(f, "queue weight: {value}, expected a number above 0 and at most 1")
+            }
+            Self::NoSteps { field } => write!(f, "{field}: no steps, expected at least one"),
+            Self::StepsOutOfOrder { field, index, time, previous } => write!(
+                f,
+                "{field}: step {index} is at {time}, expected a time after {previous}, that of the \
+                 step before it"
+            ),
+            Self::Zero { field } => write!(f, "{field}: zero, expected more than that"),
+        }
+    }
+}
+
+impl core::error::Error for ConfigError {}
+
+impl LinkConfig {
+    /// Whether every field is one that a [`ServedLink`](crate::ServedLink) can be made of.
+    ///
+    /// # Errors
+    /// The first field, in the order of the struct, that is not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if let RateProfile::Steps(steps) = &self.rate {
+            in_order("rate", steps)?;
+        }
+        if let DelayProfile::Steps(steps) = &self.delay {
+            in_order("delay", steps)?;
+        }
+        self.queue.validate(&self.rate)?;
+        for loss in &self.losses {
+            loss.model.validate()?;
+        }
+        probability("duplication", self.duplication)
+    }
+}
+
+impl Queue {
+    fn validate(&self, rate: &RateProfile) -> Result<(), ConfigError> {
+        match self {
+            Self::DropTail(limit) => limit.validate("queue limit"),
+            Self::Red(red) => {
+                let unlimited = match rate {
+                    RateProfile::Unlimited => true,
+                    RateProfile::Constant(rate) => *rate == Rate::MAX,
+                    RateProfile::Steps(_) | RateProfile::Deliveries(_) => false,
+                };
+                if unlimited {
+                    return Err(ConfigError::RedWithoutRate);
+                }
+                red.validate()
+            }
+            Self::CoDel(codel) => {
+                codel.limit.validate("queue limit")?;
+                more_than_zero("queue target", codel.target)?;
+                more_than_zero("queue interval", codel.interval)
+            }
+        }
+    }
+}
+
+impl RedConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.limit.validate("queue limit")?;
+        let (minimum, maximum) = (self.min_threshold, self.max_threshold);
+        if !(minimum > 0.0 && minimum < maximum && maximum.is_finite()) {
+            return Err(ConfigError::RedThresholds { minimum, maximum });
+        }
+        probability("queue max_probability", self.max_probability)?;
+        if !(self.weight > 0.0 && self.weight <= 1.0) {
+            return Err(ConfigError::RedWeight { value: self.weight });
+        }
+        if self.mean_packet == Bytes::ZERO {
+            return Err(ConfigError::Zero {
+                field: "queue mean_packet",
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Limit {
+    fn validate(&self, field: &'static str) -> Result<(), ConfigError> {
+        match *self {
+            Self::Packets(0) | Self::Bytes(Bytes::ZERO) => Err(ConfigError::NoRoom { field }),
+            Self::Unlimited | Self::Packets(_) | Self::Bytes(_) => Ok(()),
+        }
+    }
+}
+
+impl LossModel {
+    fn validate(&self) -> Result<(), ConfigError> {
+        match *self {
+            Self::Bernoulli(p) => probability("losses bernoulli", p),
+            Self::GilbertElliott {
+                p_good_to_bad,
+                p_bad_to_good,
+                loss_good,
+                loss_bad,
+            } => {
+                probability("losses p_good_to_bad", p_good_to_bad)?;
+                probability("losses p_bad_to_good", p_bad_to_good)?;
+                probability("losses loss_good", loss_good)?;
+                probability("losses loss_bad", loss_bad)
+            }
+            Self::OnOff {
+                mean_on,
+                mean_off,
+                drop_on,
+                drop_off,
+                start_on: _,
+            } => {
+                more_than_zero("losses mean_on", mean_on)?;
+                more_than_zero("losses mean_off", mean_off)?;
+                probability("losses drop_on", drop_on)?;
+                probability("losses drop_off", drop_off)
+            }
+            Self::Packets(_) => Ok(()),
+        }
+    }
+}
+
+fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
+    // Written so that NaN fails.
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(ConfigError::Probability { field, value })
+    }
+}
+
+fn more_than_zero(field: &'static str, span: Span) -> Result<(), ConfigError> {
+    if span.is_zero() {
+        Err(ConfigError::Zero { field })
+    } else {
+        Ok(())
+    }
+}
+
+fn in_order<V>(field: &'static str, steps: &[(Time, V)]) -> Result<(), ConfigError> {
+    if steps.is_empty() {
+        return Err(ConfigError::NoSteps { field });
+    }
+    let times = steps.iter().map(|&(time, _)| time);
+    for (index, (previous, time)) in times.clone().zip(times.skip(1)).enumerate() {
+        if time <= previous {
+            return Err(ConfigError::StepsOutOfOrder {
+                field,
+                index: index + 1,
+                time,
+                previous,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+    use std::vec;
+
+    fn refused(config: &LinkConfig) -> ConfigError {
+        config
+            .validate()
+            .expect_err("the configuration was accepted")
+    }
+
+    #[test]
+    fn the_ideal_link_and_the_defaults_are_valid() {
+        let rate = Rate::from_mbps(1);
+        assert_eq!(LinkConfig::default().validate(), Ok(()));
+        for queue in [
+            Queue::Red(RedConfig::default()),
+            Queue::CoDel(CodelConfig::default()),
+        ] {
+            let config = LinkConfig {
+                queue,
+                ..LinkConfig::new(rate, Span::ZERO)
+            };
+            assert_eq!(config.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn errors_say_the_field_the_value_and_what_was_expected() {
+        let base = LinkConfig::new(Rate::from_mbps(1), Span::ZERO);
+        let loss = |model| LinkConfig {
+            losses: vec![Loss {
+                model,
+                place: LossPlace::BeforeQueue,
+            }],
+            ..base.clone()
+        };
+        let red = |red| LinkConfig {
+            queue: Queue::Red(red),
+            ..base.clone()
+        };
+        let at = Time::from_secs;
+        for (config, expected) in [
+            (
+                LinkConfig {
+                    duplication: 1.5,
+                    ..base.clone()
+                },
+                "duplication: 1.5 is no probability, expected a number from 0 to 1",
+            ),
+            (
+                loss(LossModel::Bernoulli(f64::NAN)),
+                "losses bernoulli: NaN is no probability, expected a number from 0 to 1",
+            ),
+            (
+                loss(LossModel::OnOff {
+                    mean_on: Span::from_secs(1),
+                    mean_off: Span::ZERO,
+                    drop_on: 0.5,
+                    drop_off: 0.0,
+                    start_on: true,
+                }),
+                "losses mean_off: zero, expected more than that",
+            ),
+            (
+                LinkConfig {
+                    rate: RateProfile::Steps(vec![(at(2), Rate::ZERO), (at(2), Rate::MAX)]),
+                    ..base.clone()
+                },
+                "rate: step 1 is at 2.000000000s, expected a time after 2.000000000s, that of the step \
+                 before it",
+            ),
+            (
+                LinkConfig {
+                    delay: DelayProfile::Steps(vec![]),
+                    ..base.clone()
+                },
+                "delay: no steps, expected at least one",
+            ),
+            (
+                LinkConfig {
+                    queue: Queue::DropTail(Limit::Packets(0)),
+                    ..base.clone()
+                },
+                "queue limit: the limit is zero, expected room for at least one packet or byte",
+            ),
+            (
+                red(RedConfig {
+                    min_threshold: 20.0,
+                    ..RedConfig::default()
+                }),
+                "queue thresholds: 20 and 15, expected 0 < min_threshold < max_threshold",
+            ),
+            (
+                red(RedConfig {
+                    weight: 0.0,
+                    ..RedConfig::default()
+                }),
+                "queue weight: 0, expected a number above 0 and at most 1",
+            ),
+        ] {
+            assert_eq!(refused(&config).to_string(), expected);
+        }
+        let unlimited = LinkConfig {
+            rate: RateProfile::Unlimited,
+            ..red(RedConfig::default())
+        };
+        assert_eq!(refused(&unlimited), ConfigError::RedWithoutRate);
+    }
+}

@@ -1,0 +1,285 @@
+//! Loss models at work.
+
+use alloc::vec::Vec;
+
+use comity_units::{Seed, Span, Time};
+
+use crate::Random;
+use crate::config::{Loss, LossModel, LossPlace};
+
+/// All loss models at one place of one link.
+#[derive(Clone, Debug)]
+pub(crate) struct Losses(Vec<LossProcess>);
+
+impl Losses {
+    /// The models of `losses` that stand at `place`, each with a stream named by its place in the list.
+    pub(crate) fn new(losses: &[Loss], place: LossPlace, seed: Seed) -> Self {
+        let processes = losses
+            .iter()
+            .enumerate()
+            .filter(|(_, loss)| loss.place == place)
+            .map(|(index, loss)| LossProcess::new(&loss.model, loss_seed(seed, index)))
+            .collect();
+        Self(processes)
+    }
+
+    /// Whether any model hits the packet with this number, which passes at `now`. Every model is asked.
+    pub(crate) fn strike(&mut self, now: Time, number: u64) -> bool {
+        self.0
+            .iter_mut()
+            .fold(false, |hit, process| process.strikes(now, number) | hit)
+    }
+}
+
+/// `loss/0`, `loss/1` and so on below the seed of the link.
+fn loss_seed(seed: Seed, index: usize) -> Seed {
+    seed.derive(&alloc::format!("loss/{index}"))
+}
+
+#[derive(Clone, Debug)]
+enum LossProcess {
+    Bernoulli {
+        probability: f64,
+        random: Random,
+    },
+    GilbertElliott {
+        step: [f64; 2],
+        loss: [f64; 2],
+        is_bad: bool,
+        random: Random,
+    },
+    OnOff {
+        process: OnOff,
+        drop_on: f64,
+        drop_off: f64,
+        random: Random,
+    },
+    Packets {
+        numbers: Vec<u64>,
+        next: usize,
+    },
+}
+
+impl LossProcess {
+    fn new(model: &LossModel, seed: Seed) -> Self {
+        let random = Random::new(seed);
+        match *model {
+            LossModel::Bernoulli(probability) => Self::Bernoulli {
+                probability,
+                random,
+            },
+            LossModel::GilbertElliott {
+                p_good_to_bad,
+                p_bad_to_good,
+                loss_good,
+                loss_bad,
+            } => Self::GilbertElliott {
+                step: [p_good_to_bad, p_bad_to_good],
+                loss: [loss_good, loss_bad],
+                is_bad: false,
+                random,
+            },
+            LossModel::OnOff {
+                mean_on,
+                mean_off,
+                drop_on,
+                drop_off,
+                start_on,
+            } => Self::OnOff {
+                process: OnOff::new(
+                    mean_on,
+                    mean_off,
+                    start_on,
+                    Random::new(seed.derive("states")),
+                ),
+                drop_on,
+                drop_off,
+                random,
+            },
+            LossModel::Packets(ref numbers) => {
+                let mut numbers = numbers.clone();
+                numbers.sort_unstable();
+                numbers.dedup();
+                Self::Packets { numbers, next: 0 }
+            }
+        }
+    }
+
+    fn strikes(&mut self, now: Time, number: u64) -> bool {
+        match self {
+            Self::Bernoulli {
+                probability,
+                random,
+            } => random.bernoulli(*probability),
+            Self::GilbertElliott {
+                step,
+                loss,
+                is_bad,
+                random,
+            } => {
+                let ([leave_good, leave_bad], [loss_good, loss_bad]) = (*step, *loss);
+                let (loss, leave) = if *is_bad {
+                    (loss_bad, leave_bad)
+                } else {
+                    (loss_good, leave_good)
+                };
+                let hit = random.bernoulli(loss);
+                *is_bad ^= random.bernoulli(leave);
+                hit
+            }
+            Self::OnOff {
+                process,
+                drop_on,
+                drop_off,
+                random,
+            } => {
+                let drop = if process.is_on_at(now) {
+                    *drop_on
+                } else {
+                    *drop_off
+                };
+                random.bernoulli(drop)
+            }
+            Self::Packets { numbers, next } => {
+                while numbers.get(*next).is_some_and(|&listed| listed < number) {
+                    *next += 1;
+                }
+                numbers.get(*next) == Some(&number)
+            }
+        }
+    }
+}
+
+/// Two states that alternate, each for an exponentially distributed while.
+#[derive(Clone, Debug)]
+struct OnOff {
+    mean_on: Span,
+    mean_off: Span,
+    is_on: bool,
+    /// When the present state ends.
+    ends: Time,
+    random: Random,
+}
+
+impl OnOff {
+    /// Mean cycles after which the state is drawn afresh instead of being followed from change to change:
+    /// what it was is forgotten by then to a part in e⁸⁰⁰⁰, and one late packet cannot cost hours.
+    const FORGOTTEN: u64 = 4_096;
+
+    fn new(mean_on: Span, mean_off: Span, is_on: bool, random: Random) -> Self {
+        let mut process = Self {
+            mean_on,
+            mean_off,
+            is_on,
+            ends: Time::ZERO,
+            random,
+        };
+        process.stay(Time::ZERO);
+        process
+    }
+
+    /// `now` does not decrease from call to call.
+    fn is_on_at(&mut self, now: Time) -> bool {
+        if now.saturating_since(self.ends) > (self.mean_on + self.mean_off) * Self::FORGOTTEN {
+            let (on, off) = (self.mean_on.as_secs_f64(), self.mean_off.as_secs_f64());
+            self.is_on = self.random.bernoulli(on / (on + off));
+            self.stay(now);
+        }
+        while self.ends <= now {
+            self.is_on = !self.is_on;
+            self.stay(self.ends);
+        }
+        self.is_on
+    }
+
+    /// Stays in the present state for a while, which is at least a nanosecond.
+    fn stay(&mut self, from: Time) {
+        let mean = if self.is_on {
+            self.mean_on
+        } else {
+            self.mean_off
+        };
+        let nanos = self.random.exponential(mean.as_nanos() as f64);
+        self.ends = from + Span::from_nanos((nanos as u64).max(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec;
+
+    fn strikes(model: &LossModel, seed: u64, count: u64, apart: Span) -> Vec<bool> {
+        let mut process = LossProcess::new(model, Seed::new(seed));
+        (0..count)
+            .map(|number| process.strikes(Time::ZERO + apart * number, number))
+            .collect()
+    }
+
+    #[test]
+    fn a_list_hits_exactly_its_packets_in_any_order_and_past_gaps() {
+        let model = LossModel::Packets(vec![5, 1, 5, 0, u64::MAX]);
+        let hits = strikes(&model, 0, 10, Span::ZERO);
+        let numbers: Vec<usize> = (0..10).filter(|&number| hits[number]).collect();
+        assert_eq!(numbers, [0, 1, 5]);
+        let mut process = LossProcess::new(&model, Seed::new(0));
+        assert!(
+            !process.strikes(Time::ZERO, 4),
+            "numbers that never came do not block the list"
+        );
+        assert!(process.strikes(Time::ZERO, 5));
+    }
+
+    #[test]
+    fn gilbert_elliott_starts_good_and_steps_after_the_packet() {
+        // With certain steps the states alternate from good: the second, fourth, ... packet is lost.
+        let model = LossModel::GilbertElliott {
+            p_good_to_bad: 1.0,
+            p_bad_to_good: 1.0,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        };
+        assert_eq!(
+            strikes(&model, 3, 6, Span::ZERO),
+            [false, true, false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn on_and_off_follow_the_seed_and_not_the_traffic() {
+        let (mean_on, mean_off) = (Span::from_millis(10), Span::from_millis(30));
+        let model = LossModel::OnOff {
+            mean_on,
+            mean_off,
+            drop_on: 1.0,
+            drop_off: 0.0,
+            start_on: true,
+        };
+        let fine = strikes(&model, 4, 100_000, Span::from_micros(100));
+        let coarse = strikes(&model, 4, 10_000, Span::from_millis(1));
+        for (index, &hit) in coarse.iter().enumerate() {
+            assert_eq!(hit, fine[index * 10], "at {index} ms");
+        }
+        assert!(fine[0], "the first state is on");
+    }
+
+    #[test]
+    fn a_state_is_forgotten_after_a_long_silence() {
+        let second = Span::from_secs(1);
+        let model = |start_on| LossModel::OnOff {
+            mean_on: Span::from_nanos(1),
+            mean_off: Span::from_nanos(3),
+            drop_on: 1.0,
+            drop_off: 0.0,
+            start_on,
+        };
+        // Following 10⁹ changes a second for 4,000 s would not end. Share of on 1/4 (the minimum stay of
+        // one nanosecond does not count here), standard error √(3/16 / 4,000) = 0.0068.
+        for start_on in [false, true] {
+            let hits = strikes(&model(start_on), 5, 4_000, second);
+            let share = hits.iter().filter(|&&hit| hit).count() as f64 / 4_000.0;
+            assert!((share - 0.25).abs() < 5.0 * 0.0069, "{share}");
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Loss models, jitter and duplication: statistics within stated bounds, and what must hold exactly.
+
+use comity_link::{
+    ClockedLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
+    Passage, Queue, ServedLink,
+};
+use comity_units::{Rate, Seed, Span, Time};
+use proptest::prelude::*;
+
+const PACKET: Packet = Packet {
+    bytes: 125,
+    ecn_capable: false,
+};
+
+/// 1 Gb/s: a packet takes 1 us.
+fn config(losses: Vec<Loss>) -> LinkConfig {
+    LinkConfig {
+        losses,
+        ..LinkConfig::new(Rate::from_mbps(1_000), Span::from_millis(1))
+    }
+}
+
+fn before(model: LossModel) -> Loss {
+    Loss {
+        model,
+        place: LossPlace::BeforeQueue,
+    }
+}
+
+fn after(model: LossModel) -> Loss {
+    Loss {
+        model,
+        place: LossPlace::AfterTransmission,
+    }
+}
+
+/// The outcomes of packets offered at a constant distance.
+fn outcomes(config: &LinkConfig, seed: Seed, count: u64, apart: Span) -> Vec<Outcome> {
+    let mut link = ClockedLink::new(config, seed).unwrap();
+    (0..count)
+        .map(|number| link.offer(Time::ZERO + apart * number, PACKET))
+        .collect()
+}
+
+const fn is_loss(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Dropped(DropCause::Loss)
+            | Outcome::Lost {
+                cause: DropCause::Loss,
+                ..
+            }
+    )
+}
+
+fn share(outcomes: &[Outcome]) -> f64 {
+    outcomes.iter().filter(|outcome| is_loss(outcome)).count() as f64 / outcomes.len() as f64
+}
+
+/// Within four standard errors of a share of n independent packets, √(p·(1 − p)/n).
+#[test]
+fn independent_losses_have_their_share() {
+    const COUNT: u64 = 400_000;
+    for (p, seed) in [(0.001, 1), (0.02, 2), (0.5, 3)] {
+        for loss in [
+            before(LossModel::Bernoulli(p)),
+            after(LossModel::Bernoulli(p)),
+        ] {
+            let got = share(&outcomes(
+                &config(vec![loss]),
+                Seed::new(seed),
+                COUNT,
+                Span::ZERO,
+            ));
+            let error = (p * (1.0 - p) / COUNT as f64).sqrt();
+            assert!((got - p).abs() < 4.0 * error, "{p}: {got}");
+        }
+    }
+}
+
+/// The stationary share of the bad state is g/(g + b), and successive packets are correlated by
+/// λ = 1 − g − b, which widens the standard error of the share by √((1 + λ)/(1 − λ)). A burst (stay in
+/// a bad state that loses everything) is geometric with mean 1/b and deviation √(1 − b)/b.
+#[test]
+fn gilbert_elliott_has_its_share_and_its_bursts() {
+    const COUNT: u64 = 1_000_000;
+    for (g, b, seed) in [(0.01, 0.25, 4), (0.05, 0.5, 5), (0.002, 0.1, 6)] {
+        let model = LossModel::GilbertElliott {
+            p_good_to_bad: g,
+            p_bad_to_good: b,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        };
+        let got = outcomes(
+            &config(vec![before(model)]),
+            Seed::new(seed),
+            COUNT,
+            Span::ZERO,
+        );
+        let bad = g / (g + b);
+        let lambda: f64 = 1.0 - g - b;
+        let widening = ((1.0 + lambda) / (1.0 - lambda)).sqrt();
+        let error = (bad * (1.0 - bad) / COUNT as f64).sqrt() * widening;
+        let losses = share(&got);
+        assert!(
+            (losses - bad).abs() < 4.0 * error,
+            "{g} {b}: share {losses}, not {bad}"
+        );
+        assert!(error < 0.05 * bad, "the bound says nothing");
+
+        let lost: Vec<bool> = got.iter().map(is_loss).collect();
+        let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+        let length = lost.iter().filter(|lost| **lost).count() as f64 / bursts;
+        let error = (1.0 - b).sqrt() / b / bursts.sqrt();
+        assert!(
+            (length - 1.0 / b).abs() < 4.0 * error,
+            "{g} {b}: bursts of {length}"
+        );
+    }
+}
+
+/// Losses in both states: π_good · loss_good + π_bad · loss_bad.
+#[test]
+fn gilbert_elliott_loses_in_both_states() {
+    let model = LossModel::GilbertElliott {
+        p_good_to_bad: 0.3,
+        p_bad_to_good: 0.2,
+        loss_good: 0.1,
+        loss_bad: 0.6,
+    };
+    let got = share(&outcomes(
+        &config(vec![before(model)]),
+        Seed::new(7),
+        500_000,
+        Span::ZERO,
+    ));
+    // 0.4 · 0.1 + 0.6 · 0.6 = 0.4. The correlation λ = 0.5 of the states at most triples the variance.
+    let bound = 4.0 * (0.4 * 0.6 * 3.0 / 500_000_f64).sqrt();
+    assert!((got - 0.4).abs() < bound, "{got}");
+}
+
+/// The share of on time over a run of length T deviates by √(2·π_on·π_off / ((1/m_on + 1/m_off)·T)); the
+/// number of losses in it is that share times the drop rate.
+#[test]
+fn on_and_off_take_their_shares_of_time() {
+    const COUNT: u64 = 1_000_000;
+    let apart = Span::from_micros(500);
+    for (on, off, drop_on, seed) in [(1.0, 1.0, 1.0, 8), (0.05, 0.2, 1.0, 9), (1.0, 1.0, 0.3, 10)] {
+        let model = LossModel::OnOff {
+            mean_on: Span::from_secs_f64(on),
+            mean_off: Span::from_secs_f64(off),
+            drop_on,
+            drop_off: 0.0,
+            start_on: false,
+        };
+        for loss in [before(model.clone()), after(model)] {
+            let got = share(&outcomes(
+                &config(vec![loss]),
+                Seed::new(seed),
+                COUNT,
+                apart,
+            ));
+            let expected = on / (on + off);
+            let time = apart.as_secs_f64() * COUNT as f64;
+            let deviation =
+                (2.0 * expected * (1.0 - expected) / ((1.0 / on + 1.0 / off) * time)).sqrt();
+            let bound = 4.0 * drop_on * deviation + 4.0 * (0.25 / COUNT as f64).sqrt();
+            assert!(
+                (got - drop_on * expected).abs() < bound,
+                "{on} {off}: {got}"
+            );
+            assert!(bound < 0.3 * drop_on * expected, "the bound says nothing");
+        }
+    }
+}
+
+/// Numbers count every packet offered, also those that the queue refuses.
+#[test]
+fn a_list_names_offered_packets() {
+    let config = LinkConfig {
+        queue: Queue::DropTail(Limit::Packets(2)),
+        ..config(vec![
+            before(LossModel::Packets(vec![1])),
+            after(LossModel::Packets(vec![5, 3, 2])),
+        ])
+    };
+    // All at once: 0 enters, 1 is lost before the queue, 2 enters and is lost on the wire, 3 and 4 find
+    // the queue full. After 2 us the link is free for 5 and 6.
+    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let at = |micros| Time::from_micros(micros);
+    let got: Vec<Outcome> = [0, 0, 0, 0, 0, 2, 2]
+        .iter()
+        .map(|&now| link.offer(at(now), PACKET))
+        .collect();
+    assert!(matches!(got[0], Outcome::Carried(_)));
+    assert_eq!(got[1], Outcome::Dropped(DropCause::Loss));
+    let lost = |start, end| Outcome::Lost {
+        start: at(start),
+        departure: at(end),
+        cause: DropCause::Loss,
+    };
+    assert_eq!(got[2], lost(1, 2), "a loss on the wire uses the link");
+    assert_eq!(
+        got[3],
+        Outcome::Dropped(DropCause::QueueFull),
+        "listed, but never on the wire"
+    );
+    assert_eq!(got[4], Outcome::Dropped(DropCause::QueueFull));
+    assert_eq!(got[5], lost(2, 3));
+    assert!(matches!(got[6], Outcome::Carried(_)));
+}
+
+#[test]
+fn another_model_leaves_the_streams_of_the_first_alone() {
+    let bernoulli = before(LossModel::Bernoulli(0.1));
+    let alone = outcomes(
+        &config(vec![bernoulli.clone()]),
+        Seed::new(11),
+        10_000,
+        Span::ZERO,
+    );
+    let both = config(vec![bernoulli, before(LossModel::Bernoulli(0.1))]);
+    let both = outcomes(&both, Seed::new(11), 10_000, Span::ZERO);
+    assert!(
+        alone
+            .iter()
+            .zip(&both)
+            .all(|(alone, both)| !is_loss(alone) || is_loss(both))
+    );
+    let added = share(&both) - share(&alone);
+    // The second hits a tenth of the nine tenths that the first spares.
+    assert!(
+        (added - 0.09).abs() < 4.0 * (0.09_f64 * 0.91 / 10_000.0).sqrt(),
+        "{added}"
+    );
+}
+
+#[test]
+fn one_seed_gives_one_run_and_names_are_independent() {
+    let model = LossModel::Bernoulli(0.5);
+    let config = LinkConfig {
+        jitter: Jitter::Normal {
+            mean: Span::from_millis(1),
+            deviation: Span::from_millis(1),
+            reorder: true,
+        },
+        duplication: 0.3,
+        ..config(vec![before(model.clone()), after(model)])
+    };
+    let run = Seed::new(12);
+    let of = |name| outcomes(&config, run.derive(name), 20_000, Span::from_micros(10));
+    assert_eq!(of("link/a"), of("link/a"));
+    // Two independent coins agree half of the time: standard error 1/(2·√n) = 0.0035.
+    let (a, b) = (of("link/a"), of("link/b"));
+    let agree = a
+        .iter()
+        .zip(&b)
+        .filter(|(a, b)| is_loss(a) == is_loss(b))
+        .count();
+    // Lost with 3/4: agreement 9/16 + 1/16.
+    let agree = agree as f64 / 20_000.0;
+    assert!(
+        (agree - 0.625).abs() < 4.0 * (0.625_f64 * 0.375 / 20_000.0).sqrt(),
+        "{agree}"
+    );
+}
+
+fn passages(outcomes: &[Outcome]) -> Vec<Passage> {
+    outcomes
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Outcome::Carried(passage) => Some(*passage),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Extra delays have the mean of their distribution, within four standard errors.
+#[test]
+fn jitter_has_its_mean() {
+    const COUNT: u64 = 200_000;
+    let ms = Span::from_millis;
+    // A normal draw cut at zero, mean 2 and deviation 1: 2·Φ(2) + φ(2) = 2.00849.
+    for (jitter, mean, deviation) in [
+        (
+            Jitter::Uniform {
+                max: ms(6),
+                reorder: true,
+            },
+            3.0,
+            6.0 / 12_f64.sqrt(),
+        ),
+        (
+            Jitter::Exponential {
+                mean: ms(2),
+                reorder: true,
+            },
+            2.0,
+            2.0,
+        ),
+        (
+            Jitter::Normal {
+                mean: ms(2),
+                deviation: ms(1),
+                reorder: true,
+            },
+            2.00849,
+            1.0,
+        ),
+    ] {
+        let config = LinkConfig {
+            jitter,
+            ..config(vec![])
+        };
+        let passages = passages(&outcomes(
+            &config,
+            Seed::new(13),
+            COUNT,
+            Span::from_micros(1),
+        ));
+        let extra = |passage: &Passage| {
+            let propagated = passage.departure + Span::from_millis(1);
+            passage
+                .arrival
+                .since(propagated)
+                .expect("jitter only delays")
+                .as_secs_f64()
+                * 1e3
+        };
+        let got = passages.iter().map(extra).sum::<f64>() / COUNT as f64;
+        assert!(
+            (got - mean).abs() < 4.0 * deviation / (COUNT as f64).sqrt(),
+            "{jitter:?}: {got}"
+        );
+        let overtaken = passages
+            .windows(2)
+            .filter(|pair| pair[1].arrival < pair[0].arrival)
+            .count();
+        assert!(overtaken > 50_000, "{jitter:?}: {overtaken}");
+    }
+}
+
+#[test]
+fn copies_come_as_often_as_asked_and_never_first() {
+    let jitter = Jitter::Uniform {
+        max: Span::from_millis(1),
+        reorder: true,
+    };
+    let config = LinkConfig {
+        jitter,
+        duplication: 0.25,
+        ..config(vec![])
+    };
+    assert!(
+        !ClockedLink::new(&config, Seed::new(0))
+            .unwrap()
+            .keeps_order()
+    );
+    let passages = passages(&outcomes(
+        &config,
+        Seed::new(14),
+        100_000,
+        Span::from_micros(1),
+    ));
+    let copies: Vec<_> = passages
+        .iter()
+        .filter(|passage| passage.duplicate.is_some())
+        .collect();
+    let share = copies.len() as f64 / 100_000.0;
+    assert!(
+        (share - 0.25).abs() < 4.0 * (0.25_f64 * 0.75 / 100_000.0).sqrt(),
+        "{share}"
+    );
+    assert!(
+        copies
+            .iter()
+            .all(|passage| passage.duplicate >= Some(passage.arrival))
+    );
+    assert!(
+        copies
+            .iter()
+            .any(|passage| passage.duplicate > Some(passage.arrival))
+    );
+}
+
+fn any_jitter() -> impl Strategy<Value = Jitter> {
+    let nanos = || (0..3_000_000_u64).prop_map(Span::from_nanos);
+    prop_oneof![
+        Just(Jitter::None),
+        (nanos(), any::<bool>()).prop_map(|(max, reorder)| Jitter::Uniform { max, reorder }),
+        (nanos(), any::<bool>()).prop_map(|(mean, reorder)| Jitter::Exponential { mean, reorder }),
+        (nanos(), nanos(), any::<bool>()).prop_map(|(mean, deviation, reorder)| Jitter::Normal {
+            mean,
+            deviation,
+            reorder
+        }),
+    ]
+}
+
+fn any_loss() -> impl Strategy<Value = Loss> {
+    let model = prop_oneof![
+        (0.0..0.5).prop_map(LossModel::Bernoulli),
+        (0.0..=1.0, 0.0..=1.0, 0.0..0.2, 0.0..=1.0).prop_map(
+            |(p_good_to_bad, p_bad_to_good, loss_good, loss_bad)| LossModel::GilbertElliott {
+                p_good_to_bad,
+                p_bad_to_good,
+                loss_good,
+                loss_bad,
+            }
+        ),
+        (1..5_000_000_u64, 1..5_000_000_u64, 0.0..=1.0, any::<bool>()).prop_map(
+            |(on, off, drop_on, start_on)| LossModel::OnOff {
+                mean_on: Span::from_nanos(on),
+                mean_off: Span::from_nanos(off),
+                drop_on,
+                drop_off: 0.0,
+                start_on,
+            }
+        ),
+        prop::collection::vec(0..100_u64, 0..10).prop_map(LossModel::Packets),
+    ];
+    (model, any::<bool>()).prop_map(|(model, is_before)| {
+        let place = if is_before {
+            LossPlace::BeforeQueue
+        } else {
+            LossPlace::AfterTransmission
+        };
+        Loss { model, place }
+    })
+}
+
+fn any_config() -> impl Strategy<Value = LinkConfig> {
+    let limit = prop_oneof![Just(Limit::Unlimited), (1..20_u32).prop_map(Limit::Packets)];
+    (
+        100..100_000_u64,
+        limit,
+        prop::collection::vec(any_loss(), 0..3),
+        any_jitter(),
+        0.0..0.5,
+    )
+        .prop_map(|(kbps, limit, losses, jitter, duplication)| LinkConfig {
+            queue: Queue::DropTail(limit),
+            losses,
+            jitter,
+            duplication,
+            ..LinkConfig::new(Rate::from_kbps(kbps), Span::from_micros(700))
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// First in, first out; arrivals in order where promised; nothing appears or disappears; and a
+    /// served link, polled late, says the same about every packet.
+    #[test]
+    fn order_conservation_and_agreement(
+        config in any_config(),
+        gaps in prop::collection::vec((0..2_000_000_u64, 0..1_500_u32), 1..100),
+        seed: u64,
+    ) {
+        let seed = Seed::new(seed);
+        let mut link = ClockedLink::new(&config, seed).unwrap();
+        let mut served = ServedLink::new(&config, seed).unwrap();
+        let (mut now, mut last_departure, mut last_arrival) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        let mut got = vec![None; gaps.len()];
+        let mut expected = Vec::new();
+        let mut served_refused = 0;
+        for (token, &(gap, bytes)) in gaps.iter().enumerate() {
+            now += Span::from_nanos(gap);
+            let packet = Packet { bytes, ecn_capable: false };
+            let outcome = link.offer(now, packet);
+            expected.push(Some(outcome));
+            let passed = match outcome {
+                Outcome::Carried(Passage { start, departure, arrival, duplicate, .. }) => {
+                    prop_assert!(arrival >= departure + Span::from_micros(700));
+                    let last = duplicate.unwrap_or(arrival);
+                    prop_assert!(last >= arrival);
+                    if link.keeps_order() {
+                        prop_assert!(arrival >= last_arrival);
+                        last_arrival = last;
+                    }
+                    Some((start, departure))
+                }
+                Outcome::Lost { start, departure, .. } => Some((start, departure)),
+                Outcome::Dropped(_) => None,
+            };
+            if let Some((start, departure)) = passed {
+                prop_assert_eq!(start, now.max(last_departure), "work-conserving");
+                prop_assert!(departure >= start);
+                last_departure = departure;
+            }
+            if let Err(cause) = served.offer(now, packet, token) {
+                got[token] = Some(Outcome::Dropped(cause));
+                served_refused += 1;
+            }
+        }
+        let mut handed_back = 0;
+        while let Some(back) = served.poll(last_departure) {
+            prop_assert_eq!(got[back.token].replace(back.outcome), None);
+            handed_back += 1;
+        }
+        prop_assert_eq!(handed_back + served_refused, gaps.len());
+        prop_assert_eq!(served.next_wakeup(), None);
+        prop_assert_eq!(got, expected);
+        prop_assert_eq!(link.keeps_order(), served.keeps_order());
+    }
+}

@@ -1,0 +1,44 @@
+//! Links the pure crates without `std`.
+//!
+//! This library has its own panic handler, of which a program can have only one. If `std` enters the
+//! dependencies of `units`, `congestion`, `link` or `transport`, by a crate or by a feature of one, it
+//! brings its own, and the build fails with "found duplicate lang item `panic_impl`". That makes purity a
+//! fact that the compiler states, on any machine, without another target's standard library.
+//!
+//! `scripts/purity.sh` builds it alone (so that no other crate's features are mixed in) and aborting on
+//! panic (unwinding needs `std`), and then once more with a crate that does use `std`, to see it fail.
+#![cfg_attr(all(feature = "check", panic = "abort"), no_std)]
+
+#[cfg(all(feature = "check", panic = "abort"))]
+mod without_std {
+    extern crate comity_congestion as _;
+    #[cfg(feature = "prove-it")]
+    extern crate comity_impostor as _;
+    extern crate comity_link as _;
+    extern crate comity_transport as _;
+    extern crate comity_units as _;
+
+    use core::alloc::{GlobalAlloc, Layout};
+    use core::panic::PanicInfo;
+    use core::ptr::null_mut;
+
+    #[panic_handler]
+    fn halt(_: &PanicInfo<'_>) -> ! {
+        loop {}
+    }
+
+    /// Has no memory to give. Nothing here runs; `alloc` only has to link.
+    struct Exhausted;
+
+    // SAFETY: null is the answer that the contract has for "no memory", and so nothing is ever freed.
+    unsafe impl GlobalAlloc for Exhausted {
+        unsafe fn alloc(&self, _: Layout) -> *mut u8 {
+            null_mut()
+        }
+
+        unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
+    }
+
+    #[global_allocator]
+    static ALLOCATOR: Exhausted = Exhausted;
+}

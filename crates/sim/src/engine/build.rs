@@ -1,0 +1,511 @@
+//! From a network's description to an engine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use comity_congestion::table::{self, ParameterError, Setup, UnknownController};
+use comity_link::{
+    ClockedLink, ConfigError, DelayProfile, LinkConfig, Queue, Random, RateProfile, ServedLink,
+};
+use comity_transport::tcp::{Config, Connection};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+
+use super::fingerprint::Fingerprint;
+use super::flow::{
+    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, TcpFlow, TcpWorkload,
+    start_time,
+};
+use super::links::{LinkState, Model, Watch};
+use super::packet::Arena;
+use super::queue::{Class, Event, EventQueue};
+use super::route::Router;
+use super::schedule::{Interval, Schedule};
+use super::{AHEAD, Engine, MEASURE, NOT_DRAWN, Observer, RunOptions};
+use crate::network::{
+    CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, TcpSpec, TransportSpec, Workload,
+};
+
+/// Why a network cannot be played.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BuildError {
+    /// A link or flow names a node that does not exist.
+    UnknownNode {
+        /// The link or flow.
+        user: String,
+        /// The number of the node.
+        node: u32,
+    },
+    /// Two links or two flows have one name.
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// A link's settings are impossible.
+    Link {
+        /// The link.
+        name: String,
+        /// What is wrong.
+        error: ConfigError,
+    },
+    /// There is no way from a flow's source to its destination, or back.
+    Unreachable {
+        /// The flow.
+        flow: String,
+        /// The name of the node it begins at.
+        from: String,
+        /// The name of the node that cannot be reached.
+        to: String,
+    },
+    /// A flow's source is its destination.
+    FlowToItself {
+        /// The flow.
+        flow: String,
+        /// The name of the node.
+        node: String,
+    },
+    /// A flow's controller does not exist.
+    Controller {
+        /// The flow.
+        flow: String,
+        /// What is wrong.
+        error: UnknownController,
+    },
+    /// A flow's controller does not take its parameters.
+    Parameter {
+        /// The flow.
+        flow: String,
+        /// What is wrong.
+        error: ParameterError,
+    },
+    /// A setting of a flow is impossible.
+    Flow {
+        /// The flow.
+        flow: String,
+        /// What is wrong: what was given and what is expected.
+        reason: &'static str,
+    },
+    /// The warm-up is not shorter than the run.
+    Warmup {
+        /// The warm-up.
+        warmup: Span,
+        /// The length of the run.
+        duration: Span,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownNode { user, node } => write!(f, "{user} names node {node}, which does not exist"),
+            Self::DuplicateName { name } => write!(f, "the name {name:?} is used twice; names are unique"),
+            Self::Link { name, error } => write!(f, "link {name:?}: {error}"),
+            Self::Unreachable { flow, from, to } => {
+                write!(f, "flow {flow:?}: no links lead from {from:?} to {to:?}")
+            }
+            Self::FlowToItself { flow, node } => {
+                write!(f, "flow {flow:?}: source and destination are both {node:?}")
+            }
+            Self::Controller { flow, error } => write!(f, "flow {flow:?}: {error}"),
+            Self::Parameter { flow, error } => write!(f, "flow {flow:?}: {error}"),
+            Self::Flow { flow, reason } => write!(f, "flow {flow:?}: {reason}"),
+            Self::Warmup { warmup, duration } => {
+                write!(f, "the warm-up of {warmup} is not shorter than the run of {duration}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl<'o, O: Observer> Engine<'o, O> {
+    pub(super) fn build(
+        network: &Network,
+        seed: Seed,
+        options: &RunOptions,
+        observer: &'o mut O,
+    ) -> Result<Self, BuildError> {
+        check_names(network)?;
+        if network.warmup >= network.duration {
+            let (warmup, duration) = (network.warmup, network.duration);
+            return Err(BuildError::Warmup { warmup, duration });
+        }
+        let watch =
+            Watch { warmup: Time::ZERO + network.warmup, end: Time::ZERO + network.duration };
+        let mut links = build_links(network, seed)?;
+        let mut router = Router::new(network, network.links.iter().map(|l| first_delay(&l.config)).collect());
+        let mut paths = Paths::default();
+        let mut flows = Vec::with_capacity(network.flows.len());
+        let mut queue = EventQueue::default();
+        let mut shared = Vec::new();
+        for (index, spec) in network.flows.iter().enumerate() {
+            let forward = paths.add(network, &mut router, spec, spec.source, spec.destination)?;
+            let backward = paths.add(network, &mut router, spec, spec.destination, spec.source)?;
+            let flow = build_flow(network, spec, seed, (forward, backward), &paths, &mut shared)?;
+            let source = index as u32 * 2;
+            queue.push(Event::new(flow.started_at, Class::Control, source));
+            if flow.stop_at < watch.end {
+                queue.push(Event::new(flow.stop_at, Class::Control, source + 1));
+            }
+            flows.push(flow);
+        }
+        queue.push(Event::new(watch.warmup, Class::Control, MEASURE));
+        paths.count_users(&flows, &mut links);
+        if options.collapse {
+            paths.mark_ahead(&flows, &links);
+            for flow in &mut flows {
+                flow.drawn_at = paths.draw_point(flow, &links);
+            }
+        }
+        Ok(Self {
+            queue,
+            arena: Arena::default(),
+            links,
+            flows,
+            paths: paths.entries,
+            watch,
+            observer,
+            events: 0,
+            packet_hops: 0,
+            order: 0,
+            top_is_spent: false,
+        })
+    }
+}
+
+fn check_names(network: &Network) -> Result<(), BuildError> {
+    let links = network.links.iter().map(|link| &link.name);
+    let flows = network.flows.iter().map(|flow| &flow.name);
+    for mut names in [links.collect::<Vec<_>>(), flows.collect()] {
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(BuildError::DuplicateName { name: pair[0].clone() });
+        }
+    }
+    let known = network.nodes.len() as u32;
+    let check = |user: String, node: NodeId| match node.0 < known {
+        true => Ok(()),
+        false => Err(BuildError::UnknownNode { user, node: node.0 }),
+    };
+    for link in &network.links {
+        check(format!("link {:?}", link.name), link.from)?;
+        check(format!("link {:?}", link.name), link.to)?;
+    }
+    for flow in &network.flows {
+        check(format!("flow {:?}", flow.name), flow.source)?;
+        check(format!("flow {:?}", flow.name), flow.destination)?;
+    }
+    Ok(())
+}
+
+fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildError> {
+    let build = |spec: &crate::network::LinkSpec| {
+        let seed = seed.derive("link").derive(&spec.name);
+        let model = match spec.config.queue {
+            Queue::CoDel(_) => ServedLink::new(&spec.config, seed).map(|l| Model::Served(Box::new(l))),
+            Queue::DropTail(_) | Queue::Red(_) => ClockedLink::new(&spec.config, seed).map(Model::Clocked),
+        };
+        let model =
+            model.map_err(|error| BuildError::Link { name: spec.name.clone(), error })?;
+        Ok(LinkState::new(model))
+    };
+    network.links.iter().map(build).collect()
+}
+
+/// The propagation delay that routes are chosen by: the one at the start.
+fn first_delay(config: &LinkConfig) -> Span {
+    match &config.delay {
+        DelayProfile::Constant(delay) => *delay,
+        DelayProfile::Steps(steps) => steps.first().map_or(Span::ZERO, |&(_, delay)| delay),
+    }
+}
+
+/// The mean rate of a link over the watched interval, for its utilisation.
+pub(super) fn mean_rate(config: &LinkConfig, watch: Watch) -> Option<Rate> {
+    match &config.rate {
+        RateProfile::Unlimited => None,
+        RateProfile::Constant(rate) => Some(*rate),
+        RateProfile::Deliveries(trace) => Some(trace.mean_rate()),
+        RateProfile::Steps(steps) => {
+            let mut bits = 0.0;
+            for (at, &(from, rate)) in steps.iter().enumerate() {
+                let to = steps.get(at + 1).map_or(watch.end, |&(next, _)| next.min(watch.end));
+                let share = to.saturating_since(from.max(watch.warmup)).as_secs_f64();
+                bits += share * rate.as_bps() as f64;
+            }
+            let watched = watch.end.saturating_since(watch.warmup).as_secs_f64();
+            Some(Rate::from_bps_f64(bits / watched))
+        }
+    }
+}
+
+/// All paths, and which links follow which.
+#[derive(Default)]
+struct Paths {
+    entries: Vec<u32>,
+}
+
+impl Paths {
+    fn add(
+        &mut self,
+        network: &Network,
+        router: &mut Router<'_>,
+        flow: &FlowSpec,
+        from: NodeId,
+        to: NodeId,
+    ) -> Result<Path, BuildError> {
+        let name = |node: NodeId| network.nodes[node.0 as usize].clone();
+        if from == to {
+            return Err(BuildError::FlowToItself { flow: flow.name.clone(), node: name(from) });
+        }
+        let links = router.path(from, to).ok_or_else(|| BuildError::Unreachable {
+            flow: flow.name.clone(),
+            from: name(from),
+            to: name(to),
+        })?;
+        let start = self.entries.len() as u32;
+        let length = u16::try_from(links.len()).map_err(|_| BuildError::Flow {
+            flow: flow.name.clone(),
+            reason: "its path has more than 65,535 links",
+        })?;
+        self.entries.extend(links);
+        Ok(Path { start, length })
+    }
+
+    fn links(&self, path: Path) -> &[u32] {
+        let start = path.start as usize;
+        &self.entries[start..start + usize::from(path.length)]
+    }
+
+    /// Counts for each link how many paths lead over it.
+    fn count_users(&self, flows: &[Flow], links: &mut [LinkState]) {
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            for &entry in self.links(path) {
+                links[entry as usize].users += 1;
+            }
+        }
+    }
+
+    /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps order.
+    fn mark_ahead(&mut self, flows: &[Flow], links: &[LinkState]) {
+        /// Who feeds a link.
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            Nobody,
+            Only(u32),
+            Several,
+        }
+        const AN_ENDPOINT: u32 = u32::MAX;
+        let mut feeders = vec![Feeder::Nobody; links.len()];
+        for flow in flows {
+            for path in [flow.forward, flow.backward] {
+                let mut before = AN_ENDPOINT;
+                for &entry in self.links(path) {
+                    let feeder = &mut feeders[entry as usize];
+                    *feeder = match *feeder {
+                        Feeder::Nobody if before != AN_ENDPOINT => Feeder::Only(before),
+                        Feeder::Only(only) if only == before => Feeder::Only(only),
+                        _ => Feeder::Several,
+                    };
+                    before = entry;
+                }
+            }
+        }
+        for flow in flows {
+            for path in [flow.forward, flow.backward] {
+                let start = path.start as usize;
+                for at in start + 1..start + usize::from(path.length) {
+                    let (before, link) = (self.entries[at - 1] & !AHEAD, self.entries[at]);
+                    let alone = feeders[link as usize] == Feeder::Only(before);
+                    if alone
+                        && links[before as usize].is_predictable()
+                        && links[link as usize].decides_at_once()
+                    {
+                        self.entries[at] |= AHEAD;
+                    }
+                }
+            }
+        }
+    }
+
+    /// After how many links a source's packets first wait for their turn among others, if it can be drawn on
+    /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
+    fn draw_point(&self, flow: &Flow, links: &[LinkState]) -> u16 {
+        let Agent::Datagram(DatagramFlow { source: DatagramSource::Schedule(_), .. }) = &flow.agent
+        else {
+            return NOT_DRAWN;
+        };
+        let path = self.links(flow.forward);
+        let stretch = 1 + path.iter().skip(1).take_while(|&&entry| entry & AHEAD != 0).count();
+        let is_plain = path
+            .iter()
+            .take(stretch)
+            .all(|&entry| links[(entry & !AHEAD) as usize].is_predictable());
+        let first = path[0];
+        if !is_plain || links[first as usize].users != 1 {
+            return NOT_DRAWN;
+        }
+        stretch as u16
+    }
+}
+
+/// The settings of TCP endpoints, each kept once however many flows share it.
+type SharedConfigs = Vec<Arc<Config>>;
+
+fn share(shared: &mut SharedConfigs, config: &Config) -> Arc<Config> {
+    // Flows of a group stand together, so the last few settings are the likely ones.
+    if let Some(known) = shared.iter().rev().take(8).find(|known| ***known == *config) {
+        return Arc::clone(known);
+    }
+    let new = Arc::new(*config);
+    shared.push(Arc::clone(&new));
+    new
+}
+
+fn build_flow(
+    network: &Network,
+    spec: &FlowSpec,
+    seed: Seed,
+    (forward, backward): (Path, Path),
+    paths: &Paths,
+    shared: &mut SharedConfigs,
+) -> Result<Flow, BuildError> {
+    let seed = seed.derive("flow").derive(&spec.name);
+    let stream = |name: &str| Random::new(seed.derive(name));
+    let started_at = start_time(spec.start.at, spec.start.spread, &mut stream("start"));
+    let first_link = paths.links(forward).first().map(|&link| &network.links[link as usize].config);
+    let agent = match &spec.transport {
+        TransportSpec::Tcp(tcp) => {
+            let chunk = u64::from(tcp.config.mss);
+            let interval = workload_interval(spec, chunk, first_link)?;
+            let schedule = Schedule::new(&spec.workload, interval, started_at, stream("workload"));
+            let workload = TcpWorkload::new(&spec.workload, schedule, chunk, started_at);
+            Agent::Tcp(Box::new(build_tcp(spec, tcp, workload, seed, shared)?))
+        }
+        TransportSpec::Datagram(datagram) => {
+            let source = datagram_source(spec, datagram, first_link, started_at, stream("workload"))?;
+            let wire = u32::try_from(datagram.wire.get()).unwrap_or(u32::MAX);
+            Agent::Datagram(DatagramFlow { wire, source, next_number: 0 })
+        }
+    };
+    Ok(Flow {
+        forward,
+        backward,
+        agent,
+        drawn_at: NOT_DRAWN,
+        started_at,
+        stop_at: spec.stop.unwrap_or(Time::MAX),
+        counts: FlowCounts::default(),
+        hash: Fingerprint::default(),
+    })
+}
+
+fn build_tcp(
+    spec: &FlowSpec,
+    tcp: &TcpSpec,
+    workload: TcpWorkload,
+    seed: Seed,
+    shared: &mut SharedConfigs,
+) -> Result<TcpFlow, BuildError> {
+    let flow = || spec.name.clone();
+    if tcp.config.mss == 0 {
+        return Err(BuildError::Flow { flow: flow(), reason: "its segments are empty; expected an mss of 1 or more" });
+    }
+    if tcp.config.receive_buffer.get() < u64::from(tcp.config.mss) {
+        let reason = "its receive buffer holds less than one segment";
+        return Err(BuildError::Flow { flow: flow(), reason });
+    }
+    let row = table::find(&tcp.controller)
+        .map_err(|error| BuildError::Controller { flow: flow(), error })?;
+    let setup = Setup {
+        mss: Bytes::new(u64::from(tcp.config.mss)),
+        initial_window: tcp.initial_window,
+        initial_ssthresh: tcp.initial_ssthresh.unwrap_or(tcp.config.receive_buffer),
+        max_window: Bytes::MAX,
+        seed: seed.derive("controller"),
+    };
+    let controller = row
+        .build(&setup, &tcp.parameters)
+        .map_err(|error| BuildError::Parameter { flow: flow(), error })?;
+    // The destination sends nothing but acknowledgements, which no window holds back.
+    let silent = table::find("fixed")
+        .map_err(|error| BuildError::Controller { flow: flow(), error })?
+        .build(&setup, &table::Parameters::new())
+        .map_err(|error| BuildError::Parameter { flow: flow(), error })?;
+    let config = share(shared, &tcp.config);
+    let source = Connection::connect(Arc::clone(&config), controller);
+    let sink = Connection::listen(config, silent);
+    Ok(TcpFlow::new(source, sink, tcp.headers, workload, spec.reader))
+}
+
+fn datagram_source(
+    spec: &FlowSpec,
+    datagram: &DatagramSpec,
+    first_link: Option<&LinkConfig>,
+    start: Time,
+    random: Random,
+) -> Result<DatagramSource, BuildError> {
+    let wire = datagram.wire.get();
+    if wire == 0 || wire > u64::from(u32::MAX) {
+        let reason = "its packets are empty or larger than 4 GB";
+        return Err(BuildError::Flow { flow: spec.name.clone(), reason });
+    }
+    if let Workload::TokenBucket { depth, refill, interval } = spec.workload {
+        return Ok(DatagramSource::Bucket(Bucket::new(depth, refill, interval, start)));
+    }
+    let interval = workload_interval(spec, wire, first_link)?;
+    match Schedule::new(&spec.workload, interval, start, random) {
+        Some(schedule) => Ok(DatagramSource::Schedule(schedule)),
+        None => Err(BuildError::Flow {
+            flow: spec.name.clone(),
+            reason: "datagrams have no feedback that could clock a greedy source or a file; \
+                     expected the workload cbr, on_off, poisson or token_bucket",
+        }),
+    }
+}
+
+/// The time between packets of `bytes` while the workload sends.
+fn workload_interval(
+    spec: &FlowSpec,
+    bytes: u64,
+    first_link: Option<&LinkConfig>,
+) -> Result<Interval, BuildError> {
+    let fail = |reason| BuildError::Flow { flow: spec.name.clone(), reason };
+    let of_rate = |rate: Rate| match rate.as_bps() {
+        0 => Err(fail("its workload has a rate of zero")),
+        _ => Ok(Interval::of_rate(bytes, rate)),
+    };
+    let interval = match spec.workload {
+        Workload::Cbr { spacing: CbrSpacing::Rate(rate), .. }
+        | Workload::OnOff { rate, .. }
+        | Workload::Poisson { rate } => of_rate(rate)?,
+        Workload::Cbr { spacing: CbrSpacing::Interval(interval), .. } => {
+            if interval.is_zero() {
+                return Err(fail("its packets are no time apart"));
+            }
+            Interval::exact(interval)
+        }
+        Workload::Cbr { spacing: CbrSpacing::Gap(gap), .. } => {
+            let transmission = match first_link.map(|link| &link.rate) {
+                Some(RateProfile::Constant(rate)) => rate.transmission_time(Bytes::new(bytes)),
+                _ => Span::ZERO,
+            };
+            if (gap + transmission).is_zero() {
+                return Err(fail("its packets are no time apart"));
+            }
+            Interval::exact(gap + transmission)
+        }
+        Workload::Greedy | Workload::File(_) => Interval::exact(Span::from_secs(1)),
+        Workload::TokenBucket { interval, .. } => {
+            if interval.is_zero() {
+                return Err(fail("its token bucket is filled at no interval"));
+            }
+            Interval::exact(interval)
+        }
+    };
+    if let Workload::OnOff { mean_on, .. } = spec.workload
+        && mean_on.is_zero()
+    {
+        return Err(fail("its source is never on"));
+    }
+    Ok(interval)
+}

@@ -1,0 +1,391 @@
+//! A flow in the engine: its two endpoints, its workload, and what it counts.
+
+use comity_link::Random;
+use comity_transport::tcp::{Connection, Segment};
+use comity_units::{Bytes, Span, Time};
+
+use super::fingerprint::Fingerprint;
+use super::links::Watch;
+use super::observe::SenderState;
+use super::packet::{Body, Packet};
+use super::schedule::Schedule;
+use crate::histogram::Distribution;
+use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
+use crate::report::FlowReport;
+
+/// A stretch of the engine's list of path entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    pub(super) start: u32,
+    pub(super) length: u16,
+}
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) forward: Path,
+    pub(super) backward: Path,
+    pub(super) agent: Agent,
+    /// The hop after which the source's next packet is emitted, for sources that are drawn on.
+    pub(super) drawn_at: u16,
+    pub(super) started_at: Time,
+    pub(super) stop_at: Time,
+    pub(super) counts: FlowCounts,
+    pub(super) hash: Fingerprint,
+}
+
+/// What carries a flow.
+#[derive(Debug)]
+pub(super) enum Agent {
+    Tcp(Box<TcpFlow>),
+    Datagram(DatagramFlow),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FlowCounts {
+    pub(super) sent_packets: u64,
+    pub(super) sent_wire_bytes: u64,
+    pub(super) received_packets: u64,
+    pub(super) returned_packets: u64,
+    pub(super) dropped_packets: u64,
+    pub(super) in_flight_at_end: u64,
+    pub(super) duplicated_packets: u64,
+    pub(super) delivered_measured: u64,
+    pub(super) delivered_total: u64,
+    pub(super) tokens_used: u64,
+    pub(super) finished_at: Option<Time>,
+    pub(super) delay: Distribution,
+}
+
+/// Datagrams without feedback.
+#[derive(Debug)]
+pub(super) struct DatagramFlow {
+    pub(super) wire: u32,
+    pub(super) source: DatagramSource,
+    pub(super) next_number: u64,
+}
+
+/// What a datagram flow has to send.
+#[derive(Debug)]
+pub(super) enum DatagramSource {
+    /// Packets at the times of a calendar.
+    Schedule(Schedule),
+    /// Packets as tokens allow.
+    Bucket(Bucket),
+}
+
+/// A token bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    pub(super) depth: u64,
+    pub(super) refill: u64,
+    pub(super) interval: Span,
+    pub(super) tokens: u64,
+    pub(super) next_refill: Time,
+}
+
+impl Bucket {
+    pub(super) fn new(depth: Bytes, refill: Bytes, interval: Span, start: Time) -> Self {
+        Self {
+            depth: depth.get(),
+            refill: refill.get(),
+            interval,
+            tokens: depth.get(),
+            next_refill: start + interval,
+        }
+    }
+
+    pub(super) fn refill(&mut self) {
+        self.tokens = (self.tokens + self.refill).min(self.depth);
+        self.next_refill += self.interval;
+    }
+}
+
+/// A TCP connection and the applications at its ends.
+#[derive(Debug)]
+pub(super) struct TcpFlow {
+    pub(super) source: End,
+    pub(super) sink: End,
+    pub(super) headers: Headers,
+    pub(super) workload: TcpWorkload,
+    pub(super) reader: ReaderState,
+    /// The window at the last event, since when, and its integral over the watched interval so far.
+    window: u64,
+    window_since: Time,
+    window_integral: f64,
+    /// Round trips at the end of the warm-up: how many, and their sum.
+    pub(super) rtt_at_warmup: (u64, Span),
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) connection: Connection,
+    /// The time for which a timer event stands in the queue.
+    pub(super) timer_queued_for: Time,
+}
+
+/// What a TCP source has to send.
+#[derive(Debug)]
+pub(super) enum TcpWorkload {
+    Greedy,
+    File(u64),
+    Schedule { schedule: Schedule, chunk: u64 },
+    Bucket { bucket: Bucket, chunk: u64 },
+}
+
+/// What the receiving application is at.
+#[derive(Debug)]
+pub(super) enum ReaderState {
+    Immediate,
+    Playback(Playback),
+}
+
+/// A reader that takes a fixed amount at every interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Playback {
+    pub(super) bytes: u64,
+    pub(super) interval: Span,
+    pub(super) delay: Span,
+    /// When the next read is due; never before the first byte.
+    pub(super) next_read: Time,
+    pub(super) reads: u64,
+    pub(super) satisfied: u64,
+}
+
+impl ReaderState {
+    pub(super) fn new(reader: Reader) -> Self {
+        match reader {
+            Reader::Immediate => Self::Immediate,
+            Reader::Playback { bytes, interval, delay } => Self::Playback(Playback {
+                bytes: bytes.get(),
+                interval,
+                delay,
+                next_read: Time::MAX,
+                reads: 0,
+                satisfied: 0,
+            }),
+        }
+    }
+}
+
+impl TcpFlow {
+    pub(super) fn new(
+        source: Connection,
+        sink: Connection,
+        headers: Headers,
+        workload: TcpWorkload,
+        reader: Reader,
+    ) -> Self {
+        let end = |connection| End { connection, timer_queued_for: Time::MAX };
+        Self {
+            source: end(source),
+            sink: end(sink),
+            headers,
+            workload,
+            reader: ReaderState::new(reader),
+            window: 0,
+            window_since: Time::ZERO,
+            window_integral: 0.0,
+            rtt_at_warmup: (0, Span::ZERO),
+        }
+    }
+
+    pub(super) fn end(&mut self, at_destination: bool) -> &mut End {
+        if at_destination { &mut self.sink } else { &mut self.source }
+    }
+
+    /// The size of a segment on the wire.
+    #[inline]
+    pub(super) fn wire_size(&self, segment: &Segment) -> u32 {
+        let headers = match self.headers {
+            Headers::Fixed { bytes, per_sack_block } => {
+                bytes + per_sack_block * segment.options.sack.len() as u32
+            }
+            Headers::Real => IPV4_HEADER + segment.header_length(),
+        };
+        segment.payload + headers
+    }
+
+    /// The headers of a data segment without SACK blocks, for accounts in wire bytes.
+    pub(super) fn data_headers(&self) -> u32 {
+        match self.headers {
+            Headers::Fixed { bytes, .. } => bytes,
+            Headers::Real => {
+                let timestamps = self.source.connection.config().timestamps;
+                IPV4_HEADER + 20 + if timestamps { 12 } else { 0 }
+            }
+        }
+    }
+
+    /// Takes note of the window after an event at the source.
+    #[inline]
+    pub(super) fn track_window(&mut self, now: Time, warmup: Time) {
+        let window = self.source.connection.congestion_window();
+        if window != self.window {
+            self.integrate_window(now, warmup);
+            self.window = window;
+        }
+    }
+
+    fn integrate_window(&mut self, now: Time, warmup: Time) {
+        let watched = now.saturating_since(self.window_since.max(warmup));
+        self.window_integral += self.window as f64 * watched.as_nanos() as f64;
+        self.window_since = now;
+    }
+
+    /// The mean window over the watched interval.
+    pub(super) fn mean_window(&mut self, warmup: Time, end: Time) -> Option<f64> {
+        self.integrate_window(end, warmup);
+        let watched = end.since(warmup)?.as_nanos();
+        (watched > 0).then(|| self.window_integral / watched as f64)
+    }
+
+    /// The sender's state, for observers.
+    pub(super) fn sender_state(&self) -> SenderState {
+        let connection = &self.source.connection;
+        let (rtt, config) = (connection.rtt(), &connection.config().rtt);
+        let statistics = connection.statistics();
+        let nanos = |span: Option<Span>| span.map_or(0, Span::as_nanos);
+        SenderState {
+            window: connection.congestion_window(),
+            ssthresh: connection.controller().decision().ssthresh.map_or(0, Bytes::get),
+            in_flight: connection.in_flight(),
+            srtt_ns: nanos(rtt.smoothed(config)),
+            rtt_variation_ns: rtt.variation(config).as_nanos(),
+            min_rtt_ns: nanos(rtt.min()),
+            latest_rtt_ns: nanos(rtt.latest()),
+            retransmitted: statistics.retransmitted,
+            timeouts: u64::from(statistics.timeouts),
+            fast_retransmits: u64::from(statistics.fast_retransmits),
+            is_recovering: connection.is_recovering(),
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>()
+            + self.source.connection.heap_memory()
+            + self.sink.connection.heap_memory()
+    }
+}
+
+/// The size of an IPv4 header without options.
+const IPV4_HEADER: u32 = 20;
+
+impl DatagramFlow {
+    /// The next packet, sent at `now`.
+    #[inline]
+    pub(super) fn emit(&mut self, flow: u32, now: Time) -> Packet {
+        let number = self.next_number;
+        self.next_number += 1;
+        Packet {
+            flow,
+            wire: self.wire,
+            sent_at: now,
+            hop: 0,
+            is_return: false,
+            body: Body::Datagram(number),
+        }
+    }
+}
+
+impl TcpWorkload {
+    pub(super) fn new(
+        workload: &Workload,
+        schedule: Option<Schedule>,
+        chunk: u64,
+        start: Time,
+    ) -> Self {
+        match (*workload, schedule) {
+            (Workload::File(bytes), _) => Self::File(bytes.get()),
+            (Workload::TokenBucket { depth, refill, interval }, _) => {
+                Self::Bucket { bucket: Bucket::new(depth, refill, interval, start), chunk }
+            }
+            (_, Some(schedule)) => Self::Schedule { schedule, chunk },
+            (_, None) => Self::Greedy,
+        }
+    }
+}
+
+impl Flow {
+    pub(super) fn memory(&self) -> usize {
+        let agent = match &self.agent {
+            Agent::Tcp(tcp) => tcp.memory(),
+            Agent::Datagram(_) => 0,
+        };
+        size_of::<Self>() + agent + self.counts.delay.memory()
+    }
+
+    /// The report of a flow.
+    pub(super) fn report(&mut self, spec: &FlowSpec, watch: Watch) -> FlowReport {
+        let counts = &self.counts;
+        let seconds = watch.end.saturating_since(watch.warmup).as_secs_f64();
+        let per_second = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let mut report = FlowReport {
+            name: spec.name.clone(),
+            group: spec.group.clone(),
+            kind: "datagram".to_owned(),
+            started: self.started_at,
+            finished: counts.finished_at,
+            delivered_bytes: counts.delivered_measured,
+            delivered_bytes_total: counts.delivered_total,
+            delivered_wire_bytes: counts.delivered_measured,
+            sent_packets: counts.sent_packets,
+            sent_wire_bytes: counts.sent_wire_bytes,
+            received_packets: counts.received_packets,
+            dropped_packets: counts.dropped_packets,
+            in_flight_at_end: counts.in_flight_at_end,
+            duplicated_packets: counts.duplicated_packets,
+            returned_packets: counts.returned_packets,
+            delay: counts.delay.summary(),
+            tokens_used_bytes: counts.tokens_used,
+            ..FlowReport::default()
+        };
+        if let (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) = (&mut self.agent, &spec.transport) {
+            tcp.complete(&mut report, settings, watch);
+        }
+        report.goodput_bps = per_second(report.delivered_bytes);
+        report.throughput_bps = per_second(report.delivered_wire_bytes);
+        report
+    }
+}
+
+impl TcpFlow {
+    /// Adds to a report what only a TCP sender knows.
+    fn complete(&mut self, report: &mut FlowReport, settings: &TcpSpec, watch: Watch) {
+        let mean_window = self.mean_window(watch.warmup, watch.end);
+        let connection = &self.source.connection;
+        let config = connection.config();
+        let statistics = connection.statistics();
+        let seconds = |span: Option<Span>| span.map(Span::as_secs_f64);
+        report.kind = format!("{}/{}", settings.controller, settings.config.recovery.name());
+        let segments = report.delivered_bytes.div_ceil(u64::from(config.mss));
+        report.delivered_wire_bytes =
+            report.delivered_bytes + segments * u64::from(self.data_headers());
+        report.retransmitted_packets = statistics.retransmitted;
+        report.timeouts = u64::from(statistics.timeouts);
+        report.fast_retransmits = u64::from(statistics.fast_retransmits);
+        report.srtt_s = seconds(connection.rtt().smoothed(&config.rtt));
+        report.min_rtt_s = seconds(connection.rtt().min());
+        let (samples, sum) = self.rtt_at_warmup;
+        let samples = statistics.rtt_samples - samples;
+        if samples > 0 {
+            let sum = statistics.rtt_sum.saturating_sub(sum);
+            report.mean_rtt_s = Some(sum.as_secs_f64() / samples as f64);
+        }
+        report.window_bytes = Some(connection.congestion_window());
+        report.mean_window_bytes = mean_window;
+        report.ssthresh_bytes = connection.controller().decision().ssthresh.map(Bytes::get);
+        if let ReaderState::Playback(playback) = &self.reader {
+            report.reads = playback.reads;
+            report.reads_satisfied = playback.satisfied;
+        }
+    }
+}
+
+/// The start of a flow, drawn from its own stream.
+pub(super) fn start_time(at: Time, spread: Span, random: &mut Random) -> Time {
+    if spread.is_zero() {
+        return at;
+    }
+    at + Span::from_nanos(random.below(spread.as_nanos()))
+}

@@ -1,0 +1,299 @@
+//! A link in the engine: the model, the packets on it, and what it counts.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, ServedLink};
+use comity_units::{Rate, Span, Time};
+
+use super::fingerprint::Fingerprint;
+use super::packet::{Arena, NONE, Packet, Slot};
+use crate::histogram::Distribution;
+use crate::report::LinkReport;
+
+/// The two kinds of link.
+#[derive(Debug)]
+pub(super) enum Model {
+    /// Decides a packet's fate when it is handed over.
+    Clocked(ClockedLink),
+    /// Serves its queue packet by packet.
+    Served(Box<ServedLink<Slot>>),
+}
+
+/// The interval that is watched: statistics of a run count from `warmup` to `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch {
+    pub(super) warmup: Time,
+    pub(super) end: Time,
+}
+
+impl Watch {
+    /// How much of `[from, to]` lies in the watched interval.
+    fn overlap(&self, from: Time, to: Time) -> Span {
+        to.min(self.end).saturating_since(from.max(self.warmup))
+    }
+}
+
+/// Packets that will come out of a link.
+#[derive(Debug)]
+enum OnTheWire {
+    /// In the order of their arrivals, chained through the arena.
+    Ordered { head: Slot, tail: Slot },
+    /// In any order: by arrival, then by the order of being handed over.
+    Unordered(BinaryHeap<Reverse<(Time, u64, Slot)>>),
+}
+
+#[derive(Debug)]
+pub(super) struct LinkState {
+    pub(super) model: Model,
+    wire: OnTheWire,
+    /// The earliest arrival for which an event stands in the queue.
+    queued_for: Time,
+    pub(super) service_queued_for: Time,
+    pub(super) hash: Fingerprint,
+    /// How many paths lead over the link.
+    pub(super) users: u32,
+    counts: Counts,
+}
+
+/// What a link counts while it runs.
+#[derive(Debug, Default)]
+struct Counts {
+    offered: u64,
+    delivered: u64,
+    dropped_full: u64,
+    dropped_early: u64,
+    lost: u64,
+    dropped_measured: u64,
+    marked: u64,
+    duplicated: u64,
+    queued_at_end: u64,
+    in_flight_at_end: u64,
+    carried_bytes: u64,
+    /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
+    /// queue's length.
+    queue_integral: u64,
+    sojourn: Distribution,
+}
+
+/// When a packet leaves the queue and when it comes out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    pub(super) departure: Time,
+    pub(super) arrival: Time,
+    pub(super) marked: bool,
+    pub(super) duplicate: Option<Time>,
+}
+
+/// What became of a packet that was handed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Handed {
+    Carried(Way),
+    Lost(Time),
+    Dropped(DropCause),
+}
+
+impl LinkState {
+    pub(super) fn new(model: Model) -> Self {
+        let keeps_order = match &model {
+            Model::Clocked(link) => link.keeps_order(),
+            Model::Served(link) => link.keeps_order(),
+        };
+        let wire = if keeps_order {
+            OnTheWire::Ordered { head: NONE, tail: NONE }
+        } else {
+            OnTheWire::Unordered(BinaryHeap::new())
+        };
+        Self {
+            model,
+            wire,
+            queued_for: Time::MAX,
+            service_queued_for: Time::MAX,
+            hash: Fingerprint::default(),
+            users: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Whether packets come out in the order in which they went in, and their fate is known at once: then a
+    /// link behind this one may be computed ahead.
+    pub(super) fn is_predictable(&self) -> bool {
+        self.decides_at_once() && matches!(self.wire, OnTheWire::Ordered { .. })
+    }
+
+    /// Whether a packet's fate is known when it is handed over.
+    pub(super) fn decides_at_once(&self) -> bool {
+        matches!(self.model, Model::Clocked(_))
+    }
+
+    /// Counts a packet that is handed over.
+    #[inline]
+    pub(super) fn count_offer(&mut self) {
+        self.counts.offered += 1;
+    }
+
+    /// Takes in what became of a packet that had been handed over at `offered_at`.
+    #[inline]
+    pub(super) fn account(
+        &mut self,
+        offered_at: Time,
+        packet: &Packet,
+        outcome: Outcome,
+        watch: Watch,
+    ) -> Handed {
+        let counts = &mut self.counts;
+        match outcome {
+            Outcome::Carried(passage) => {
+                self.hash.add(passage.arrival.as_nanos(), packet.flow);
+                if passage.arrival <= watch.end {
+                    counts.delivered += 1;
+                } else if passage.departure <= watch.end {
+                    counts.in_flight_at_end += 1;
+                } else {
+                    counts.queued_at_end += 1;
+                }
+                counts.marked += u64::from(passage.marked);
+                Self::account_service(counts, offered_at, passage.departure, packet.wire, watch);
+                Handed::Carried(Way {
+                    departure: passage.departure,
+                    arrival: passage.arrival,
+                    marked: passage.marked,
+                    duplicate: passage.duplicate,
+                })
+            }
+            Outcome::Lost { departure, .. } => {
+                self.hash.add(!departure.as_nanos(), packet.flow);
+                counts.lost += 1;
+                counts.dropped_measured += u64::from(offered_at >= watch.warmup);
+                Self::account_service(counts, offered_at, departure, packet.wire, watch);
+                Handed::Lost(departure)
+            }
+            Outcome::Dropped(cause) => {
+                self.hash.add(!offered_at.as_nanos(), packet.flow);
+                match cause {
+                    DropCause::QueueFull => counts.dropped_full += 1,
+                    DropCause::EarlyDrop => counts.dropped_early += 1,
+                    DropCause::Loss => counts.lost += 1,
+                }
+                counts.dropped_measured += u64::from(offered_at >= watch.warmup);
+                Handed::Dropped(cause)
+            }
+        }
+    }
+
+    #[inline]
+    fn account_service(counts: &mut Counts, offered_at: Time, departure: Time, wire: u32, watch: Watch) {
+        if departure > watch.warmup {
+            if departure <= watch.end {
+                counts.carried_bytes += u64::from(wire);
+            }
+            counts.queue_integral += watch.overlap(offered_at, departure).as_nanos();
+            if offered_at >= watch.warmup {
+                counts.sojourn.record(departure.saturating_since(offered_at));
+            }
+        }
+    }
+
+    /// Counts an extra copy that comes out at `arrival`.
+    pub(super) fn count_duplicate(&mut self, arrival: Time, watch: Watch) {
+        self.counts.duplicated += 1;
+        if arrival <= watch.end {
+            self.counts.delivered += 1;
+        } else {
+            self.counts.in_flight_at_end += 1;
+        }
+    }
+
+    /// Counts packets that a served link still holds when the run ends.
+    pub(super) fn count_held(&mut self, packets: u64) {
+        self.counts.queued_at_end += packets;
+    }
+
+    /// Puts a packet on the wire. Returns the time for which an arrival event is needed, if the one that
+    /// stands in the queue is not early enough.
+    #[inline]
+    pub(super) fn put(&mut self, arena: &mut Arena, slot: Slot, order: u64) -> Option<Time> {
+        let arrival = arena.arrival(slot);
+        match &mut self.wire {
+            OnTheWire::Ordered { head, tail } => {
+                if *head == NONE {
+                    *head = slot;
+                } else {
+                    arena.link(*tail, slot);
+                }
+                *tail = slot;
+            }
+            OnTheWire::Unordered(heap) => heap.push(Reverse((arrival, order, slot))),
+        }
+        if arrival < self.queued_for {
+            self.queued_for = arrival;
+            return Some(arrival);
+        }
+        None
+    }
+
+    /// Whether an arrival event at `time` is the one that was asked for last.
+    #[inline]
+    pub(super) fn is_expected(&self, time: Time) -> bool {
+        self.queued_for == time
+    }
+
+    /// Takes off the packet that comes out now. Returns it with the time of the next arrival.
+    #[inline]
+    pub(super) fn take(&mut self, arena: &Arena) -> Option<(Slot, Time)> {
+        let (slot, next) = match &mut self.wire {
+            OnTheWire::Ordered { head, .. } => {
+                let slot = *head;
+                if slot == NONE {
+                    return None;
+                }
+                *head = arena.next(slot);
+                (slot, if *head == NONE { Time::MAX } else { arena.arrival(*head) })
+            }
+            OnTheWire::Unordered(heap) => {
+                let Reverse((_, _, slot)) = heap.pop()?;
+                (slot, heap.peek().map_or(Time::MAX, |Reverse((arrival, _, _))| *arrival))
+            }
+        };
+        self.queued_for = next;
+        Some((slot, next))
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let wire = match &self.wire {
+            OnTheWire::Ordered { .. } => 0,
+            OnTheWire::Unordered(heap) => heap.capacity() * size_of::<(Time, u64, Slot)>(),
+        };
+        size_of::<Self>() + wire + self.counts.sojourn.memory()
+    }
+
+    /// The report of a link over a watched interval of `watched` length.
+    pub(super) fn report(&self, name: &str, rate: Option<Rate>, watched: Span) -> LinkReport {
+        let counts = &self.counts;
+        let seconds = watched.as_secs_f64();
+        let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        LinkReport {
+            name: name.to_owned(),
+            offered_packets: counts.offered,
+            delivered_packets: counts.delivered,
+            dropped_full: counts.dropped_full,
+            dropped_early: counts.dropped_early,
+            lost: counts.lost,
+            dropped_measured: counts.dropped_measured,
+            marked: counts.marked,
+            duplicated: counts.duplicated,
+            queued_at_end: counts.queued_at_end,
+            in_flight_at_end: counts.in_flight_at_end,
+            carried_bytes: counts.carried_bytes,
+            utilisation: rate
+                .map(|rate| per_second(counts.carried_bytes as f64 * 8.0) / rate.as_bps() as f64),
+            mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
+            sojourn: counts.sojourn.summary(),
+        }
+    }
+}
+
+/// The part of a packet that the link models look at.
+pub(super) fn link_view(packet: &Packet) -> LinkPacket {
+    LinkPacket { bytes: packet.wire, ecn_capable: false }
+}

@@ -1,0 +1,95 @@
+//! Static shortest paths.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use comity_units::Span;
+
+use crate::network::{Network, NodeId};
+
+/// Finds paths of least propagation delay; ties go to fewer links, then to links named earlier.
+///
+/// From a node with one way out there is nothing to choose, so the search starts at the first node that has a
+/// choice, and its result serves all the leaves behind it.
+#[derive(Debug)]
+pub(super) struct Router<'a> {
+    network: &'a Network,
+    delays: Vec<Span>,
+    outgoing: Vec<Vec<u32>>,
+    /// For each node searched from, the link by which each node is reached.
+    trees: Vec<Option<Vec<u32>>>,
+}
+
+const NO_LINK: u32 = u32::MAX;
+
+impl<'a> Router<'a> {
+    pub(super) fn new(network: &'a Network, delays: Vec<Span>) -> Self {
+        let mut outgoing = vec![Vec::new(); network.nodes.len()];
+        for (index, link) in network.links.iter().enumerate() {
+            if let Some(links) = outgoing.get_mut(link.from.0 as usize) {
+                links.push(index as u32);
+            }
+        }
+        Self { network, delays, outgoing, trees: vec![None; network.nodes.len()] }
+    }
+
+    /// The links from `source` to `destination`, or `None` when there is no way.
+    pub(super) fn path(&mut self, source: NodeId, destination: NodeId) -> Option<Vec<u32>> {
+        let mut path = Vec::new();
+        let mut at = source;
+        // A chain of single exits longer than the network is a circle.
+        while at != destination && path.len() <= self.network.nodes.len() {
+            let [only] = self.outgoing.get(at.0 as usize)?.as_slice() else { break };
+            path.push(*only);
+            at = self.network.links[*only as usize].to;
+        }
+        if at == destination {
+            return Some(path);
+        }
+        if path.len() > self.network.nodes.len() {
+            return None;
+        }
+        if self.trees[at.0 as usize].is_none() {
+            self.trees[at.0 as usize] = Some(self.search(at));
+        }
+        let tree = self.trees[at.0 as usize].as_ref()?;
+        let mut tail = Vec::new();
+        let mut back = destination;
+        while back != at {
+            let link = *tree.get(back.0 as usize)?;
+            if link == NO_LINK {
+                return None;
+            }
+            tail.push(link);
+            back = self.network.links[link as usize].from;
+        }
+        path.extend(tail.into_iter().rev());
+        Some(path)
+    }
+
+    /// Dijkstra's algorithm from `source`.
+    fn search(&self, source: NodeId) -> Vec<u32> {
+        let nodes = self.network.nodes.len();
+        let mut best = vec![(u64::MAX, u32::MAX); nodes];
+        let mut reached_by = vec![NO_LINK; nodes];
+        let mut queue = BinaryHeap::new();
+        best[source.0 as usize] = (0, 0);
+        queue.push(Reverse((0u64, 0u32, source.0)));
+        while let Some(Reverse((delay, hops, node))) = queue.pop() {
+            if best[node as usize] < (delay, hops) {
+                continue;
+            }
+            for &link in &self.outgoing[node as usize] {
+                let to = self.network.links[link as usize].to.0 as usize;
+                let candidate = (delay.saturating_add(self.delays[link as usize].as_nanos()), hops + 1);
+                let is_earlier_tie = candidate == best[to] && link < reached_by[to];
+                if candidate < best[to] || is_earlier_tie {
+                    best[to] = candidate;
+                    reached_by[to] = link;
+                    queue.push(Reverse((candidate.0, candidate.1, to as u32)));
+                }
+            }
+        }
+        reached_by
+    }
+}

@@ -1,0 +1,348 @@
+//! The floors of the house import only downward (`docs/architecture.md`).
+//!
+//! Two checks on what `cargo metadata` says: every arrow between two crates of the workspace is one that
+//! the plan has, and the pure crates reach nothing outside of the workspace but a short list of crates
+//! that have been looked at. That those really do without `std` is the compiler's business
+//! (`scripts/purity.sh`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// The plan: each crate and the crates of the workspace that it may depend on.
+///
+/// Crates that are still to be built stand here already. Leaves may import any crate that is not a leaf;
+/// nothing may import a leaf, except that tests may import `comity-testkit`.
+const PLAN: &[(&str, Imports)] = &[
+    ("comity-units", Imports::Only(&[])),
+    ("comity-congestion", Imports::Only(&["comity-units"])),
+    ("comity-link", Imports::Only(&["comity-units"])),
+    (
+        "comity-transport",
+        Imports::Only(&["comity-units", "comity-congestion"]),
+    ),
+    ("comity-media", Imports::Only(&["comity-units"])),
+    (
+        "comity-sim",
+        Imports::Only(&[
+            "comity-units",
+            "comity-congestion",
+            "comity-link",
+            "comity-transport",
+        ]),
+    ),
+    (
+        "comity-emulator",
+        Imports::Only(&["comity-units", "comity-link"]),
+    ),
+    (
+        "comity",
+        Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
+    ),
+    ("comity-capi", Imports::Leaf),
+    ("comity-cli", Imports::Leaf),
+    ("comity-kernel", Imports::Leaf),
+    ("comity-python", Imports::Leaf),
+    (TESTKIT, Imports::Leaf),
+    ("comity-purity", Imports::Leaf),
+    ("comity-impostor", Imports::Only(&[])),
+];
+
+const TESTKIT: &str = "comity-testkit";
+
+/// The crates that are `no_std`, clockless and forbid `unsafe`.
+const PURE: &[&str] = &[
+    "comity-units",
+    "comity-congestion",
+    "comity-link",
+    "comity-transport",
+];
+
+/// What the pure crates may reach outside of the workspace: looked at, `no_std`, free of clocks.
+const PURE_MAY_REACH: &[&str] = &["libm", "rand_core", "rand_xoshiro"];
+
+#[derive(Clone, Copy)]
+enum Imports {
+    /// These, and nothing else of the workspace.
+    Only(&'static [&'static str]),
+    /// Anything that is not a leaf.
+    Leaf,
+}
+
+/// That one crate names another in its manifest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Arrow {
+    from: String,
+    to: String,
+    /// Whether only the tests, examples and benchmarks of `from` see it.
+    for_tests: bool,
+}
+
+/// What each crate reaches in one step, by any dependency that ends up in the built library.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+fn rule_of(name: &str) -> Option<Imports> {
+    PLAN.iter()
+        .find(|(planned, _)| *planned == name)
+        .map(|&(_, imports)| imports)
+}
+
+/// One sentence for each arrow that the plan does not have, naming the arrow and the rule.
+fn forbidden_arrows(arrows: &[Arrow]) -> Vec<String> {
+    let judge = |arrow: &Arrow| {
+        let Arrow {
+            from,
+            to,
+            for_tests,
+        } = arrow;
+        let Some(rule) = rule_of(from) else {
+            return Some(format!(
+                "{from} -> {to}: {from} is not in the plan; a new crate needs a row there"
+            ));
+        };
+        if *for_tests && to == TESTKIT {
+            return None;
+        }
+        if !matches!(rule_of(to), Some(Imports::Only(_))) {
+            return Some(format!(
+                "{from} -> {to}: {to} is a leaf, nothing may import it"
+            ));
+        }
+        match rule {
+            Imports::Leaf => None,
+            Imports::Only(allowed) if allowed.contains(&to.as_str()) => None,
+            Imports::Only([]) => Some(format!(
+                "{from} -> {to}: {from} imports nothing of the workspace"
+            )),
+            Imports::Only(allowed) => Some(format!(
+                "{from} -> {to}: {from} may import only {}",
+                allowed.join(", ")
+            )),
+        }
+    };
+    arrows.iter().filter_map(judge).collect()
+}
+
+/// One sentence for each foreign crate that `root` reaches and that is not in [`PURE_MAY_REACH`], with the
+/// way that leads there.
+fn impurities(root: &str, graph: &Graph, workspace: &BTreeSet<String>) -> Vec<String> {
+    let mut ways: BTreeMap<&str, Vec<&str>> = BTreeMap::from([(root, vec![root])]);
+    let mut unvisited = vec![root];
+    while let Some(name) = unvisited.pop() {
+        for next in graph.get(name).into_iter().flatten() {
+            if !ways.contains_key(next.as_str()) {
+                let mut way = ways[name].clone();
+                way.push(next);
+                ways.insert(next, way);
+                unvisited.push(next);
+            }
+        }
+    }
+    ways.iter()
+        .filter(|(name, _)| !workspace.contains(**name) && !PURE_MAY_REACH.contains(name))
+        .map(|(name, way)| {
+            format!(
+                "{}: {root} is pure and may reach only {}; if {name} is no_std and has no clock, add it there",
+                way.join(" -> "),
+                PURE_MAY_REACH.join(", ")
+            )
+        })
+        .collect()
+}
+
+/// The triple of the machine that runs the test: only its dependencies have been downloaded.
+fn host() -> String {
+    let output = std::process::Command::new("rustc")
+        .arg("-vV")
+        .output()
+        .expect("cargo runs this test, so rustc is there");
+    let text = String::from_utf8(output.stdout).expect("rustc writes UTF-8");
+    text.lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .expect("rustc -vV has a line with the host")
+        .to_owned()
+}
+
+fn workspace() -> (Vec<Arrow>, Graph, BTreeSet<String>) {
+    let metadata = MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+        .other_options(["--filter-platform".to_owned(), host()])
+        .exec()
+        .expect("cargo metadata reads the workspace it was started from");
+    let members: BTreeSet<String> = metadata
+        .workspace_packages()
+        .iter()
+        .map(|package| package.name.to_string())
+        .collect();
+    let arrows = metadata
+        .workspace_packages()
+        .iter()
+        .flat_map(|package| {
+            let members = &members;
+            package
+                .dependencies
+                .iter()
+                .filter(move |dependency| members.contains(&dependency.name))
+                .map(move |dependency| Arrow {
+                    from: package.name.to_string(),
+                    to: dependency.name.clone(),
+                    for_tests: dependency.kind == DependencyKind::Development,
+                })
+        })
+        .collect();
+    let names: BTreeMap<_, _> = metadata
+        .packages
+        .iter()
+        .map(|package| (&package.id, package.name.to_string()))
+        .collect();
+    let graph = metadata
+        .resolve
+        .as_ref()
+        .expect("metadata was asked for with dependencies")
+        .nodes
+        .iter()
+        .map(|node| {
+            let reached = node
+                .deps
+                .iter()
+                .filter(|dependency| {
+                    let kinds = &dependency.dep_kinds;
+                    kinds
+                        .iter()
+                        .any(|kind| kind.kind != DependencyKind::Development)
+                })
+                .map(|dependency| names[&dependency.pkg].clone());
+            (names[&node.id].clone(), reached.collect())
+        })
+        .collect();
+    (arrows, graph, members)
+}
+
+#[test]
+fn crates_import_only_downward() {
+    let (arrows, _, _) = workspace();
+    assert!(
+        arrows.contains(&arrow("comity-sim -> comity-units")),
+        "cargo metadata was misread: the simulator's import of the units is missing"
+    );
+    let forbidden = forbidden_arrows(&arrows);
+    assert!(forbidden.is_empty(), "\n{}\n", forbidden.join("\n"));
+}
+
+#[test]
+fn pure_crates_reach_only_what_was_looked_at() {
+    let (_, graph, members) = workspace();
+    assert!(
+        graph["comity-congestion"].contains("libm"),
+        "cargo metadata was misread: libm is missing"
+    );
+    let found: Vec<String> = PURE
+        .iter()
+        .flat_map(|pure| impurities(pure, &graph, &members))
+        .collect();
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// An arrow written as `from -> to`, or `from ~> to` when it is for tests only.
+fn arrow(text: &str) -> Arrow {
+    let for_tests = text.contains(" ~> ");
+    let (from, to) = text
+        .split_once(if for_tests { " ~> " } else { " -> " })
+        .expect("an arrow has two ends");
+    Arrow {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        for_tests,
+    }
+}
+
+#[test]
+fn the_plan_is_obeyed_or_the_arrow_is_named() {
+    for allowed in [
+        "comity-transport -> comity-congestion",
+        "comity-sim -> comity-link",
+        "comity-cli -> comity-sim",
+        "comity-testkit -> comity-sim",
+        "comity-units ~> comity-testkit",
+        "comity-sim ~> comity-link",
+    ] {
+        assert_eq!(
+            forbidden_arrows(&[arrow(allowed)]),
+            [] as [&str; 0],
+            "{allowed}"
+        );
+    }
+    for (forbidden, sentence) in [
+        (
+            "comity-units -> comity-link",
+            "comity-units -> comity-link: comity-units imports nothing of the workspace",
+        ),
+        (
+            "comity-link -> comity-congestion",
+            "comity-link -> comity-congestion: comity-link may import only comity-units",
+        ),
+        (
+            "comity-link ~> comity-sim",
+            "comity-link -> comity-sim: comity-link may import only comity-units",
+        ),
+        (
+            "comity-transport -> comity-link",
+            "comity-transport -> comity-link: comity-transport may import only comity-units, comity-congestion",
+        ),
+        (
+            "comity-units -> comity-testkit",
+            "comity-units -> comity-testkit: comity-testkit is a leaf, nothing may import it",
+        ),
+        (
+            "comity-testkit -> comity-cli",
+            "comity-testkit -> comity-cli: comity-cli is a leaf, nothing may import it",
+        ),
+        (
+            "comity-attic -> comity-units",
+            "comity-attic -> comity-units: comity-attic is not in the plan; a new crate needs a row there",
+        ),
+    ] {
+        assert_eq!(forbidden_arrows(&[arrow(forbidden)]), [sentence]);
+    }
+}
+
+#[test]
+fn the_plan_itself_has_no_circle() {
+    // Each crate's imports stand above its own row, so a walk along them must end.
+    for (at, (name, imports)) in PLAN.iter().enumerate() {
+        if let Imports::Only(allowed) = imports {
+            for import in *allowed {
+                let above = PLAN[..at].iter().any(|(planned, _)| planned == import);
+                assert!(above, "{name} -> {import}: {import} stands below {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn impurity_is_found_at_any_depth() {
+    let graph: Graph = [
+        ("comity-link", &["comity-units", "libm", "rand_xoshiro"][..]),
+        ("rand_xoshiro", &["rand_core"]),
+        ("rand_core", &["getrandom"]),
+        ("comity-units", &[]),
+    ]
+    .into_iter()
+    .map(|(name, reached)| {
+        let reached = reached.iter().map(|&next| next.to_owned());
+        (name.to_owned(), reached.collect())
+    })
+    .collect();
+    let workspace = ["comity-link", "comity-units"].map(str::to_owned).into();
+    assert_eq!(
+        impurities("comity-link", &graph, &workspace),
+        [
+            "comity-link -> rand_xoshiro -> rand_core -> getrandom: comity-link is pure and may reach \
+          only libm, rand_core, rand_xoshiro; if getrandom is no_std and has no clock, add it there"
+        ]
+    );
+    assert_eq!(
+        impurities("comity-units", &graph, &workspace),
+        [] as [&str; 0]
+    );
+}

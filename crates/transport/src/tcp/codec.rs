@@ -1,0 +1,318 @@
+//! TCP headers as bytes: the edge between a [`Segment`] and the wire.
+//!
+//! [`decode`] accepts only headers that say one thing, and [`encode`] writes only headers that
+//! [`decode`] accepts, so a segment that was written is read back as it was. The codec judges form alone:
+//! that an MSS belongs on a SYN, or that an acknowledgement lies inside the window, is for the state
+//! machine to know.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-------------------------------+-------------------------------+
+//! |          source port          |       destination port        |
+//! +-------------------------------+-------------------------------+
+//! |                        sequence number                        |
+//! +---------------------------------------------------------------+
+//! |                     acknowledgement number                    |
+//! +-------+-------+---------------+-------------------------------+
+//! | words |   0   |     flags     |            window             |
+//! +-------+-------+---------------+-------------------------------+
+//! |           checksum            |        urgent pointer         |
+//! +-------------------------------+-------------------------------+
+//! |              options, in groups of whole words                |
+//! +---------------------------------------------------------------+
+//! ```
+//!
+//! Options are written in the groups that Linux writes, each a whole number of 32-bit words, in this
+//! order; the groups that do not apply are left out:
+//!
+//! | group | bytes | when |
+//! |---|---|---|
+//! | MSS | 4 | [`Options::mss`] |
+//! | SACK-permitted, timestamps | 4 or 12 | both; alone, each has two NOPs in front |
+//! | NOP, window scale | 4 | [`Options::window_scale`] |
+//! | NOP, NOP, SACK | 4 + 8 n | n ≥ 1 blocks |
+//!
+//! Without SACK blocks the groups take at most 20 of the 40 bytes. What remains decides how many blocks
+//! fit beside them ([`sack_room`] tells a receiver how many it may offer); [`encode`] refuses more:
+//!
+//! | bytes of the other groups | for example | SACK blocks |
+//! |---|---|---|
+//! | 0, 4 | none; window scale | 4 |
+//! | 8, 12 | timestamps; MSS, SACK-permitted and window scale | 3 |
+//! | 16, 20 | timestamps and MSS; the full set of a SYN | 2 |
+//!
+//! A peer that leaves the NOPs out fits more in; such a header is read, but may be refused by [`encode`].
+//!
+//! Source: RFC 9293, section 3.1 (header, MSS); RFC 7323 (window scale, timestamps); RFC 2018 (SACK).
+//!
+//! Differs from the source in: 1. the urgent pointer is ignored and written as zero (RFC 6093 advises
+//! against it); 2. the four reserved bits are ignored and written as zero; 3. an option twice in a
+//! header, or a SACK block that is empty or reversed, refuses the segment, where the RFCs are silent:
+//! a reader that picks one of two meanings can be made to disagree with the next one;
+//! 4. segments over 65,535 bytes (RFC 2675) are refused.
+//!
+//! # Room for experimental options
+//!
+//! Later options share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
+//! (RFC 6994): `kind, length, ExID, value`. With 4 bytes of value each is 8 bytes, two whole words, and
+//! needs no padding. Each becomes one `Option` field of [`Options`], one arm in the reader behind
+//! the ExID (an unknown ExID counts as skipped, as now), and one group of the writer behind the others:
+//!
+//! | option | value | rides on | leaves beside timestamps |
+//! |---|---|---|---|
+//! | `seq_update` of TLTCP | sequence number | every segment | 2 SACK blocks |
+//! | TCP_REAL | next wave level | ACKs | 2 SACK blocks |
+//! | wave tag | number and length of the wave | data segments | 2 SACK blocks |
+//!
+//! [`sack_room`] counts what the other groups take, so it needs no change.
+
+mod error;
+mod options;
+
+use core::ops::Range;
+
+use comity_units::SeqNo;
+
+#[cfg(doc)]
+use super::segment::Options;
+use super::segment::{Flags, Segment};
+use crate::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
+
+pub use error::{DecodeError, EncodeError};
+pub use options::{encoded_length, sack_room};
+
+/// The header without options, in bytes.
+pub const MIN_HEADER: usize = 20;
+/// The longest header, in bytes.
+pub const MAX_HEADER: usize = 60;
+/// The largest shift of the window scale option (RFC 7323, section 2.3).
+pub const MAX_WINDOW_SCALE: u8 = 14;
+/// The longest segment, header included, in bytes.
+pub const MAX_SEGMENT: usize = 65_535;
+
+/// The ports of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Ports {
+    /// The port of the sender.
+    pub source: u16,
+    /// The port of the receiver.
+    pub destination: u16,
+}
+
+impl Ports {
+    /// The ports of the way back.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+        }
+    }
+}
+
+/// A segment as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// Its ports.
+    pub ports: Ports,
+    /// Its fields and the options that Comity knows.
+    pub segment: Segment,
+    /// Where the payload lies in the bytes that were read; the header is what lies before.
+    pub payload: Range<usize>,
+    /// How many options were skipped because their kind is unknown.
+    pub skipped_options: u8,
+    /// Whether the window scale was above [`MAX_WINDOW_SCALE`] and was taken as that, which RFC 7323
+    /// (section 2.3) demands together with a note in the log.
+    pub window_scale_clamped: bool,
+}
+
+/// Reads a segment and verifies its checksum.
+///
+/// * `bytes`: the whole segment, from the first byte of its header to the last of its payload.
+/// * `addresses`: between which it travelled.
+///
+/// # Errors
+/// [`DecodeError`], with the place in the header, what stood there and what was expected. Never panics.
+pub fn decode(bytes: &[u8], addresses: &PseudoHeader) -> Result<Decoded, DecodeError> {
+    let header = fixed_header(bytes)?;
+    let length = u16::try_from(bytes.len()).map_err(|_| DecodeError::TooLong {
+        length: bytes.len(),
+    })?;
+    let sum = addresses.sum(PROTOCOL_TCP, length).then(bytes);
+    if !sum.is_intact() {
+        let found = header.checksum;
+        let without_field = sum.folded().to_be_bytes();
+        let expected = Checksum::new()
+            .then(&without_field)
+            .then(&(!found).to_be_bytes())
+            .finish();
+        return Err(DecodeError::Checksum { found, expected });
+    }
+    read(&header, bytes)
+}
+
+/// Reads a segment whose checksum was verified before, by the network card for example.
+///
+/// # Errors
+/// As [`decode`], except for the checksum.
+pub fn decode_unverified(bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    if bytes.len() > MAX_SEGMENT {
+        return Err(DecodeError::TooLong {
+            length: bytes.len(),
+        });
+    }
+    read(&fixed_header(bytes)?, bytes)
+}
+
+/// Writes the header of a segment, its checksum included, and returns the header's length in bytes.
+///
+/// * `addresses`: between which the segment will travel.
+/// * `payload`: the sum over the [`Segment::payload`] bytes that will follow the header. The sum of
+///   zeros is [`Checksum::new`], which also serves where payload is only counted.
+/// * `buffer`: takes the header at its start and is otherwise left alone; on an error all of it is.
+///
+/// # Errors
+/// [`EncodeError`] when the buffer is too small, or when the segment is none that [`decode`] accepts.
+pub fn encode(
+    segment: &Segment,
+    ports: Ports,
+    addresses: &PseudoHeader,
+    payload: Checksum,
+    buffer: &mut [u8],
+) -> Result<usize, EncodeError> {
+    options::check(&segment.options)?;
+    let length = encoded_length(segment);
+    let total = u64::from(segment.payload) + length as u64;
+    let whole = u16::try_from(total).map_err(|_| EncodeError::TooLong { length: total })?;
+    let available = buffer.len();
+    let header = buffer
+        .get_mut(..length)
+        .ok_or(EncodeError::BufferTooSmall {
+            needed: length,
+            available,
+        })?;
+
+    let mut out = Out(&mut *header);
+    out.put(ports.source.to_be_bytes());
+    out.put(ports.destination.to_be_bytes());
+    out.put(segment.sequence.get().to_be_bytes());
+    out.put(segment.acknowledgement.get().to_be_bytes());
+    out.put([(length as u8 / 4) << 4, segment.flags.bits()]);
+    out.put(segment.window.to_be_bytes());
+    out.put([0; 4]);
+    options::write(&segment.options, &mut out);
+
+    let sum = addresses
+        .sum(PROTOCOL_TCP, whole)
+        .then(header)
+        .followed_by(payload);
+    if let Some(field) = header.get_mut(CHECKSUM) {
+        field.copy_from_slice(&sum.finish().to_be_bytes());
+    }
+    Ok(length)
+}
+
+/// Where the checksum stands in the header.
+const CHECKSUM: Range<usize> = 16..18;
+
+/// The part that every header has.
+struct FixedHeader {
+    ports: Ports,
+    sequence: SeqNo,
+    acknowledgement: SeqNo,
+    words: u8,
+    flags: Flags,
+    window: u16,
+    checksum: u16,
+}
+
+fn fixed_header(bytes: &[u8]) -> Result<FixedHeader, DecodeError> {
+    let Some((header, _)) = bytes.split_first_chunk::<MIN_HEADER>() else {
+        return Err(DecodeError::HeaderTruncated {
+            available: bytes.len(),
+        });
+    };
+    let [
+        s0,
+        s1,
+        d0,
+        d1,
+        q0,
+        q1,
+        q2,
+        q3,
+        a0,
+        a1,
+        a2,
+        a3,
+        offset,
+        flags,
+        w0,
+        w1,
+        c0,
+        c1,
+        _,
+        _,
+    ] = *header;
+    Ok(FixedHeader {
+        ports: Ports {
+            source: u16::from_be_bytes([s0, s1]),
+            destination: u16::from_be_bytes([d0, d1]),
+        },
+        sequence: SeqNo::new(u32::from_be_bytes([q0, q1, q2, q3])),
+        acknowledgement: SeqNo::new(u32::from_be_bytes([a0, a1, a2, a3])),
+        words: offset >> 4,
+        flags: Flags::from_bits(flags),
+        window: u16::from_be_bytes([w0, w1]),
+        checksum: u16::from_be_bytes([c0, c1]),
+    })
+}
+
+/// Reads what follows the fixed header. `bytes` are at most [`MAX_SEGMENT`].
+fn read(header: &FixedHeader, bytes: &[u8]) -> Result<Decoded, DecodeError> {
+    let length = usize::from(header.words) * 4;
+    if length < MIN_HEADER {
+        return Err(DecodeError::DataOffsetTooSmall {
+            words: header.words,
+        });
+    }
+    let available = bytes.len();
+    let options = bytes
+        .get(MIN_HEADER..length)
+        .ok_or(DecodeError::DataOffsetBeyondBuffer {
+            header: length,
+            available,
+        })?;
+    let options = options::read(options)?;
+    Ok(Decoded {
+        ports: header.ports,
+        segment: Segment {
+            sequence: header.sequence,
+            acknowledgement: header.acknowledgement,
+            payload: (available - length) as u32,
+            window: header.window,
+            flags: header.flags,
+            options: options.known,
+        },
+        payload: length..available,
+        skipped_options: options.skipped,
+        window_scale_clamped: options.window_scale_clamped,
+    })
+}
+
+/// The part of a header that is not written yet.
+struct Out<'a>(&'a mut [u8]);
+
+impl Out<'_> {
+    /// Writes `bytes` at the front. The header was cut to [`encoded_length`] before, so there is room.
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        match core::mem::take(&mut self.0).split_first_chunk_mut::<N>() {
+            Some((front, rest)) => {
+                *front = bytes;
+                self.0 = rest;
+            }
+            None => debug_assert!(false, "a header is longer than its computed length"),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Why a segment cannot be read or written.
+
+use core::error::Error;
+use core::fmt;
+
+use comity_units::SeqNo;
+
+/// Why bytes are not a TCP segment. Places are counted in bytes from the start of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeError {
+    /// The checksum does not fit the segment and its addresses.
+    Checksum {
+        /// What stands in the header.
+        found: u16,
+        /// What the rest of the segment asks for.
+        expected: u16,
+    },
+    /// The header claims to be longer than the bytes at hand.
+    DataOffsetBeyondBuffer {
+        /// The length of the header as it claims.
+        header: usize,
+        /// The bytes at hand.
+        available: usize,
+    },
+    /// The header claims to be shorter than its fixed part.
+    DataOffsetTooSmall {
+        /// The length of the header in 32-bit words.
+        words: u8,
+    },
+    /// An option that may stand once stands twice.
+    DuplicateOption {
+        /// The kind of the option.
+        kind: u8,
+        /// Where the second one begins.
+        place: usize,
+    },
+    /// There are fewer bytes than the fixed part of a header has.
+    HeaderTruncated {
+        /// The bytes at hand.
+        available: usize,
+    },
+    /// An option reaches beyond the end of the header.
+    OptionBeyondHeader {
+        /// The kind of the option.
+        kind: u8,
+        /// Its length as it claims.
+        length: u8,
+        /// Where it begins.
+        place: usize,
+        /// The bytes from there to the end of the header.
+        available: usize,
+    },
+    /// The header ends behind the kind of an option that has a length.
+    OptionLengthMissing {
+        /// The kind of the option.
+        kind: u8,
+        /// Where it begins.
+        place: usize,
+    },
+    /// An option claims to be shorter than its own kind and length.
+    OptionTooShort {
+        /// The kind of the option.
+        kind: u8,
+        /// Its length as it claims: 0 or 1.
+        length: u8,
+        /// Where it begins.
+        place: usize,
+    },
+    /// An option has a length that its kind does not have.
+    OptionWrongLength {
+        /// The kind of the option.
+        kind: u8,
+        /// Its length as it claims.
+        length: u8,
+        /// Where it begins.
+        place: usize,
+    },
+    /// A SACK block is empty, or ends before it begins.
+    SackBlock {
+        /// The left edge.
+        start: SeqNo,
+        /// The right edge.
+        end: SeqNo,
+        /// Where the option begins.
+        place: usize,
+    },
+    /// The segment is longer than IP can carry without jumbograms.
+    TooLong {
+        /// Its length in bytes.
+        length: usize,
+    },
+}
+
+impl Error for DecodeError {}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Checksum { found, expected } => {
+                write!(
+                    f,
+                    "TCP header, byte 16: checksum {found:#06x}, expected {expected:#06x}"
+                )
+            }
+            Self::DataOffsetBeyondBuffer { header, available } => write!(
+                f,
+                "TCP header, byte 12: a header of {header} bytes, expected at most the {available} at hand"
+            ),
+            Self::DataOffsetTooSmall { words } => {
+                write!(
+                    f,
+                    "TCP header, byte 12: data offset {words}, expected at least 5 words"
+                )
+            }
+            Self::DuplicateOption { kind, place } => write!(
+                f,
+                "TCP header, byte {place}: option kind {kind} again, expected it once at most"
+            ),
+            Self::HeaderTruncated { available } => {
+                write!(f, "TCP header: {available} bytes, expected at least 20")
+            }
+            Self::OptionBeyondHeader {
+                kind,
+                length,
+                place,
+                available,
+            } => write!(
+                f,
+                "TCP header, byte {place}: option kind {kind} of {length} bytes, expected at most the \
+                 {available} to the end of the header"
+            ),
+            Self::OptionLengthMissing { kind, place } => write!(
+                f,
+                "TCP header, byte {place}: option kind {kind} at the end of the header, expected a \
+                 length behind it"
+            ),
+            Self::OptionTooShort {
+                kind,
+                length,
+                place,
+            } => write!(
+                f,
+                "TCP header, byte {place}: option kind {kind} of {length} bytes, expected at least 2"
+            ),
+            Self::OptionWrongLength {
+                kind,
+                length,
+                place,
+            } => write!(
+                f,
+                "TCP header, byte {place}: option kind {kind} of {length} bytes, expected {}",
+                match kind {
+                    super::options::MSS => "4",
+                    super::options::SACK => "10, 18, 26 or 34",
+                    super::options::SACK_PERMITTED => "2",
+                    super::options::TIMESTAMPS => "10",
+                    super::options::WINDOW_SCALE => "3",
+                    _ => "another",
+                }
+            ),
+            Self::SackBlock { start, end, place } => write!(
+                f,
+                "TCP header, byte {place}: SACK block from {start} to {end}, expected it to end after \
+                 it begins"
+            ),
+            Self::TooLong { length } => {
+                write!(f, "TCP segment: {length} bytes, expected at most 65535")
+            }
+        }
+    }
+}
+
+/// Why a segment cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodeError {
+    /// The buffer is shorter than the header.
+    BufferTooSmall {
+        /// The length of the header in bytes.
+        needed: usize,
+        /// The length of the buffer in bytes.
+        available: usize,
+    },
+    /// The options take more than 40 bytes.
+    OptionsTooLong {
+        /// What they take, padding included.
+        length: usize,
+    },
+    /// A SACK block is empty, or ends before it begins.
+    SackBlock {
+        /// The left edge.
+        start: SeqNo,
+        /// The right edge.
+        end: SeqNo,
+    },
+    /// Header and payload together are longer than IP can carry without jumbograms.
+    TooLong {
+        /// Their length in bytes.
+        length: u64,
+    },
+    /// The window scale is larger than a peer would believe.
+    WindowScale {
+        /// The shift.
+        shift: u8,
+    },
+}
+
+impl Error for EncodeError {}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BufferTooSmall { needed, available } => {
+                write!(
+                    f,
+                    "buffer for a TCP header: {available} bytes, expected at least {needed}"
+                )
+            }
+            Self::OptionsTooLong { length } => {
+                write!(
+                    f,
+                    "options of a TCP header: {length} bytes, expected at most 40"
+                )
+            }
+            Self::SackBlock { start, end } => {
+                write!(
+                    f,
+                    "SACK block: from {start} to {end}, expected it to end after it begins"
+                )
+            }
+            Self::TooLong { length } => {
+                write!(f, "TCP segment: {length} bytes, expected at most 65535")
+            }
+            Self::WindowScale { shift } => {
+                write!(f, "window scale option: shift {shift}, expected at most 14")
+            }
+        }
+    }
+}

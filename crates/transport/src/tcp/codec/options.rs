@@ -1,0 +1,217 @@
+//! The options of a header: reading, measuring, writing.
+
+use core::mem;
+
+use comity_units::SeqNo;
+
+use super::{DecodeError, EncodeError, MAX_HEADER, MAX_WINDOW_SCALE, MIN_HEADER, Out};
+use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps};
+
+/// Ends the list; what follows is padding.
+const END: u8 = 0;
+/// One byte of padding.
+const NOP: u8 = 1;
+pub(super) const MSS: u8 = 2;
+pub(super) const WINDOW_SCALE: u8 = 3;
+pub(super) const SACK_PERMITTED: u8 = 4;
+pub(super) const SACK: u8 = 5;
+pub(super) const TIMESTAMPS: u8 = 8;
+
+/// The bytes between the fixed header and the longest header.
+const SPACE: usize = MAX_HEADER - MIN_HEADER;
+/// Two NOPs, kind and length.
+const SACK_PREFIX: usize = 4;
+const SACK_BLOCK: usize = 8;
+
+/// The header that [`encode`](super::encode) writes for a segment, in bytes: a multiple of four.
+///
+/// Above [`MAX_HEADER`] when the options do not fit; `encode` then refuses the segment.
+pub fn encoded_length(segment: &Segment) -> usize {
+    MIN_HEADER + length(&segment.options)
+}
+
+/// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds already.
+pub fn sack_room(options: &Options) -> usize {
+    let free = SPACE - length_without_sack(options);
+    (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
+}
+
+fn length(options: &Options) -> usize {
+    let sack = match options.sack.len() {
+        0 => 0,
+        count => SACK_PREFIX + SACK_BLOCK * count,
+    };
+    length_without_sack(options) + sack
+}
+
+/// At most 20: the sum of all groups but SACK.
+fn length_without_sack(options: &Options) -> usize {
+    let mss = if options.mss.is_some() { 4 } else { 0 };
+    let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
+        (true, _) => 12,
+        (false, true) => 4,
+        (false, false) => 0,
+    };
+    let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
+    mss + timestamps + window_scale
+}
+
+/// Whether the options are such that [`read`] would give them back.
+pub(super) fn check(options: &Options) -> Result<(), EncodeError> {
+    if let Some(shift) = options.window_scale
+        && shift > MAX_WINDOW_SCALE
+    {
+        return Err(EncodeError::WindowScale { shift });
+    }
+    for &SackBlock { start, end } in options.sack.as_slice() {
+        if !start.precedes(end) {
+            return Err(EncodeError::SackBlock { start, end });
+        }
+    }
+    match length(options) {
+        length if length > SPACE => Err(EncodeError::OptionsTooLong { length }),
+        _ => Ok(()),
+    }
+}
+
+/// Writes options that passed [`check`].
+pub(super) fn write(options: &Options, out: &mut Out<'_>) {
+    if let Some(mss) = options.mss {
+        let [m0, m1] = mss.to_be_bytes();
+        out.put([MSS, 4, m0, m1]);
+    }
+    match options.timestamps {
+        Some(Timestamps { value, echo }) => {
+            let padding = if options.sack_permitted {
+                [SACK_PERMITTED, 2]
+            } else {
+                [NOP, NOP]
+            };
+            out.put(padding);
+            out.put([TIMESTAMPS, 10]);
+            out.put(value.to_be_bytes());
+            out.put(echo.to_be_bytes());
+        }
+        None if options.sack_permitted => out.put([NOP, NOP, SACK_PERMITTED, 2]),
+        None => {}
+    }
+    if let Some(shift) = options.window_scale {
+        out.put([NOP, WINDOW_SCALE, 3, shift]);
+    }
+    let blocks = options.sack.as_slice();
+    if !blocks.is_empty() {
+        out.put([NOP, NOP, SACK, (2 + SACK_BLOCK * blocks.len()) as u8]);
+        for block in blocks {
+            out.put(block.start.get().to_be_bytes());
+            out.put(block.end.get().to_be_bytes());
+        }
+    }
+}
+
+/// What the option space of a header holds.
+#[derive(Default)]
+pub(super) struct Read {
+    pub(super) known: Options,
+    pub(super) skipped: u8,
+    pub(super) window_scale_clamped: bool,
+}
+
+/// Reads the option space of a header.
+pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
+    let mut found = Read::default();
+    let mut rest = space;
+    loop {
+        let place = MIN_HEADER + space.len() - rest.len();
+        let (kind, length, tail) = match rest {
+            [] | [END, ..] => return Ok(found),
+            [NOP, tail @ ..] => {
+                rest = tail;
+                continue;
+            }
+            [kind] => return Err(DecodeError::OptionLengthMissing { kind: *kind, place }),
+            [kind, length, tail @ ..] => (*kind, *length, tail),
+        };
+        let Some(value) = usize::from(length).checked_sub(2) else {
+            return Err(DecodeError::OptionTooShort {
+                kind,
+                length,
+                place,
+            });
+        };
+        let Some((value, behind)) = tail.split_at_checked(value) else {
+            let available = rest.len();
+            return Err(DecodeError::OptionBeyondHeader {
+                kind,
+                length,
+                place,
+                available,
+            });
+        };
+        rest = behind;
+
+        let wrong_length = DecodeError::OptionWrongLength {
+            kind,
+            length,
+            place,
+        };
+        let again = match kind {
+            MSS => {
+                let value = value.try_into().map_err(|_| wrong_length)?;
+                found.known.mss.replace(u16::from_be_bytes(value)).is_some()
+            }
+            WINDOW_SCALE => {
+                let [shift] = value.try_into().map_err(|_| wrong_length)?;
+                found.window_scale_clamped = shift > MAX_WINDOW_SCALE;
+                found
+                    .known
+                    .window_scale
+                    .replace(shift.min(MAX_WINDOW_SCALE))
+                    .is_some()
+            }
+            SACK_PERMITTED if value.is_empty() => {
+                mem::replace(&mut found.known.sack_permitted, true)
+            }
+            SACK_PERMITTED => return Err(wrong_length),
+            SACK => {
+                let blocks = sack_blocks(value, place)?.ok_or(wrong_length)?;
+                !mem::replace(&mut found.known.sack, blocks).is_empty()
+            }
+            TIMESTAMPS => {
+                let [v0, v1, v2, v3, e0, e1, e2, e3] =
+                    value.try_into().map_err(|_| wrong_length)?;
+                let timestamps = Timestamps {
+                    value: u32::from_be_bytes([v0, v1, v2, v3]),
+                    echo: u32::from_be_bytes([e0, e1, e2, e3]),
+                };
+                found.known.timestamps.replace(timestamps).is_some()
+            }
+            _ => {
+                found.skipped += 1;
+                false
+            }
+        };
+        if again {
+            return Err(DecodeError::DuplicateOption { kind, place });
+        }
+    }
+}
+
+/// The blocks of a SACK option, or `None` when its length is not that of one to four blocks.
+fn sack_blocks(value: &[u8], place: usize) -> Result<Option<SackBlocks>, DecodeError> {
+    let (blocks, remainder) = value.as_chunks::<SACK_BLOCK>();
+    if blocks.is_empty() || !remainder.is_empty() {
+        return Ok(None);
+    }
+    let mut found = SackBlocks::EMPTY;
+    for &[s0, s1, s2, s3, e0, e1, e2, e3] in blocks {
+        let start = SeqNo::new(u32::from_be_bytes([s0, s1, s2, s3]));
+        let end = SeqNo::new(u32::from_be_bytes([e0, e1, e2, e3]));
+        if !start.precedes(end) {
+            return Err(DecodeError::SackBlock { start, end, place });
+        }
+        if !found.push(SackBlock { start, end }) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Looks for inputs that break things: every fuzz target for a while, where a nightly compiler is installed
+# (libFuzzer's instrumentation needs one), and the property tests with many more cases.
+#
+#   SECONDS_EACH  how long each fuzz target runs (60)
+#   CASES         how many cases each property test gets (20000; `cargo test` alone gives it 256)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+PROPTEST_CASES=${CASES:-20000} cargo test --workspace
+
+if ! cargo +nightly --version >/dev/null 2>&1; then
+    echo "fuzz: the fuzz targets were not run: they need a nightly compiler (rustup toolchain install nightly)"
+    exit 0
+fi
+scripts/need.sh cargo-fuzz cargo:cargo-fuzz@0.13.2
+targets=$(cargo +nightly fuzz list)
+for target in $targets; do
+    echo "fuzz: $target"
+    cargo +nightly fuzz run "$target" -- -max_total_time="${SECONDS_EACH:-60}"
+done
