@@ -144,17 +144,30 @@ fn ns2(rounding: Rounding) -> Reno {
 fn ns2_halves_as_precision_reduce_says() {
     let now = Time::from_secs(1);
     let window = Bytes::new(9_700);
-    for (rounding, cwnd, ssthresh) in
-        [(Rounding::Threshold, 4.85, 4.0), (Rounding::Both, 4.0, 4.0), (Rounding::Exact, 4.85, 4.85)]
-    {
+    for (rounding, cwnd, ssthresh) in [
+        (Rounding::Threshold, 4.85, 4.0),
+        (Rounding::Both, 4.0, 4.0),
+        (Rounding::Exact, 4.85, 4.85),
+    ] {
         let mut law = ns2(rounding);
         law.on_loss(&loss(now, Bytes::new(90_000), window));
-        assert!((law.window() - cwnd).abs() < 1e-12, "{rounding:?}: {}", law.window());
-        assert!((law.ssthresh() - ssthresh).abs() < 1e-12, "{rounding:?}: {}", law.ssthresh());
+        assert!(
+            (law.window() - cwnd).abs() < 1e-12,
+            "{rounding:?}: {}",
+            law.window()
+        );
+        assert!(
+            (law.ssthresh() - ssthresh).abs() < 1e-12,
+            "{rounding:?}: {}",
+            law.ssthresh()
+        );
     }
     // Tahoe: one segment, the same threshold.
     let mut law = ns2(Rounding::Threshold);
-    law.on_loss(&comity_congestion::Loss { restart: true, ..loss(now, window, window) });
+    law.on_loss(&comity_congestion::Loss {
+        restart: true,
+        ..loss(now, window, window)
+    });
     assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
     // Windows of 3 and of 1: ns-2 lets cwnd fall to 1.5, and to 1, under a threshold of 2.
     for (window, cwnd) in [(3_000, 1.5), (1_000, 1.0)] {
@@ -181,6 +194,10 @@ fn ns2_opens_once_per_acknowledgement() {
     }
     for expected in [8.125, 8.248_077, 8.369_317, 8.488_801] {
         law.on_ack(&ack(Time::ZERO, Bytes::new(3_000), Span::ZERO, Bytes::ZERO));
-        assert!((law.window() - expected).abs() < 2e-6, "{} is not {expected}", law.window());
+        assert!(
+            (law.window() - expected).abs() < 2e-6,
+            "{} is not {expected}",
+            law.window()
+        );
     }
 }
