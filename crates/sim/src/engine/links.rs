@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, ServedLink};
+use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, Passage, ServedLink};
 use comity_units::{Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
@@ -73,24 +73,53 @@ struct Counts {
     /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
     /// queue's length.
     queue_integral: u64,
-    sojourn: Distribution,
+    /// Packets handed over in the watched interval that the link took.
+    watched: u64,
+    /// The waits of those that had to wait.
+    wait: Distribution,
 }
 
-/// When a packet leaves the queue and when it comes out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    pub(super) departure: Time,
-    pub(super) arrival: Time,
-    pub(super) marked: bool,
-    pub(super) duplicate: Option<Time>,
-}
+impl Counts {
+    /// The passage of a packet at the edge of the watched interval, or marked.
+    #[cold]
+    fn account_at_the_edge(
+        &mut self,
+        offered_at: Time,
+        wire: u32,
+        passage: &Passage,
+        watch: Watch,
+    ) {
+        if passage.arrival <= watch.end {
+            self.delivered += 1;
+        } else if passage.departure <= watch.end {
+            self.in_flight_at_end += 1;
+        } else {
+            self.queued_at_end += 1;
+        }
+        self.marked += u64::from(passage.marked);
+        self.account_service(offered_at, passage.start, passage.departure, wire, watch);
+    }
 
-/// What became of a packet that was handed over.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Handed {
-    Carried(Way),
-    Lost(Time),
-    Dropped(DropCause),
+    /// The use that a packet made of the link.
+    fn account_service(
+        &mut self,
+        offered_at: Time,
+        start: Time,
+        departure: Time,
+        wire: u32,
+        watch: Watch,
+    ) {
+        if departure > watch.warmup && departure <= watch.end {
+            self.carried_bytes += u64::from(wire);
+        }
+        self.queue_integral += watch.overlap(offered_at, departure).as_nanos();
+        if offered_at >= watch.warmup {
+            self.watched += 1;
+            if start > offered_at {
+                self.wait.record(start.saturating_since(offered_at));
+            }
+        }
+    }
 }
 
 impl LinkState {
@@ -100,7 +129,10 @@ impl LinkState {
             Model::Served(link) => link.keeps_order(),
         };
         let wire = if keeps_order {
-            OnTheWire::Ordered { head: NONE, tail: NONE }
+            OnTheWire::Ordered {
+                head: NONE,
+                tail: NONE,
+            }
         } else {
             OnTheWire::Unordered(BinaryHeap::new())
         };
@@ -132,41 +164,50 @@ impl LinkState {
         self.counts.offered += 1;
     }
 
-    /// Takes in what became of a packet that had been handed over at `offered_at`.
+    /// Takes in the passage of a packet that had been handed over at `offered_at`.
     #[inline]
-    pub(super) fn account(
+    pub(super) fn account_passage(
         &mut self,
         offered_at: Time,
         (flow, wire): (u32, u32),
-        outcome: Outcome,
+        passage: &Passage,
         watch: Watch,
-    ) -> Handed {
+    ) {
+        self.hash.add(passage.arrival.as_nanos(), flow);
         let counts = &mut self.counts;
-        match outcome {
-            Outcome::Carried(passage) => {
-                self.hash.add(passage.arrival.as_nanos(), flow);
-                if passage.arrival <= watch.end {
-                    counts.delivered += 1;
-                } else if passage.departure <= watch.end {
-                    counts.in_flight_at_end += 1;
-                } else {
-                    counts.queued_at_end += 1;
-                }
-                counts.marked += u64::from(passage.marked);
-                Self::account_service(counts, offered_at, passage.departure, wire, watch);
-                Handed::Carried(Way {
-                    departure: passage.departure,
-                    arrival: passage.arrival,
-                    marked: passage.marked,
-                    duplicate: passage.duplicate,
-                })
-            }
-            Outcome::Lost { departure, .. } => {
+        if offered_at < watch.warmup || passage.arrival > watch.end || passage.marked {
+            counts.account_at_the_edge(offered_at, wire, passage, watch);
+            return;
+        }
+        counts.delivered += 1;
+        counts.watched += 1;
+        counts.carried_bytes += u64::from(wire);
+        counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
+        if passage.start > offered_at {
+            counts
+                .wait
+                .record(passage.start.saturating_since(offered_at));
+        }
+    }
+
+    /// Takes in that a packet handed over at `offered_at` does not come out.
+    pub(super) fn account_loss(
+        &mut self,
+        offered_at: Time,
+        (flow, wire): (u32, u32),
+        outcome: &Outcome,
+        watch: Watch,
+    ) {
+        let counts = &mut self.counts;
+        counts.dropped_measured += u64::from(offered_at >= watch.warmup);
+        match *outcome {
+            Outcome::Carried(_) => {}
+            Outcome::Lost {
+                start, departure, ..
+            } => {
                 self.hash.add(!departure.as_nanos(), flow);
                 counts.lost += 1;
-                counts.dropped_measured += u64::from(offered_at >= watch.warmup);
-                Self::account_service(counts, offered_at, departure, wire, watch);
-                Handed::Lost(departure)
+                counts.account_service(offered_at, start, departure, wire, watch);
             }
             Outcome::Dropped(cause) => {
                 self.hash.add(!offered_at.as_nanos(), flow);
@@ -175,21 +216,6 @@ impl LinkState {
                     DropCause::EarlyDrop => counts.dropped_early += 1,
                     DropCause::Loss => counts.lost += 1,
                 }
-                counts.dropped_measured += u64::from(offered_at >= watch.warmup);
-                Handed::Dropped(cause)
-            }
-        }
-    }
-
-    #[inline]
-    fn account_service(counts: &mut Counts, offered_at: Time, departure: Time, wire: u32, watch: Watch) {
-        if departure > watch.warmup {
-            if departure <= watch.end {
-                counts.carried_bytes += u64::from(wire);
-            }
-            counts.queue_integral += watch.overlap(offered_at, departure).as_nanos();
-            if offered_at >= watch.warmup {
-                counts.sojourn.record(departure.saturating_since(offered_at));
             }
         }
     }
@@ -256,9 +282,9 @@ impl LinkState {
         match &self.wire {
             OnTheWire::Ordered { head: NONE, .. } => None,
             OnTheWire::Ordered { head, .. } => Some((*head, arena.arrival(*head))),
-            OnTheWire::Unordered(heap) => {
-                heap.peek().map(|Reverse((arrival, _, slot))| (*slot, *arrival))
-            }
+            OnTheWire::Unordered(heap) => heap
+                .peek()
+                .map(|Reverse((arrival, _, slot))| (*slot, *arrival)),
         }
     }
 
@@ -281,7 +307,7 @@ impl LinkState {
             OnTheWire::Ordered { .. } => 0,
             OnTheWire::Unordered(heap) => heap.capacity() * size_of::<(Time, u64, Slot)>(),
         };
-        size_of::<Self>() + wire + self.counts.sojourn.memory()
+        size_of::<Self>() + wire + self.counts.wait.memory()
     }
 
     /// The report of a link over a watched interval of `watched` length.
@@ -305,7 +331,7 @@ impl LinkState {
             utilisation: rate
                 .map(|rate| per_second(counts.carried_bytes as f64 * 8.0) / rate.as_bps() as f64),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
-            sojourn: counts.sojourn.summary(),
+            wait: counts.wait.summary_with_zeros(counts.watched),
         }
     }
 }
@@ -313,5 +339,8 @@ impl LinkState {
 /// The part of a packet that the link models look at.
 #[inline]
 pub(super) fn link_view(wire: u32) -> LinkPacket {
-    LinkPacket { bytes: wire, ecn_capable: false }
+    LinkPacket {
+        bytes: wire,
+        ecn_capable: false,
+    }
 }

@@ -28,16 +28,14 @@ use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
 pub use build::BuildError;
-pub use observe::{
-    Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState,
-};
+pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet};
 
 use crate::network::Network;
 use crate::report::{Cost, RunReport};
 use fingerprint::Fingerprint;
 use flow::{Agent, DatagramSource, Flow, ReaderState, TcpWorkload};
-use links::{Handed, LinkState, Model, Watch, link_view};
+use links::{LinkState, Model, Watch, link_view};
 use packet::{Arena, Slot};
 use queue::{Class, Event, EventQueue};
 
@@ -164,7 +162,9 @@ impl<O: Observer> Engine<'_, O> {
         if !state.is_expected(now) {
             return;
         }
-        let Some(slot) = state.take(&self.arena) else { return };
+        let Some(slot) = state.take(&self.arena) else {
+            return;
+        };
         let packet = self.arena.packet(slot);
         let (entry, flow) = (self.paths[packet.at as usize], packet.flow);
         if entry & END == 0 {
@@ -196,7 +196,12 @@ impl<O: Observer> Engine<'_, O> {
 
     /// Hands a packet to the next link of its path, and on to all that can be computed ahead.
     fn carry(&mut self, mut at: Time, slot: Slot) {
-        let &Packet { flow, wire, at: mut place, .. } = self.arena.packet(slot);
+        let &Packet {
+            flow,
+            wire,
+            at: mut place,
+            ..
+        } = self.arena.packet(slot);
         loop {
             let link = self.paths[place as usize] & LINK;
             place += 1;
@@ -208,13 +213,12 @@ impl<O: Observer> Engine<'_, O> {
                 return;
             };
             let outcome = model.offer(at, link_view(wire));
-            let handed = state.account(at, (flow, wire), outcome, self.watch);
-            self.show_link(link, slot, at, handed);
-            let Handed::Carried(way) = handed else {
-                self.flows[flow as usize].counts.dropped_packets += 1;
-                self.arena.free(slot);
+            let Outcome::Carried(way) = outcome else {
+                self.lose(link, slot, at, &outcome);
                 return;
             };
+            state.account_passage(at, (flow, wire), &way, self.watch);
+            self.show_link(link, slot, at, &outcome);
             self.packet_hops += 1;
             if let Some(second) = way.duplicate {
                 self.duplicate(link, place, slot, second);
@@ -244,6 +248,16 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
+    /// A packet handed to a link at `offered_at` does not come out of it.
+    #[cold]
+    fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: &Outcome) {
+        let &Packet { flow, wire, .. } = self.arena.packet(slot);
+        self.links[link as usize].account_loss(offered_at, (flow, wire), outcome, self.watch);
+        self.show_link(link, slot, offered_at, outcome);
+        self.flows[flow as usize].counts.dropped_packets += 1;
+        self.arena.free(slot);
+    }
+
     /// Whether the endpoint that `slot` is bound for may take it in now although it arrives later: nothing
     /// that could touch the endpoint comes before it.
     #[inline]
@@ -253,7 +267,11 @@ impl<O: Observer> Engine<'_, O> {
         match &flow.agent {
             Agent::Datagram(_) => true,
             Agent::Tcp(tcp) => {
-                let end = if packet.is_return { &tcp.source } else { &tcp.sink };
+                let end = if packet.is_return {
+                    &tcp.source
+                } else {
+                    &tcp.sink
+                };
                 self.depth < MAX_DEPTH
                     && arrival <= end.connection.next_timer()
                     && arrival < flow.stop_at
@@ -297,7 +315,9 @@ impl<O: Observer> Engine<'_, O> {
         let delivered = match (&mut flow.agent, &packet.body) {
             (Agent::Tcp(tcp), Body::Tcp(segment)) if at_destination => {
                 if now >= warmup && segment.payload > 0 {
-                    flow.counts.delay.record(now.saturating_since(packet.sent_at));
+                    flow.counts
+                        .delay
+                        .record(now.saturating_since(packet.sent_at));
                 }
                 let before = tcp.sink.connection.delivered();
                 tcp.sink.connection.on_segment(now, segment);
@@ -318,7 +338,9 @@ impl<O: Observer> Engine<'_, O> {
             (Agent::Datagram(_), _) | (_, Body::Datagram(_)) => {
                 flow.hash.add(now.as_nanos(), packet.wire);
                 if now >= warmup {
-                    flow.counts.delay.record(now.saturating_since(packet.sent_at));
+                    flow.counts
+                        .delay
+                        .record(now.saturating_since(packet.sent_at));
                 }
                 u64::from(packet.wire)
             }
@@ -348,7 +370,9 @@ impl<O: Observer> Engine<'_, O> {
 
     /// New data is there for the receiving application.
     fn hand_over(&mut self, now: Time, index: u32) {
-        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else { return };
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return;
+        };
         match &mut tcp.reader {
             ReaderState::Immediate => {
                 tcp.sink.connection.read(u64::MAX);
@@ -366,7 +390,9 @@ impl<O: Observer> Engine<'_, O> {
     fn pump(&mut self, now: Time, index: u32, at_destination: bool) {
         loop {
             let flow = &mut self.flows[index as usize];
-            let Agent::Tcp(tcp) = &mut flow.agent else { return };
+            let Agent::Tcp(tcp) = &mut flow.agent else {
+                return;
+            };
             let mut segment = tcp.end(at_destination).connection.poll_transmit(now);
             if segment.is_none() && !at_destination {
                 segment = draw_tokens(tcp, &mut flow.counts.tokens_used, now, self.watch.warmup);
@@ -377,7 +403,11 @@ impl<O: Observer> Engine<'_, O> {
                 flow: index,
                 wire,
                 sent_at: now,
-                at: if at_destination { flow.backward.start } else { flow.forward.start },
+                at: if at_destination {
+                    flow.backward.start
+                } else {
+                    flow.forward.start
+                },
                 is_return: at_destination,
                 body: Body::Tcp(segment),
             };
@@ -399,7 +429,9 @@ impl<O: Observer> Engine<'_, O> {
     /// Sees to it that an endpoint's next timer has an event no later than it.
     fn arm_timer(&mut self, now: Time, index: u32, at_destination: bool) {
         let flow = &mut self.flows[index as usize];
-        let Agent::Tcp(tcp) = &mut flow.agent else { return };
+        let Agent::Tcp(tcp) = &mut flow.agent else {
+            return;
+        };
         let end = tcp.end(at_destination);
         let due = end.connection.next_timer();
         if due < end.timer_queued_for {
@@ -415,7 +447,9 @@ impl<O: Observer> Engine<'_, O> {
 
     fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
         let wire = self.arena.packet(slot).wire;
-        let Model::Served(model) = &mut self.links[link as usize].model else { return };
+        let Model::Served(model) = &mut self.links[link as usize].model else {
+            return;
+        };
         if let Err(cause) = model.offer(now, link_view(wire), slot) {
             self.settle(link, slot, Outcome::Dropped(cause));
         }
@@ -424,7 +458,9 @@ impl<O: Observer> Engine<'_, O> {
 
     fn arm_service(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
-        let Model::Served(model) = &mut state.model else { return };
+        let Model::Served(model) = &mut state.model else {
+            return;
+        };
         if let Some(due) = model.next_wakeup()
             && due < state.service_queued_for
         {
@@ -440,7 +476,9 @@ impl<O: Observer> Engine<'_, O> {
         }
         state.service_queued_for = Time::MAX;
         loop {
-            let Model::Served(model) = &mut self.links[link as usize].model else { return };
+            let Model::Served(model) = &mut self.links[link as usize].model else {
+                return;
+            };
             let Some(served) = model.poll(now) else { break };
             self.settle(link, served.token, served.outcome);
         }
@@ -451,14 +489,18 @@ impl<O: Observer> Engine<'_, O> {
     fn settle(&mut self, link: u32, slot: Slot, outcome: Outcome) {
         // While a served link holds a packet, its place in the arena says when it was handed over.
         let offered_at = self.arena.arrival(slot);
-        let &Packet { flow, wire, at: place, .. } = self.arena.packet(slot);
-        let handed = self.links[link as usize].account(offered_at, (flow, wire), outcome, self.watch);
-        self.show_link(link, slot, offered_at, handed);
-        let Handed::Carried(way) = handed else {
-            self.flows[flow as usize].counts.dropped_packets += 1;
-            self.arena.free(slot);
+        let &Packet {
+            flow,
+            wire,
+            at: place,
+            ..
+        } = self.arena.packet(slot);
+        let Outcome::Carried(way) = outcome else {
+            self.lose(link, slot, offered_at, &outcome);
             return;
         };
+        self.links[link as usize].account_passage(offered_at, (flow, wire), &way, self.watch);
+        self.show_link(link, slot, offered_at, &outcome);
         self.packet_hops += 1;
         if let Some(second) = way.duplicate {
             self.duplicate(link, place, slot, second);
@@ -477,7 +519,9 @@ impl<O: Observer> Engine<'_, O> {
     fn on_timer(&mut self, now: Time, source: u32) {
         let (index, at_destination) = (source / 2, source % 2 == 1);
         let warmup = self.watch.warmup;
-        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else { return };
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return;
+        };
         let end = tcp.end(at_destination);
         if end.timer_queued_for != now {
             return;
@@ -500,7 +544,11 @@ impl<O: Observer> Engine<'_, O> {
 
     fn on_application(&mut self, now: Time, source: u32) {
         let (index, is_reader) = (source / 2, source % 2 == 1);
-        let next = if is_reader { self.on_read(now, index) } else { self.on_emission(now, index) };
+        let next = if is_reader {
+            self.on_read(now, index)
+        } else {
+            self.on_emission(now, index)
+        };
         if let Some(next) = next {
             self.schedule(Event::new(next, Class::Application, source));
         }
@@ -514,8 +562,12 @@ impl<O: Observer> Engine<'_, O> {
     /// Lets the receiving application read. Returns when it reads next.
     fn on_read(&mut self, now: Time, index: u32) -> Option<Time> {
         let warmup = self.watch.warmup;
-        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else { return None };
-        let ReaderState::Playback(playback) = &mut tcp.reader else { return None };
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return None;
+        };
+        let ReaderState::Playback(playback) = &mut tcp.reader else {
+            return None;
+        };
         let satisfied = tcp.sink.connection.readable() >= playback.bytes;
         if satisfied {
             tcp.sink.connection.read(playback.bytes);
@@ -588,7 +640,9 @@ impl<O: Observer> Engine<'_, O> {
 
     fn send_datagram(&mut self, now: Time, index: u32) {
         let flow = &mut self.flows[index as usize];
-        let Agent::Datagram(datagram) = &mut flow.agent else { return };
+        let Agent::Datagram(datagram) = &mut flow.agent else {
+            return;
+        };
         let packet = datagram.emit(index, flow.forward.start, now);
         flow.counts.sent_packets += 1;
         flow.counts.sent_wire_bytes += u64::from(packet.wire);
@@ -607,8 +661,12 @@ impl<O: Observer> Engine<'_, O> {
     fn draw(&mut self, index: u32) {
         loop {
             let flow = &mut self.flows[index as usize];
-            let Agent::Datagram(datagram) = &mut flow.agent else { return };
-            let DatagramSource::Schedule(schedule) = &mut datagram.source else { return };
+            let Agent::Datagram(datagram) = &mut flow.agent else {
+                return;
+            };
+            let DatagramSource::Schedule(schedule) = &mut datagram.source else {
+                return;
+            };
             let at = schedule.peek();
             if at > self.watch.end || at >= flow.stop_at {
                 return;
@@ -683,19 +741,26 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- looking on
 
     #[inline]
-    fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, handed: Handed) {
+    fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: &Outcome) {
         if O::ACTIVE {
             let packet = self.arena.packet(slot);
-            let fate = match handed {
-                Handed::Carried(way) => Fate::Carried {
+            let fate = match *outcome {
+                Outcome::Carried(way) => Fate::Carried {
                     departure: way.departure,
                     arrival: way.arrival,
                     marked: way.marked,
                 },
-                Handed::Lost(departure) => Fate::Lost { departure },
-                Handed::Dropped(cause) => Fate::Dropped(cause),
+                Outcome::Lost { departure, .. } => Fate::Lost { departure },
+                Outcome::Dropped(cause) => Fate::Dropped(cause),
             };
-            self.observer.on_link(link, &LinkEvent { packet, offered_at, fate });
+            self.observer.on_link(
+                link,
+                &LinkEvent {
+                    packet,
+                    offered_at,
+                    fate,
+                },
+            );
         }
     }
 
@@ -705,7 +770,15 @@ impl<O: Observer> Engine<'_, O> {
                 Agent::Tcp(tcp) => Some(tcp.sender_state()),
                 Agent::Datagram(_) => None,
             };
-            self.observer.on_flow(index, &FlowEvent { now, at_destination, kind, state });
+            self.observer.on_flow(
+                index,
+                &FlowEvent {
+                    now,
+                    at_destination,
+                    kind,
+                    state,
+                },
+            );
         }
     }
 
@@ -727,7 +800,11 @@ impl<O: Observer> Engine<'_, O> {
             .iter()
             .zip(&self.links)
             .map(|(spec, link)| {
-                link.report(&spec.name, build::mean_rate(&spec.config, self.watch), watched)
+                link.report(
+                    &spec.name,
+                    build::mean_rate(&spec.config, self.watch),
+                    watched,
+                )
             })
             .collect();
         let watch = self.watch;
@@ -787,7 +864,9 @@ fn draw_tokens(
     now: Time,
     warmup: Time,
 ) -> Option<Segment> {
-    let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else { return None };
+    let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else {
+        return None;
+    };
     let connection = &mut tcp.source.connection;
     // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
     if bucket.tokens < *chunk || connection.unsent() > 0 || !connection.is_synchronized() {

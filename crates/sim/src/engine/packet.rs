@@ -57,7 +57,12 @@ pub(super) struct Arena {
 
 impl Default for Arena {
     fn default() -> Self {
-        Self { entries: Vec::new(), free: NONE, in_use: 0, peak: 0 }
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            in_use: 0,
+            peak: 0,
+        }
     }
 }
 
@@ -71,10 +76,18 @@ impl Arena {
         let slot = self.free;
         if let Some(entry) = self.entries.get_mut(slot as usize) {
             self.free = entry.next;
-            *entry = Entry { packet, arrival, next: NONE };
+            *entry = Entry {
+                packet,
+                arrival,
+                next: NONE,
+            };
             return slot;
         }
-        self.entries.push(Entry { packet, arrival, next: NONE });
+        self.entries.push(Entry {
+            packet,
+            arrival,
+            next: NONE,
+        });
         (self.entries.len() - 1) as Slot
     }
 
@@ -128,7 +141,11 @@ impl Arena {
             is_free[free as usize] = true;
             free = entry.next;
         }
-        let used = self.entries.iter().zip(is_free).filter(|(_, is_free)| !is_free);
+        let used = self
+            .entries
+            .iter()
+            .zip(is_free)
+            .filter(|(_, is_free)| !is_free);
         used.map(|(entry, _)| entry.packet.flow).collect()
     }
 

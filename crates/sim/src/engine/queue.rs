@@ -19,8 +19,13 @@ pub(super) enum Class {
 }
 
 impl Class {
-    const ALL: [Self; 5] =
-        [Self::Control, Self::Arrival, Self::Service, Self::Timer, Self::Application];
+    const ALL: [Self; 5] = [
+        Self::Control,
+        Self::Arrival,
+        Self::Service,
+        Self::Timer,
+        Self::Application,
+    ];
 }
 
 /// An entry: when, and whose turn it is. Ordered by (time, class, source), never by insertion, so that the
@@ -34,7 +39,10 @@ pub(super) struct Event {
 
 impl Event {
     pub(super) fn new(time: Time, class: Class, source: u32) -> Self {
-        Self { time: time.as_nanos(), tie: ((class as u64) << 56) | u64::from(source) }
+        Self {
+            time: time.as_nanos(),
+            tie: ((class as u64) << 56) | u64::from(source),
+        }
     }
 
     pub(super) fn time(self) -> Time {
@@ -161,7 +169,10 @@ mod tests {
         assert_eq!(queue.peek(), None);
         queue.pop();
         let event = Event::new(at(77), Class::Service, u32::MAX);
-        assert_eq!((event.time(), event.class(), event.source()), (at(77), Class::Service, u32::MAX));
+        assert_eq!(
+            (event.time(), event.class(), event.source()),
+            (at(77), Class::Service, u32::MAX)
+        );
     }
 
     #[test]
