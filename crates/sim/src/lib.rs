@@ -8,6 +8,7 @@ pub mod histogram;
 pub mod metrics;
 pub mod network;
 pub mod report;
+pub mod results;
 pub mod trace;
 
 mod engine;
