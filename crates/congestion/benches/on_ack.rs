@@ -39,12 +39,18 @@ fn sent(now: Time, number: u64) -> Sent {
 }
 
 fn on_ack(criterion: &mut Criterion) {
-    let setup = Setup { initial_window: MSS * 128, max_window: MSS * 10_000, ..Setup::new(MSS) };
+    let setup = Setup {
+        initial_window: MSS * 128,
+        max_window: MSS * 10_000,
+        ..Setup::new(MSS)
+    };
     for (name, sends) in [("on_ack", false), ("on_ack and on_sent", true)] {
         let mut group = criterion.benchmark_group(name);
         for row in TABLE {
             group.bench_function(row.name, |bencher| {
-                let Ok(mut controller) = row.build(&setup, &Parameters::new()) else { return };
+                let Ok(mut controller) = row.build(&setup, &Parameters::new()) else {
+                    return;
+                };
                 let mut now = Time::from_secs(1);
                 let flight = MSS * 128;
                 controller.on_loss(&Loss {

@@ -19,6 +19,9 @@ pub struct RttConfig {
     pub min_timeout: Span,
     /// The largest timeout, back-off included.
     pub max_timeout: Span,
+    /// How many times in a row the timeout doubles at the most; 6 in BSD and early ns-2, and without a
+    /// limit but `max_timeout` in RFC 6298.
+    pub max_doublings: u8,
     /// Whether the floor is applied before the back-off multiplies (RFC 6298 with its clamp at step 2.4)
     /// or to the product.
     pub floor_before_backoff: bool,
@@ -36,6 +39,7 @@ impl RttConfig {
         initial_timeout: Span::from_secs(1),
         min_timeout: Span::from_secs(1),
         max_timeout: Span::from_secs(60),
+        max_doublings: MOST_DOUBLINGS,
         floor_before_backoff: true,
         forget_after_backoff: false,
     };
@@ -55,6 +59,7 @@ impl RttConfig {
         initial_timeout: Span::from_secs(3),
         min_timeout: Span::from_millis(200),
         max_timeout: Span::from_secs(60),
+        max_doublings: MOST_DOUBLINGS,
         floor_before_backoff: true,
         forget_after_backoff: true,
     };
@@ -67,6 +72,7 @@ impl RttConfig {
         initial_timeout: Span::from_secs(6),
         min_timeout: Span::ZERO,
         max_timeout: Span::from_secs(100_000),
+        max_doublings: 6,
         floor_before_backoff: false,
         forget_after_backoff: true,
     };
@@ -108,8 +114,11 @@ pub struct RttEstimator {
     has_sample: bool,
 }
 
-/// Back-offs beyond 2⁶ do not lengthen the timeout further (ns-2 and BSD stop at 64).
-const MAX_BACKOFF_EXPONENT: u8 = 6;
+/// Beyond this many doublings every timeout is at its ceiling.
+const MOST_DOUBLINGS: u8 = 32;
+
+/// Samples are cut here, at 2⁵⁶ ticks, so that their scaled averages fit.
+const LONGEST_SAMPLE: u64 = 1 << 56;
 
 impl RttEstimator {
     /// An estimator without measurements.
@@ -139,10 +148,11 @@ impl RttEstimator {
         let measured = if tick == 1 {
             elapsed.as_nanos()
         } else {
-            let into_tick = (sent_at.as_nanos() + tick - config.phase.as_nanos() % tick) % tick;
-            (into_tick + elapsed.as_nanos()) / tick
+            let shift = tick - config.phase.as_nanos() % tick;
+            let into_tick = sent_at.as_nanos().wrapping_add(shift) % tick;
+            into_tick.saturating_add(elapsed.as_nanos()) / tick
         }
-        .max(1);
+        .clamp(1, LONGEST_SAMPLE);
 
         if self.smoothed_by_8 == 0 {
             self.smoothed_by_8 = measured << 3;
@@ -181,7 +191,8 @@ impl RttEstimator {
 
     /// The timer expired: the next timeout is twice as long (RFC 6298, 5.5).
     pub fn back_off(&mut self, config: &RttConfig) {
-        self.backoff_exponent = (self.backoff_exponent + 1).min(MAX_BACKOFF_EXPONENT);
+        self.backoff_exponent =
+            (self.backoff_exponent + 1).min(config.max_doublings.min(MOST_DOUBLINGS));
         if config.forget_after_backoff && self.backoff_exponent > 3 {
             self.variation_by_4 += self.smoothed_by_8 >> 3;
             self.smoothed_by_8 = 0;

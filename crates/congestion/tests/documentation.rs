@@ -34,26 +34,39 @@ fn range(domain: &Domain) -> String {
         Domain::Rate { min, max } => to(&min, Value::Rate(max)),
         Domain::Bytes { min, max } => to(&min, Value::Bytes(max)),
         Domain::Flag => "`true`, `false`".into(),
-        Domain::Choice(choices) => {
-            choices.iter().map(|choice| format!("`{choice}`")).collect::<Vec<_>>().join(", ")
-        }
+        Domain::Choice(choices) => choices
+            .iter()
+            .map(|choice| format!("`{choice}`"))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 
 fn section(page: &mut String, row: &Row) -> std::fmt::Result {
-    writeln!(page, "\n## {}\n\n{}\n\nSource: {}.", row.name, row.summary, row.source)?;
+    writeln!(
+        page,
+        "\n## {}\n\n{}\n\nSource: {}.",
+        row.name, row.summary, row.source
+    )?;
     if row.has_meter() {
         writeln!(page, "\nThe receiver runs the other half of it.")?;
     }
     if row.parameters.is_empty() {
         return writeln!(page, "\nNo parameters.");
     }
-    writeln!(page, "\n| parameter | what it does | default | values | unit |")?;
+    writeln!(
+        page,
+        "\n| parameter | what it does | default | values | unit |"
+    )?;
     writeln!(page, "| --- | --- | --- | --- | --- |")?;
     for parameter in row.parameters {
         let (name, summary) = (parameter.name, parameter.summary);
         let (values, unit) = (range(&parameter.domain), unit(&parameter.domain));
-        writeln!(page, "| `{name}` | {summary} | `{}` | {values} | {unit} |", parameter.default)?;
+        writeln!(
+            page,
+            "| `{name}` | {summary} | `{}` | {values} | {unit} |",
+            parameter.default
+        )?;
     }
     Ok(())
 }

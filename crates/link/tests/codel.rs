@@ -110,6 +110,40 @@ fn marks_stand_where_drops_are_due() {
     assert_eq!(marked[..6], [110, 210, 282, 340, 390, 434]);
 }
 
+/// 1,500 B each 100 ms at 120 kb/s, two ahead from the start: each waits 200 ms, far above the target,
+/// and exactly one is left behind each. That is one full packet, hence no queue to control; were the
+/// largest packet a byte smaller, it would be one.
+#[test]
+fn one_full_packet_behind_is_no_queue() {
+    let packet = Packet {
+        bytes: 1_500,
+        ecn_capable: false,
+    };
+    let offers: Vec<(Time, Packet)> = [0, 0]
+        .into_iter()
+        .chain((0..50).map(|k| 50 + 100 * k))
+        .map(|millis| (Time::from_millis(millis), packet))
+        .collect();
+    for (mtu, is_controlled) in [(1_500, false), (1_499, true)] {
+        let codel = CodelConfig {
+            mtu: Bytes::new(mtu),
+            ..CodelConfig::default()
+        };
+        let config = LinkConfig {
+            queue: Queue::CoDel(codel),
+            ..LinkConfig::new(Rate::from_kbps(120), Span::ZERO)
+        };
+        let outcomes = run(
+            &mut ServedLink::new(&config, Seed::new(0)).unwrap(),
+            &offers,
+        );
+        let drops = outcomes
+            .iter()
+            .any(|outcome| matches!(outcome, Outcome::Dropped(_)));
+        assert_eq!(drops, is_controlled, "largest packet {mtu} B");
+    }
+}
+
 #[test]
 fn a_clocked_link_refuses_and_says_what_to_use() {
     let error = ClockedLink::new(&config(CodelConfig::default()), Seed::new(0)).unwrap_err();

@@ -18,7 +18,12 @@ fn flow(run: u64, number: u64) -> FlowReport {
     let packets = 1_000 + value % 5_000;
     FlowReport {
         name: format!("flow {number}"),
-        group: if number % 2 == 0 { "tcp" } else { "tltcp" }.to_owned(),
+        group: if number.is_multiple_of(2) {
+            "tcp"
+        } else {
+            "tltcp"
+        }
+        .to_owned(),
         kind: "reno newreno".to_owned(),
         started: Time::from_nanos(value % 1_000_000_000),
         delivered_bytes: packets * 1_460,
@@ -76,7 +81,8 @@ fn sweep() -> ResultSet {
 }
 
 fn store(criterion: &mut Criterion) {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
+    fs::create_dir_all(&home).expect("the target directory can be written");
     let set = sweep();
     let mut group = criterion.benchmark_group("a million flows");
     group.throughput(Throughput::Elements(RUNS * FLOWS));
@@ -90,14 +96,9 @@ fn store(criterion: &mut Criterion) {
         group.bench_function(name, |bench| {
             bench.iter(|| write(&set, format, &path).expect("there is room for the results"));
         });
-        let removed = if path.is_dir() {
-            fs::remove_dir_all(&path)
-        } else {
-            fs::remove_file(&path)
-        };
-        removed.expect("they can be removed again");
     }
     group.finish();
+    fs::remove_dir_all(&home).expect("they can be removed again");
 }
 
 criterion_group!(benches, store);

@@ -95,6 +95,22 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
+    /// Takes in one value `count` times.
+    pub fn record_repeatedly(&mut self, span: Span, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let value = span.as_nanos();
+        let (wide, times) = (u128::from(value), u128::from(count));
+        self.add(value, count);
+        self.sum = self.sum.saturating_add(wide * times);
+        self.squares = self
+            .squares
+            .saturating_add((wide * wide).saturating_mul(times));
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
     /// Takes in all values of another distribution.
     pub fn merge(&mut self, other: &Self) {
         if other.is_empty() {
@@ -188,6 +204,15 @@ impl Distribution {
             p95: self.quantile(0.95).unwrap_or(mean),
             p99: self.quantile(0.99).unwrap_or(mean),
         }
+    }
+
+    /// The summary of these values and of as many zeros as it takes to make them `total`: for waits of which
+    /// only those above zero were recorded. Without effect when there are as many already.
+    #[must_use]
+    pub fn summary_with_zeros(&self, total: u64) -> Summary {
+        let mut all = self.clone();
+        all.record_repeatedly(Span::ZERO, total.saturating_sub(self.count()));
+        all.summary()
     }
 
     /// The bytes of heap that it holds.
@@ -379,6 +404,22 @@ mod tests {
     }
 
     #[test]
+    fn zeros_that_were_not_recorded_count() {
+        // 0 0 0 4 us: mean 1, variance (3 · 1 + 9) / 4 = 3.
+        let summary = of(&[4_000]).summary_with_zeros(4);
+        assert_eq!((summary.count, summary.min, summary.max), (4, 0.0, 4e-6));
+        assert_eq!((summary.mean, summary.median), (1e-6, 0.0));
+        assert!((summary.deviation - 3_f64.sqrt() * 1e-6).abs() < 1e-18);
+        assert_eq!(Distribution::new().summary_with_zeros(7).count, 7);
+        assert_eq!(
+            Distribution::new().summary_with_zeros(0),
+            Summary::default()
+        );
+        let three = of(&[1, 2, 3]);
+        assert_eq!(three.summary_with_zeros(2), three.summary());
+    }
+
+    #[test]
     fn memory_follows_the_range() {
         // One octave from 2^24 to 2^25 ns (17 to 34 ms): 64 bins of 4 bytes.
         let octave: Distribution = (0..64)
@@ -387,10 +428,7 @@ mod tests {
         assert_eq!(octave.memory(), 256);
         assert_eq!(of(&[5_000_000]).memory(), 64);
         // From 1 us to 1000 s: bins 317 to 64 * 33 + 116 = 2228, in runs of 16.
-        assert_eq!(
-            of(&[1_000, 1_000_000_000_000]).memory(),
-            4 * (2240 - 304)
-        );
+        assert_eq!(of(&[1_000, 1_000_000_000_000]).memory(), 4 * (2240 - 304));
         assert_eq!(of(&[0, u64::MAX]).memory(), 4 * 3776);
     }
 
@@ -423,6 +461,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn repeating_is_recording_again_and_again(
+            values in prop::collection::vec((any::<u32>(), 0_u64..5), 1..30),
+        ) {
+            let (mut fast, mut slow) = (Distribution::new(), Distribution::new());
+            for (value, count) in values {
+                let span = Span::from_nanos(u64::from(value));
+                fast.record_repeatedly(span, count);
+                slow.extend((0..count).map(|_| span));
+            }
+            prop_assert_eq!(fast, slow);
+        }
+
         #[test]
         fn every_value_is_near_the_middle_of_its_bin(bits in 0_u32..64, any in any::<u64>()) {
             let value = any >> bits;

@@ -133,8 +133,8 @@ pub struct LinkReport {
     pub utilisation: Option<f64>,
     /// The mean number of packets waiting or in service, measured.
     pub mean_queue_packets: f64,
-    /// The time from hand-over to the end of service, measured.
-    pub sojourn: Summary,
+    /// The time that packets waited before their service began, measured.
+    pub wait: Summary,
 }
 
 /// A distribution in a few numbers. All are seconds; an empty distribution has `count` 0 and zeros.

@@ -10,12 +10,14 @@ use crate::report::{FlowSeries, LinkSeries, Series};
 
 /// An [`Observer`] that adds up what happens in bins of equal length from the start of the run.
 ///
-/// Something that happens at the very boundary of two bins belongs to the later one; what happens after the
-/// end of the run belongs to none. The last bin is as long as the others even where the run ends within it.
+/// What happens at the very boundary of two bins belongs to the later one, at the very end of the run to the
+/// last, and after it to none. A packet counts as dropped or lost when it was handed over, and as carried
+/// when its last bit left.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     bin: Span,
     bins: usize,
+    end: Time,
     flows: Vec<FlowRecord>,
     links: Vec<LinkRecord>,
 }
@@ -67,6 +69,7 @@ impl Recorder {
         Self {
             bin,
             bins,
+            end: Time::ZERO + network.duration,
             flows: vec![flow; network.flows.len()],
             links: vec![link; network.links.len()],
         }
@@ -88,8 +91,10 @@ impl Recorder {
         }
     }
 
-    fn number(&self, time: Time) -> usize {
-        (time.as_nanos() / self.bin.as_nanos()) as usize
+    /// The bin that `time` is in, if the run is not over by then.
+    fn number(&self, time: Time) -> Option<usize> {
+        let bin = (time.as_nanos() / self.bin.as_nanos()) as usize;
+        (time <= self.end).then(|| bin.min(self.bins.saturating_sub(1)))
     }
 }
 
@@ -141,13 +146,16 @@ impl LinkRecord {
 
 impl Observer for Recorder {
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
-        let (offered, length) = (self.number(event.offered_at), self.bin);
+        let length = self.bin;
         let departure = match event.fate {
             Fate::Carried { departure, .. } | Fate::Lost { departure } => Some(departure),
             Fate::Dropped(_) => None,
         };
-        let left = departure.map(|departure| self.number(departure));
-        let Some(record) = self.links.get_mut(link as usize) else {
+        let left = departure.and_then(|departure| self.number(departure));
+        let (Some(offered), Some(record)) = (
+            self.number(event.offered_at),
+            self.links.get_mut(link as usize),
+        ) else {
             return;
         };
         if let Some(left) = left {
@@ -155,20 +163,18 @@ impl Observer for Recorder {
             add(&mut record.series.carried_bytes, left, wire);
         }
         if !matches!(event.fate, Fate::Carried { .. }) {
-            let at = left.unwrap_or(offered);
-            add(&mut record.series.dropped_packets, at, 1);
+            add(&mut record.series.dropped_packets, offered, 1);
         }
         record.look(offered, length);
         record.leave_by(event.offered_at);
-        if let Some(departure) = departure {
-            record.departures.push_back(departure);
-        }
+        record.departures.extend(departure);
         record.peak(offered);
     }
 
     fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
-        let bin = self.number(event.now).min(self.bins);
-        let Some(record) = self.flows.get_mut(flow as usize) else {
+        let (Some(bin), Some(record)) =
+            (self.number(event.now), self.flows.get_mut(flow as usize))
+        else {
             return;
         };
         record.carry_on(bin);

@@ -116,8 +116,13 @@ fn report() -> impl Strategy<Value = Report> {
 
 /// Setups with segments of one byte to a jumbo frame, with and without limits.
 pub fn setup() -> impl Strategy<Value = Setup> {
-    (1u64..9_000, 1u64..20, prop::option::of(1u64..200), prop::option::of(1u64..400)).prop_map(
-        |(mss, initial, ssthresh, limit)| {
+    (
+        1u64..9_000,
+        1u64..20,
+        prop::option::of(1u64..200),
+        prop::option::of(1u64..400),
+    )
+        .prop_map(|(mss, initial, ssthresh, limit)| {
             let segments = |count: u64| Bytes::new(mss) * count;
             Setup {
                 initial_window: segments(initial),
@@ -125,8 +130,7 @@ pub fn setup() -> impl Strategy<Value = Setup> {
                 max_window: limit.map_or(Bytes::MAX, segments),
                 ..Setup::new(Bytes::new(mss))
             }
-        },
-    )
+        })
 }
 
 /// The defaults of a row, and every other value of each of its flags and choices.
@@ -142,8 +146,11 @@ pub fn variants(row: &Row) -> Vec<Parameters> {
                 .collect(),
             _ => Vec::new(),
         };
-        variants
-            .extend(others.into_iter().map(|value| Parameters::new().with(parameter.name, value)));
+        variants.extend(
+            others
+                .into_iter()
+                .map(|value| Parameters::new().with(parameter.name, value)),
+        );
     }
     variants
 }
@@ -200,7 +207,11 @@ pub enum Promise {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} was broken: before {:?}, after {:?}", self.promise, self.before, self.after)
+        write!(
+            f,
+            "{:?} was broken: before {:?}, after {:?}",
+            self.promise, self.before, self.after
+        )
     }
 }
 
@@ -284,16 +295,29 @@ impl Model {
     /// The [`Violation`] of the first promise that was broken.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), Violation> {
         match *operation {
-            Operation::Acknowledge { packets, rtt, marked } => self.acknowledge(packets, rtt, marked),
+            Operation::Acknowledge {
+                packets,
+                rtt,
+                marked,
+            } => self.acknowledge(packets, rtt, marked),
             Operation::Feedback(report) => {
-                let feedback = Feedback { now: self.now, report: &report, rtt: None };
-                self.tell(|controller| controller.on_feedback(&feedback)).map(drop)
+                let feedback = Feedback {
+                    now: self.now,
+                    report: &report,
+                    rtt: None,
+                };
+                self.tell(|controller| controller.on_feedback(&feedback))
+                    .map(drop)
             }
             Operation::LimitByApplication(limited) => {
                 self.limited = limited;
                 Ok(())
             }
-            Operation::Lose { packets, cause, restart } => self.lose(packets, cause, restart),
+            Operation::Lose {
+                packets,
+                cause,
+                restart,
+            } => self.lose(packets, cause, restart),
             Operation::Recover => self.recover(),
             Operation::Send { packets } => {
                 for _ in 0..packets {
@@ -306,7 +330,8 @@ impl Model {
             }
             Operation::Spurious => {
                 let now = self.now;
-                self.tell(|controller| controller.on_spurious_loss(now)).map(drop)
+                self.tell(|controller| controller.on_spurious_loss(now))
+                    .map(drop)
             }
             Operation::TimeOut { duplicate_seen } => self.time_out(duplicate_seen),
             Operation::Wait(span) => self.wait_until(self.now + span),
@@ -359,7 +384,11 @@ impl Model {
                     lost: Bytes::new(first),
                     in_flight,
                     window,
-                    cause: if fourth & 1 == 0 { LossCause::Mark } else { LossCause::Delay },
+                    cause: if fourth & 1 == 0 {
+                        LossCause::Mark
+                    } else {
+                        LossCause::Delay
+                    },
                     restart: fourth & 2 == 0,
                 };
                 self.tell(|controller| controller.on_loss(&loss))
@@ -442,11 +471,26 @@ impl Model {
         let (before, after) = self.tell(|controller| controller.on_ack(&ack))?;
         let no_growth = after.window <= before.window;
         let limited = self.limited && !self.expectations.grows_when_limited;
-        check(no_growth || !limited, Promise::NoGrowthWhenLimited, before, after)?;
-        check(no_growth || !self.recovering, Promise::NoGrowthInRecovery, before, after)?;
+        check(
+            no_growth || !limited,
+            Promise::NoGrowthWhenLimited,
+            before,
+            after,
+        )?;
+        check(
+            no_growth || !self.recovering,
+            Promise::NoGrowthInRecovery,
+            before,
+            after,
+        )?;
         // One byte more, because windows are kept as real numbers and handed out as bytes.
         let most = before.window + acked + Bytes::new(1);
-        check(after.window <= most, Promise::GrowthByEvidence, before, after)
+        check(
+            after.window <= most,
+            Promise::GrowthByEvidence,
+            before,
+            after,
+        )
     }
 
     fn lose(&mut self, packets: u8, cause: LossCause, restart: bool) -> Result<(), Violation> {
@@ -466,7 +510,11 @@ impl Model {
         let (before, after) = self.tell(|controller| controller.on_loss(&loss))?;
         self.sent_since_reaction = false;
         if cause != LossCause::Mark {
-            self.in_flight = if restart { Bytes::ZERO } else { self.in_flight - lost };
+            self.in_flight = if restart {
+                Bytes::ZERO
+            } else {
+                self.in_flight - lost
+            };
             self.recovering = !restart;
         }
         self.check_reduction(before, after)
@@ -493,7 +541,12 @@ impl Model {
 
     fn check_reduction(&self, before: Decision, after: Decision) -> Result<(), Violation> {
         let two = self.setup.mss * 2;
-        check(after.window <= before.window.max(two), Promise::NoGrowthOnLoss, before, after)?;
+        check(
+            after.window <= before.window.max(two),
+            Promise::NoGrowthOnLoss,
+            before,
+            after,
+        )?;
         let threshold = after.ssthresh.is_none_or(|threshold| threshold >= two);
         check(threshold, Promise::Threshold, before, after)
     }
@@ -504,7 +557,8 @@ impl Model {
         }
         self.recovering = false;
         let now = self.now;
-        self.tell(|controller| controller.on_recovered(now)).map(drop)
+        self.tell(|controller| controller.on_recovered(now))
+            .map(drop)
     }
 
     /// Lets time pass and wakes the controller whenever it asked for that.
@@ -526,11 +580,21 @@ impl Model {
         event: impl Fn(&mut dyn Controller),
     ) -> Result<(Decision, Decision), Violation> {
         let before = self.controller.decision();
-        check(before == self.controller.decision(), Promise::Determinism, before, before)?;
+        check(
+            before == self.controller.decision(),
+            Promise::Determinism,
+            before,
+            before,
+        )?;
         event(self.controller.as_mut());
         event(self.twin.as_mut());
         let after = self.controller.decision();
-        check(after == self.controller.decision(), Promise::Determinism, before, after)?;
+        check(
+            after == self.controller.decision(),
+            Promise::Determinism,
+            before,
+            after,
+        )?;
         // Limits below what two segments need are those of tests: laws keep their own floor.
         let most = self.setup.max_window.max(self.setup.mss * 2);
         let window = (self.setup.mss..=most).contains(&after.window);
@@ -548,11 +612,14 @@ impl Model {
     }
 }
 
-fn check(
-    kept: bool,
-    promise: Promise,
-    before: Decision,
-    after: Decision,
-) -> Result<(), Violation> {
-    if kept { Ok(()) } else { Err(Violation { promise, before, after }) }
+fn check(kept: bool, promise: Promise, before: Decision, after: Decision) -> Result<(), Violation> {
+    if kept {
+        Ok(())
+    } else {
+        Err(Violation {
+            promise,
+            before,
+            after,
+        })
+    }
 }

@@ -74,7 +74,9 @@ fn the_model_moves_what_it_drives() -> Result<(), Box<dyn std::error::Error>> {
         })?;
         let cut = model.decision().window;
         assert!(cut < grown && cut > mss * 20, "{name} was cut to {cut}");
-        model.apply(&Operation::TimeOut { duplicate_seen: false })?;
+        model.apply(&Operation::TimeOut {
+            duplicate_seen: false,
+        })?;
         assert!(model.decision().window <= mss * 2, "{name}");
     }
     Ok(())
@@ -88,7 +90,11 @@ fn reno_grows_when_limited_only_when_told_so() -> Result<(), Box<dyn std::error:
         let mut model = Model::of(table::find("reno")?, Setup::new(mss), &parameters)?;
         model.apply(&Operation::LimitByApplication(true))?;
         model.apply(&Operation::Send { packets: 4 })?;
-        model.apply(&Operation::Acknowledge { packets: 2, rtt: None, marked: false })?;
+        model.apply(&Operation::Acknowledge {
+            packets: 2,
+            rtt: None,
+            marked: false,
+        })?;
         assert_eq!(model.decision().window, window);
     }
     Ok(())
@@ -123,7 +129,11 @@ impl Controller for Faulty {
         let limited = ack.app_limited && self.fault != Fault::GrowsWhenLimited;
         let recovery = ack.in_recovery && self.fault != Fault::GrowsInRecovery;
         if !limited && !recovery {
-            self.window += if self.fault == Fault::GrowsTooMuch { 10_000 } else { 100 };
+            self.window += if self.fault == Fault::GrowsTooMuch {
+                10_000
+            } else {
+                100
+            };
         }
         if self.fault == Fault::Shrinks {
             self.window = 999;
@@ -170,7 +180,11 @@ impl Controller for Faulty {
 fn drive(build: impl Fn() -> Box<dyn Controller>) -> Result<(), Violation> {
     let setup = Setup::new(Bytes::new(1_000));
     let mut model = Model::new(build, setup, Expectations::default());
-    let ack = Operation::Acknowledge { packets: 1, rtt: None, marked: false };
+    let ack = Operation::Acknowledge {
+        packets: 1,
+        rtt: None,
+        marked: false,
+    };
     let send = Operation::Send { packets: 5 };
     for operation in [
         &send,
@@ -207,9 +221,18 @@ fn every_promise_bites() {
         (Fault::None, None),
     ] {
         let outcome = drive(|| {
-            Box::new(Faulty { fault, window: 10_000, ssthresh: 2_000, now: Time::from_secs(1) })
+            Box::new(Faulty {
+                fault,
+                window: 10_000,
+                ssthresh: 2_000,
+                now: Time::from_secs(1),
+            })
         });
-        assert_eq!(outcome.err().map(|violation| violation.promise), promise, "{fault:?}");
+        assert_eq!(
+            outcome.err().map(|violation| violation.promise),
+            promise,
+            "{fault:?}"
+        );
     }
 }
 
@@ -235,7 +258,10 @@ impl Controller for Moody {
 #[test]
 fn moods_and_unlike_twins_are_found() {
     let moody = drive(|| Box::new(Moody::default()));
-    assert_eq!(moody.err().map(|violation| violation.promise), Some(Promise::Determinism));
+    assert_eq!(
+        moody.err().map(|violation| violation.promise),
+        Some(Promise::Determinism)
+    );
 
     let built = std::cell::Cell::new(10_000);
     let unlike = drive(|| {
@@ -247,5 +273,8 @@ fn moods_and_unlike_twins_are_found() {
             now: Time::from_secs(1),
         })
     });
-    assert_eq!(unlike.err().map(|violation| violation.promise), Some(Promise::Determinism));
+    assert_eq!(
+        unlike.err().map(|violation| violation.promise),
+        Some(Promise::Determinism)
+    );
 }

@@ -62,7 +62,10 @@ mod tests {
         // With a quantum of two packets, up to two intervals may be caught up.
         let mut pacer = Pacer::default();
         pacer.on_sent(late, PACKET, pacing, Rate::MAX, PACKET * 2);
-        assert_eq!(pacer.release_at(pacing), Time::from_nanos(late.as_nanos() - 1_000_000));
+        assert_eq!(
+            pacer.release_at(pacing),
+            Time::from_nanos(late.as_nanos() - 1_000_000)
+        );
     }
 
     #[test]
@@ -72,6 +75,9 @@ mod tests {
         pacer.on_sent(Time::ZERO, PACKET, pacing, Rate::from_mbps(8), Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), Time::from_micros(1_500));
         assert_eq!(pacer.release_at(Pacing::Unpaced), Time::ZERO);
-        assert_eq!(pacer.release_at(Pacing::At(Time::from_secs(9))), Time::from_secs(9));
+        assert_eq!(
+            pacer.release_at(Pacing::At(Time::from_secs(9))),
+            Time::from_secs(9)
+        );
     }
 }

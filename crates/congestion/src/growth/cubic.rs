@@ -192,7 +192,7 @@ impl Cubic {
         }
         let plateau = self.state.plateau;
         let inflection = libm::cbrt((plateau - window) / self.config.aggressiveness);
-        if self.hystart.take().is_some() || self.state.prior == 0.0 {
+        if self.state.prior == 0.0 {
             self.state.prior = window;
         }
         self.state.after_timeout = false;
@@ -303,11 +303,12 @@ impl Controller for Cubic {
 
     fn on_sent(&mut self, sent: &Sent) {
         // The first packet after silence: what has passed since the last acknowledgement was idle.
-        if sent.in_flight <= sent.payload && self.limited_since.is_none() {
-            if let Some(last) = self.last_ack {
-                self.skip(sent.now.saturating_since(last));
-                self.last_ack = Some(sent.now);
-            }
+        if sent.in_flight <= sent.payload
+            && self.limited_since.is_none()
+            && let Some(last) = self.last_ack
+        {
+            self.skip(sent.now.saturating_since(last));
+            self.last_ack = Some(sent.now);
         }
     }
 
@@ -337,10 +338,10 @@ impl Controller for Cubic {
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if let Some(before) = self.before_loss.take() {
-            if self.state.window < self.state.prior {
-                self.state = before;
-            }
+        if let Some(before) = self.before_loss.take()
+            && self.state.window < self.state.prior
+        {
+            self.state = before;
         }
     }
 
@@ -640,6 +641,24 @@ mod tests {
         let back = cubic.window();
         cubic.on_spurious_loss(Time::from_secs(61));
         assert!(cubic.window() == back && back > reduced);
+    }
+
+    /// Ten seconds without evidence between the loss and the news that there was none: the restored stage
+    /// does not count them either.
+    #[test]
+    fn an_undone_loss_does_not_bring_limited_time_back() {
+        let mut cubic = at_window(288);
+        cubic.on_loss(&loss(0, 288, LossCause::Reordering));
+        cubic.on_ack(&ack(1_000, 1));
+        cubic.on_loss(&loss(2_000, 201, LossCause::Reordering));
+        cubic.on_ack(&Ack {
+            app_limited: true,
+            ..ack(3_000, 1)
+        });
+        cubic.on_ack(&ack(13_000, 1));
+        cubic.on_spurious_loss(Time::from_millis(13_100));
+        let start = cubic.state.epoch.map(|epoch| epoch.start);
+        assert_eq!(start, Some(Time::from_millis(11_000)));
     }
 
     #[test]

@@ -95,6 +95,8 @@ pub struct Reno {
     window: f64,
     /// ssthresh in segments.
     ssthresh: f64,
+    /// Whether the slow start that runs was begun by a timeout.
+    after_timeout: bool,
 }
 
 impl Reno {
@@ -104,6 +106,7 @@ impl Reno {
         Self {
             window: segments(config.initial_window).max(1.0),
             ssthresh: segments(config.initial_ssthresh),
+            after_timeout: false,
             config,
         }
     }
@@ -122,7 +125,8 @@ impl Reno {
     fn halves(&self, in_flight: Bytes, window: Bytes) -> (f64, f64) {
         let segments = |amount: u64| amount as f64 / self.config.mss.get().max(1) as f64;
         let basis = match self.config.decrease_basis {
-            DecreaseBasis::Flight => segments(in_flight.get()),
+            // Segments that limited transmit released are in flight, but no window allowed them.
+            DecreaseBasis::Flight => segments(in_flight.get()).min(self.window),
             DecreaseBasis::Window => {
                 // The transport knows the window in whole bytes; the fraction below that is kept here, so
                 // that halving is exact where the receiver's window did not cut it.
@@ -150,9 +154,12 @@ impl Controller for Reno {
             return;
         }
         let slow_start = self.window < self.ssthresh;
+        self.after_timeout &= slow_start;
         let segments = match self.config.increase {
             Increase::PerAck => 1.0,
             Increase::PerByte { limit } => {
+                // RFC 3465, 2.3: after a timeout an acknowledgement may cover what was resent needlessly.
+                let limit = if self.after_timeout { 1 } else { limit };
                 let covered = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
                 if slow_start {
                     covered.min(f64::from(limit))
@@ -184,6 +191,7 @@ impl Controller for Reno {
             self.ssthresh = threshold.max(2.0);
         }
         self.window = 1.0;
+        self.after_timeout = true;
     }
 
     fn on_deflate(&mut self, amount: Bytes) {

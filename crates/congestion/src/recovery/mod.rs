@@ -180,30 +180,48 @@ pub enum RecoveryKind {
 
 impl RecoveryConfig {
     /// Tahoe.
-    pub const TAHOE: Self = Self { kind: RecoveryKind::Tahoe, duplicate_threshold: 3, careful: true };
+    pub const TAHOE: Self = Self {
+        kind: RecoveryKind::Tahoe,
+        duplicate_threshold: 3,
+        careful: true,
+    };
     /// Reno.
-    pub const RENO: Self = Self { kind: RecoveryKind::Reno, duplicate_threshold: 3, careful: true };
+    pub const RENO: Self = Self {
+        kind: RecoveryKind::Reno,
+        duplicate_threshold: 3,
+        careful: true,
+    };
     /// NewReno, impatient.
     pub const NEW_RENO: Self = Self {
-        kind: RecoveryKind::NewReno { impatient: true, deflate_window: false },
+        kind: RecoveryKind::NewReno {
+            impatient: true,
+            deflate_window: false,
+        },
         duplicate_threshold: 3,
         careful: true,
     };
     /// NewReno as in ns-2.
     pub const NEW_RENO_NS2: Self = Self {
-        kind: RecoveryKind::NewReno { impatient: true, deflate_window: true },
+        kind: RecoveryKind::NewReno {
+            impatient: true,
+            deflate_window: true,
+        },
         duplicate_threshold: 3,
         careful: true,
     };
     /// SACK as in RFC 6675.
     pub const SACK: Self = Self {
-        kind: RecoveryKind::Sack { pipe: PipeRule::Scoreboard },
+        kind: RecoveryKind::Sack {
+            pipe: PipeRule::Scoreboard,
+        },
         duplicate_threshold: 3,
         careful: true,
     };
     /// SACK as in ns-2.
     pub const SACK_NS2: Self = Self {
-        kind: RecoveryKind::Sack { pipe: PipeRule::Counter },
+        kind: RecoveryKind::Sack {
+            pipe: PipeRule::Counter,
+        },
         duplicate_threshold: 3,
         careful: true,
     };
@@ -260,13 +278,18 @@ pub enum AnyRecovery {
 impl AnyRecovery {
     /// The recovery that a configuration names.
     pub const fn new(config: RecoveryConfig) -> Self {
-        let RecoveryConfig { kind, duplicate_threshold: threshold, careful } = config;
+        let RecoveryConfig {
+            kind,
+            duplicate_threshold: threshold,
+            careful,
+        } = config;
         match kind {
             RecoveryKind::Tahoe => Self::Tahoe(Tahoe::new(threshold, careful)),
             RecoveryKind::Reno => Self::Reno(Reno::new(threshold, careful)),
-            RecoveryKind::NewReno { impatient, deflate_window } => {
-                Self::NewReno(NewReno::new(threshold, careful, impatient, deflate_window))
-            }
+            RecoveryKind::NewReno {
+                impatient,
+                deflate_window,
+            } => Self::NewReno(NewReno::new(threshold, careful, impatient, deflate_window)),
             RecoveryKind::Sack { pipe } => Self::Sack(Sack::new(threshold, careful, pipe)),
         }
     }
@@ -337,7 +360,12 @@ enum Count {
 
 impl Guard {
     const fn new(threshold: u8, careful: bool) -> Self {
-        Self { recover: 0, duplicates: 0, threshold, careful }
+        Self {
+            recover: 0,
+            duplicates: 0,
+            threshold,
+            careful,
+        }
     }
 
     fn count(&mut self) -> Count {

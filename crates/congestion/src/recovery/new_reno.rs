@@ -27,12 +27,7 @@ impl NewReno {
     /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`; if
     /// `impatient`, the timer keeps running after the first partial acknowledgement; if `deflate_window`,
     /// deflation beyond the inflation stays.
-    pub const fn new(
-        threshold: u8,
-        careful: bool,
-        impatient: bool,
-        deflate_window: bool,
-    ) -> Self {
+    pub const fn new(threshold: u8, careful: bool, impatient: bool, deflate_window: bool) -> Self {
         Self {
             guard: Guard::new(threshold, careful),
             inflation: 0,
@@ -47,7 +42,10 @@ impl NewReno {
 impl Recovery for NewReno {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
         match self.guard.count() {
-            Count::Below => Reaction { release: true, ..Reaction::default() },
+            Count::Below => Reaction {
+                release: true,
+                ..Reaction::default()
+            },
             Count::Reached if self.guard.admit(event.una, event.max) => {
                 self.recovering = true;
                 self.timer_restarted = false;
@@ -91,7 +89,10 @@ impl Recovery for NewReno {
         self.guard.duplicates = 0;
         self.inflation = 0;
         let recovered = core::mem::take(&mut self.recovering);
-        Reaction { recovered, ..CLOCKED }
+        Reaction {
+            recovered,
+            ..CLOCKED
+        }
     }
 
     fn on_timeout(&mut self, max: u64) {

@@ -18,14 +18,21 @@ pub struct Reno {
 impl Reno {
     /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
     pub const fn new(threshold: u8, careful: bool) -> Self {
-        Self { guard: Guard::new(threshold, careful), inflation: 0, recovering: false }
+        Self {
+            guard: Guard::new(threshold, careful),
+            inflation: 0,
+            recovering: false,
+        }
     }
 }
 
 impl Recovery for Reno {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
         match self.guard.count() {
-            Count::Below => Reaction { release: true, ..Reaction::default() },
+            Count::Below => Reaction {
+                release: true,
+                ..Reaction::default()
+            },
             Count::Reached if self.guard.admit(event.una, event.max) => {
                 self.recovering = true;
                 self.inflation = i64::from(self.guard.threshold) * i64::from(event.mss);
@@ -48,7 +55,10 @@ impl Recovery for Reno {
         self.guard.duplicates = 0;
         self.inflation = 0;
         let recovered = core::mem::take(&mut self.recovering);
-        Reaction { recovered, ..CLOCKED }
+        Reaction {
+            recovered,
+            ..CLOCKED
+        }
     }
 
     fn on_timeout(&mut self, max: u64) {

@@ -22,7 +22,12 @@ pub struct Sack {
 impl Sack {
     /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
     pub const fn new(threshold: u8, careful: bool, pipe: PipeRule) -> Self {
-        Self { guard: Guard::new(threshold, careful), recovering: false, after_timeout: false, pipe }
+        Self {
+            guard: Guard::new(threshold, careful),
+            recovering: false,
+            after_timeout: false,
+            pipe,
+        }
     }
 }
 
@@ -33,7 +38,10 @@ impl Recovery for Sack {
         }
         let proven = self.pipe == PipeRule::Scoreboard && event.first_is_lost && !self.recovering;
         match self.guard.count() {
-            Count::Below if !proven => Reaction { release: true, ..Reaction::default() },
+            Count::Below if !proven => Reaction {
+                release: true,
+                ..Reaction::default()
+            },
             Count::Beyond if !proven => Reaction::default(),
             Count::Below | Count::Reached | Count::Beyond => {
                 if self.recovering || !self.guard.admit(event.una, event.max) {
@@ -54,7 +62,11 @@ impl Recovery for Sack {
     fn on_advance(&mut self, event: &Advance) -> Reaction {
         self.after_timeout = false;
         if self.recovering && event.to < self.guard.recover {
-            return Reaction { restart_timer: true, partial: true, ..Reaction::default() };
+            return Reaction {
+                restart_timer: true,
+                partial: true,
+                ..Reaction::default()
+            };
         }
         self.guard.duplicates = 0;
         let recovered = core::mem::take(&mut self.recovering);
@@ -63,7 +75,11 @@ impl Recovery for Sack {
         if recovered {
             self.guard.recover = 0;
         }
-        Reaction { recovered, grow: !recovered, ..CLOCKED }
+        Reaction {
+            recovered,
+            grow: !recovered,
+            ..CLOCKED
+        }
     }
 
     fn on_timeout(&mut self, max: u64) {

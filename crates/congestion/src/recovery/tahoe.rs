@@ -15,14 +15,19 @@ pub struct Tahoe {
 impl Tahoe {
     /// A recovery that reacts to `threshold` duplicates, and only once per window if `careful`.
     pub const fn new(threshold: u8, careful: bool) -> Self {
-        Self { guard: Guard::new(threshold, careful) }
+        Self {
+            guard: Guard::new(threshold, careful),
+        }
     }
 }
 
 impl Recovery for Tahoe {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
         match self.guard.count() {
-            Count::Below => Reaction { release: true, ..Reaction::default() },
+            Count::Below => Reaction {
+                release: true,
+                ..Reaction::default()
+            },
             Count::Reached if self.guard.admit(event.una, event.max) => Reaction {
                 reduce: Reduce::Restart,
                 resend: Resend::Everything,

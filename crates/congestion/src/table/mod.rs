@@ -68,7 +68,10 @@ impl Setup {
             Err(ParameterError::OutOfRange {
                 name,
                 value: Value::Bytes(found),
-                expected: Domain::Bytes { min: least, max: Bytes::MAX },
+                expected: Domain::Bytes {
+                    min: least,
+                    max: Bytes::MAX,
+                },
             })
         };
         at_least("mss", self.mss, Bytes::new(1))?;
@@ -150,7 +153,9 @@ impl Row {
 
 impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Row").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Row")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -159,10 +164,13 @@ impl fmt::Debug for Row {
 /// # Errors
 /// [`UnknownController`] with the nearest name that exists.
 pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
-    TABLE.iter().find(|row| row.name == name).ok_or_else(|| UnknownController {
-        name: String::from(name),
-        nearest: nearest(name, TABLE.iter().map(|row| row.name)),
-    })
+    TABLE
+        .iter()
+        .find(|row| row.name == name)
+        .ok_or_else(|| UnknownController {
+            name: String::from(name),
+            nearest: nearest(name, TABLE.iter().map(|row| row.name)),
+        })
 }
 
 /// There is no controller of this name.
@@ -199,17 +207,33 @@ mod tests {
     const MSS: Bytes = Bytes::new(1_000);
 
     fn refusal(row: &str, parameters: &Parameters) -> String {
-        find(row).unwrap().build(&Setup::new(MSS), parameters).unwrap_err().to_string()
+        find(row)
+            .unwrap()
+            .build(&Setup::new(MSS), parameters)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn names_are_unique_lower_case_and_found() {
         for (at, row) in TABLE.iter().enumerate() {
-            assert!(row.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{}", row.name);
-            assert!(TABLE[at + 1..].iter().all(|other| other.name != row.name), "{}", row.name);
+            assert!(
+                row.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
+                "{}",
+                row.name
+            );
+            assert!(
+                TABLE[at + 1..].iter().all(|other| other.name != row.name),
+                "{}",
+                row.name
+            );
             assert_eq!(find(row.name).unwrap().name, row.name);
             for (at, parameter) in row.parameters.iter().enumerate() {
-                assert!(row.parameters[at + 1..].iter().all(|other| other.name != parameter.name));
+                assert!(
+                    row.parameters[at + 1..]
+                        .iter()
+                        .all(|other| other.name != parameter.name)
+                );
             }
         }
     }
@@ -229,7 +253,12 @@ mod tests {
                 );
             }
             let said = row.build(&Setup::new(MSS), &said).unwrap();
-            assert_eq!(std::format!("{said:?}"), std::format!("{unsaid:?}"), "{}", row.name);
+            assert_eq!(
+                std::format!("{said:?}"),
+                std::format!("{unsaid:?}"),
+                "{}",
+                row.name
+            );
             assert!(unsaid.decision().window >= MSS);
         }
     }
@@ -256,7 +285,10 @@ mod tests {
                     pair => panic!("{}: default and domain disagree: {pair:?}", parameter.name),
                 };
                 let changed = row
-                    .build(&Setup::new(MSS), &Parameters::new().with(parameter.name, other))
+                    .build(
+                        &Setup::new(MSS),
+                        &Parameters::new().with(parameter.name, other),
+                    )
                     .unwrap();
                 assert_ne!(
                     std::format!("{changed:?}"),
@@ -272,20 +304,32 @@ mod tests {
     #[test]
     fn setup_reaches_every_law_and_is_checked() {
         for row in TABLE {
-            let limited = Setup { max_window: MSS * 4, ..Setup::new(MSS) };
+            let limited = Setup {
+                max_window: MSS * 4,
+                ..Setup::new(MSS)
+            };
             let controller = row.build(&limited, &Parameters::new()).unwrap();
             assert_eq!(controller.decision().window, MSS * 4, "{}", row.name);
             for (setup, message) in [
                 (
-                    Setup { mss: Bytes::ZERO, ..Setup::new(MSS) },
+                    Setup {
+                        mss: Bytes::ZERO,
+                        ..Setup::new(MSS)
+                    },
                     "mss is 0B; expected at least 1B",
                 ),
                 (
-                    Setup { initial_window: Bytes::new(999), ..Setup::new(MSS) },
+                    Setup {
+                        initial_window: Bytes::new(999),
+                        ..Setup::new(MSS)
+                    },
                     "initial_window is 999B; expected at least 1000B",
                 ),
                 (
-                    Setup { max_window: Bytes::new(1), ..Setup::new(MSS) },
+                    Setup {
+                        max_window: Bytes::new(1),
+                        ..Setup::new(MSS)
+                    },
                     "max_window is 1B; expected at least 1000B",
                 ),
             ] {
@@ -351,10 +395,22 @@ mod tests {
     #[test]
     fn text_is_read_by_the_kind_of_the_parameter() {
         let row = find("fixed").unwrap();
-        assert_eq!(row.parse("rate", "1.5Mbps"), Ok(Value::Rate(Rate::from_kbps(1_500))));
-        assert_eq!(row.parse("gap", "50us"), Ok(Value::Span(Span::from_micros(50))));
-        assert_eq!(find("cubic").unwrap().parse("hystart", "false"), Ok(Value::Flag(false)));
-        assert_eq!(find("vegas").unwrap().parse("alpha", "2.5"), Ok(Value::Number(2.5)));
+        assert_eq!(
+            row.parse("rate", "1.5Mbps"),
+            Ok(Value::Rate(Rate::from_kbps(1_500)))
+        );
+        assert_eq!(
+            row.parse("gap", "50us"),
+            Ok(Value::Span(Span::from_micros(50)))
+        );
+        assert_eq!(
+            find("cubic").unwrap().parse("hystart", "false"),
+            Ok(Value::Flag(false))
+        );
+        assert_eq!(
+            find("vegas").unwrap().parse("alpha", "2.5"),
+            Ok(Value::Number(2.5))
+        );
         assert_eq!(
             row.parse("rate", "fast").unwrap_err().to_string(),
             "rate is \"fast\"; expected a rate of at least 1bps"

@@ -108,7 +108,9 @@ impl Domain {
     /// Whether `value` is of the right kind and in range.
     pub fn admits(&self, value: &Value) -> bool {
         match (self, value) {
-            (Self::Number { min, max, .. }, Value::Number(number)) => (*min..=*max).contains(number),
+            (Self::Number { min, max, .. }, Value::Number(number)) => {
+                (*min..=*max).contains(number)
+            }
             (Self::Whole { min, max, .. }, Value::Number(number)) => {
                 (f64::from(*min)..=f64::from(*max)).contains(number)
                     && libm::floor(*number) == *number
@@ -135,11 +137,20 @@ impl fmt::Display for Domain {
                 write!(f, "a whole number{}{unit} from {min} to {max}", of(unit))
             }
             Self::Flag => f.write_str("true or false"),
-            Self::Span { min, max: Span::MAX } => write!(f, "a time of at least {min}"),
+            Self::Span {
+                min,
+                max: Span::MAX,
+            } => write!(f, "a time of at least {min}"),
             Self::Span { min, max } => write!(f, "a time from {min} to {max}"),
-            Self::Rate { min, max: Rate::MAX } => write!(f, "a rate of at least {min}"),
+            Self::Rate {
+                min,
+                max: Rate::MAX,
+            } => write!(f, "a rate of at least {min}"),
             Self::Rate { min, max } => write!(f, "a rate from {min} to {max}"),
-            Self::Bytes { min, max: Bytes::MAX } => write!(f, "at least {min}"),
+            Self::Bytes {
+                min,
+                max: Bytes::MAX,
+            } => write!(f, "at least {min}"),
             Self::Bytes { min, max } => write!(f, "from {min} to {max}"),
             Self::Choice(choices) => match choices.split_last() {
                 Some((last, rest)) if !rest.is_empty() => {
@@ -164,8 +175,15 @@ impl Parameter {
         let read = match (&self.domain, text) {
             (Domain::Span { max: Span::MAX, .. }, "unlimited") => Some(Value::Span(Span::MAX)),
             (Domain::Rate { max: Rate::MAX, .. }, "unlimited") => Some(Value::Rate(Rate::MAX)),
-            (Domain::Bytes { max: Bytes::MAX, .. }, "unlimited") => Some(Value::Bytes(Bytes::MAX)),
-            (Domain::Number { .. } | Domain::Whole { .. }, _) => text.parse().ok().map(Value::Number),
+            (
+                Domain::Bytes {
+                    max: Bytes::MAX, ..
+                },
+                "unlimited",
+            ) => Some(Value::Bytes(Bytes::MAX)),
+            (Domain::Number { .. } | Domain::Whole { .. }, _) => {
+                text.parse().ok().map(Value::Number)
+            }
             (Domain::Flag, _) => text.parse().ok().map(Value::Flag),
             (Domain::Span { .. }, _) => text.parse().ok().map(Value::Span),
             (Domain::Rate { .. }, _) => text.parse().ok().map(Value::Rate),
@@ -198,7 +216,9 @@ pub struct Parameters {
 impl Parameters {
     /// Nothing set.
     pub const fn new() -> Self {
-        Self { values: BTreeMap::new() }
+        Self {
+            values: BTreeMap::new(),
+        }
     }
 
     /// Sets a parameter and returns what it was set to before.
@@ -220,11 +240,17 @@ impl Parameters {
 
     /// All that is set, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.values.iter().map(|(name, value)| (name.as_str(), value))
+        self.values
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
     }
 
     pub(super) fn check_names(&self, known: &[Parameter]) -> Result<(), ParameterError> {
-        match self.values.keys().find(|name| known.iter().all(|known| known.name != **name)) {
+        match self
+            .values
+            .keys()
+            .find(|name| known.iter().all(|known| known.name != **name))
+        {
             Some(name) => Err(ParameterError::unknown(name, known)),
             None => Ok(()),
         }
@@ -289,7 +315,11 @@ impl Parameters {
 
 impl Parameter {
     fn mistyped(&self, value: &Value) -> ParameterError {
-        ParameterError::OutOfRange { name: self.name, value: value.clone(), expected: self.domain }
+        ParameterError::OutOfRange {
+            name: self.name,
+            value: value.clone(),
+            expected: self.domain,
+        }
     }
 }
 
@@ -338,16 +368,34 @@ impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Conflict { first, second } => {
-                write!(f, "{first} and {second} exclude each other; leave one of them out")
+                write!(
+                    f,
+                    "{first} and {second} exclude each other; leave one of them out"
+                )
             }
-            Self::OutOfRange { name, value: Value::Text(text), expected } => {
+            Self::OutOfRange {
+                name,
+                value: Value::Text(text),
+                expected,
+            } => {
                 write!(f, "{name} is {text:?}; expected {expected}")
             }
-            Self::OutOfRange { name, value, expected } => {
+            Self::OutOfRange {
+                name,
+                value,
+                expected,
+            } => {
                 write!(f, "{name} is {value}; expected {expected}")
             }
-            Self::Unknown { name, nearest: Some(nearest), .. } => {
-                write!(f, "there is no parameter {name:?}; did you mean {nearest:?}?")
+            Self::Unknown {
+                name,
+                nearest: Some(nearest),
+                ..
+            } => {
+                write!(
+                    f,
+                    "there is no parameter {name:?}; did you mean {nearest:?}?"
+                )
             }
             Self::Unknown { name, known, .. } if known.is_empty() => {
                 write!(f, "there is no parameter {name:?}; there are none")

@@ -51,7 +51,12 @@ pub const TABLE: &[Row] = &[
 ];
 
 const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
-    Parameter { name, summary, default: Value::Flag(default), domain: Domain::Flag }
+    Parameter {
+        name,
+        summary,
+        default: Value::Flag(default),
+        domain: Domain::Flag,
+    }
 }
 
 const fn segments(name: &'static str, summary: &'static str, default: f64) -> Parameter {
@@ -59,7 +64,11 @@ const fn segments(name: &'static str, summary: &'static str, default: f64) -> Pa
         name,
         summary,
         default: Value::Number(default),
-        domain: Domain::Number { min: 0.0, max: 1_000.0, unit: "segments" },
+        domain: Domain::Number {
+            min: 0.0,
+            max: 1_000.0,
+            unit: "segments",
+        },
     }
 }
 
@@ -83,8 +92,10 @@ const DECREASE_BASIS: Parameter = choice(
     "flight",
     &["flight", "window"],
 );
-const DECREASE_BASES: &[(&str, DecreaseBasis)] =
-    &[("flight", DecreaseBasis::Flight), ("window", DecreaseBasis::Window)];
+const DECREASE_BASES: &[(&str, DecreaseBasis)] = &[
+    ("flight", DecreaseBasis::Flight),
+    ("window", DecreaseBasis::Window),
+];
 
 const INCREASE: Parameter = choice(
     "increase",
@@ -96,7 +107,11 @@ const LIMIT: Parameter = Parameter {
     name: "limit",
     summary: "The most that one acknowledgement counts in slow start, with increase = per_byte (L of RFC 3465).",
     default: Value::Number(2.0),
-    domain: Domain::Whole { min: 1, max: 255, unit: "segments" },
+    domain: Domain::Whole {
+        min: 1,
+        max: 255,
+        unit: "segments",
+    },
 };
 const ROUNDING: Parameter = choice(
     "rounding",
@@ -117,13 +132,17 @@ fn build_reno(
     parameters: &Parameters,
 ) -> Result<Box<dyn Controller>, ParameterError> {
     // The domain of the limit ends at 255.
-    let per_byte = Increase::PerByte { limit: parameters.number(&LIMIT)? as u8 };
+    let per_byte = Increase::PerByte {
+        limit: parameters.number(&LIMIT)? as u8,
+    };
     let law = Reno::new(RenoConfig {
         mss: setup.mss,
         initial_window: setup.initial_window,
         initial_ssthresh: setup.initial_ssthresh,
-        increase: parameters
-            .choice(&INCREASE, &[("per_ack", Increase::PerAck), ("per_byte", per_byte)])?,
+        increase: parameters.choice(
+            &INCREASE,
+            &[("per_ack", Increase::PerAck), ("per_byte", per_byte)],
+        )?,
         decrease_basis: parameters.choice(&DECREASE_BASIS, DECREASE_BASES)?,
         rounding: parameters.choice(
             &ROUNDING,
@@ -147,10 +166,16 @@ const ALPHA: Parameter = segments(
     "With fewer extra segments than this at the bottleneck the window grows.",
     1.0,
 );
-const BETA: Parameter =
-    segments("beta", "With more extra segments than this the window shrinks.", 3.0);
-const GAMMA: Parameter =
-    segments("gamma", "With more extra segments than this slow start ends.", 1.0);
+const BETA: Parameter = segments(
+    "beta",
+    "With more extra segments than this the window shrinks.",
+    3.0,
+);
+const GAMMA: Parameter = segments(
+    "gamma",
+    "With more extra segments than this slow start ends.",
+    1.0,
+);
 const WHOLE_SEGMENTS: Parameter = flag(
     "whole_segments",
     "Whether the extra segments are rounded before they are compared (ns-2), or not (the paper).",
@@ -178,13 +203,21 @@ const CUBIC_C: Parameter = Parameter {
     name: "c",
     summary: "How steep the curve is.",
     default: Value::Number(0.4),
-    domain: Domain::Number { min: 0.001, max: 100.0, unit: "segments/s³" },
+    domain: Domain::Number {
+        min: 0.001,
+        max: 100.0,
+        unit: "segments/s³",
+    },
 };
 const CUBIC_BETA: Parameter = Parameter {
     name: "beta",
     summary: "What is left of the window after a loss.",
     default: Value::Number(0.7),
-    domain: Domain::Number { min: 0.1, max: 0.99, unit: "" },
+    domain: Domain::Number {
+        min: 0.1,
+        max: 0.99,
+        unit: "",
+    },
 };
 const FAST_CONVERGENCE: Parameter = flag(
     "fast_convergence",
@@ -196,7 +229,13 @@ const HYSTART: Parameter = flag(
     "Whether the first slow start may end when round-trip times rise (HyStart++).",
     true,
 );
-const CUBIC: &[Parameter] = &[CUBIC_C, CUBIC_BETA, FAST_CONVERGENCE, DECREASE_BASIS, HYSTART];
+const CUBIC: &[Parameter] = &[
+    CUBIC_C,
+    CUBIC_BETA,
+    FAST_CONVERGENCE,
+    DECREASE_BASIS,
+    HYSTART,
+];
 
 fn build_cubic(
     setup: &Setup,
@@ -219,19 +258,28 @@ const WINDOW: Parameter = Parameter {
     name: "window",
     summary: "How much may be in flight, at least one segment.",
     default: Value::Bytes(Bytes::MAX),
-    domain: Domain::Bytes { min: Bytes::new(1), max: Bytes::MAX },
+    domain: Domain::Bytes {
+        min: Bytes::new(1),
+        max: Bytes::MAX,
+    },
 };
 const RATE: Parameter = Parameter {
     name: "rate",
     summary: "How fast packets leave, counted from start to start.",
     default: Value::Rate(Rate::MAX),
-    domain: Domain::Rate { min: Rate::from_bps(1), max: Rate::MAX },
+    domain: Domain::Rate {
+        min: Rate::from_bps(1),
+        max: Rate::MAX,
+    },
 };
 const GAP: Parameter = Parameter {
     name: "gap",
     summary: "The gap from the end of one packet to the start of the next.",
     default: Value::Span(Span::ZERO),
-    domain: Domain::Span { min: Span::ZERO, max: Span::from_secs(3_600) },
+    domain: Domain::Span {
+        min: Span::ZERO,
+        max: Span::from_secs(3_600),
+    },
 };
 const FIXED: &[Parameter] = &[WINDOW, RATE, GAP];
 
@@ -244,14 +292,26 @@ fn build_fixed(
         return Err(ParameterError::OutOfRange {
             name: WINDOW.name,
             value: Value::Bytes(window),
-            expected: Domain::Bytes { min: setup.mss, max: Bytes::MAX },
+            expected: Domain::Bytes {
+                min: setup.mss,
+                max: Bytes::MAX,
+            },
         });
     }
     let pacing = match (parameters.rate(&RATE)?, parameters.span(&GAP)?) {
         (Rate::MAX, Span::ZERO) => Pacing::Unpaced,
         (rate, Span::ZERO) => Pacing::Rate(rate),
         (Rate::MAX, gap) => Pacing::Gap(gap),
-        _ => return Err(ParameterError::Conflict { first: RATE.name, second: GAP.name }),
+        _ => {
+            return Err(ParameterError::Conflict {
+                first: RATE.name,
+                second: GAP.name,
+            });
+        }
     };
-    Ok(Box::new(Fixed::new(setup.mss, window.min(setup.max_window), pacing)))
+    Ok(Box::new(Fixed::new(
+        setup.mss,
+        window.min(setup.max_window),
+        pacing,
+    )))
 }

@@ -28,7 +28,7 @@ struct Rfc9438 {
     t_epoch: f64,
     /// All acknowledgements: when, and whether the application limited the flow.
     history: Vec<(f64, bool)>,
-    undo: Option<Box<Rfc9438>>,
+    undo: Option<Box<Self>>,
 }
 
 /// The cube root by halving an interval: no function of a library.
@@ -80,7 +80,10 @@ impl Rfc9438 {
     }
 
     fn on_new_ack(&mut self, now: f64, rtt: f64, limited: bool) {
-        self.RTT = Some(self.RTT.map_or(rtt, |smoothed| 7.0 / 8.0 * smoothed + rtt / 8.0));
+        self.RTT = Some(
+            self.RTT
+                .map_or(rtt, |smoothed| 7.0 / 8.0 * smoothed + rtt / 8.0),
+        );
         let RTT = self.RTT.unwrap_or(rtt);
         self.history.push((now, limited));
         if limited {
@@ -152,7 +155,10 @@ impl Rfc9438 {
     }
 
     fn on_loss(&mut self, flight_size: f64, mark: bool) {
-        let undo = Self { undo: None, ..self.clone() };
+        let undo = Self {
+            undo: None,
+            ..self.clone()
+        };
         self.congestion(flight_size);
         self.cwnd = self.ssthresh.max(if mark { 1.0 } else { 2.0 });
         self.ssthresh = self.ssthresh.max(2.0);
@@ -172,11 +178,15 @@ impl Rfc9438 {
 
     /// Section 4.9.2.
     fn on_spurious_loss(&mut self) {
-        if let Some(undo) = self.undo.take() {
-            if self.cwnd < self.cwnd_prior {
-                let history = std::mem::take(&mut self.history);
-                *self = Self { RTT: self.RTT, history, ..*undo };
-            }
+        if let Some(undo) = self.undo.take()
+            && self.cwnd < self.cwnd_prior
+        {
+            let history = std::mem::take(&mut self.history);
+            *self = Self {
+                RTT: self.RTT,
+                history,
+                ..*undo
+            };
         }
     }
 }
@@ -274,7 +284,10 @@ proptest! {
 /// The two agree also where the curve rules: 20 s at 100 ms bring a window of 288 back and beyond.
 #[test]
 fn both_pass_the_plateau_after_six_seconds() {
-    let mut law = Cubic::new(CubicConfig { initial_window: MSS * 288, ..CubicConfig::rfc9438(MSS) });
+    let mut law = Cubic::new(CubicConfig {
+        initial_window: MSS * 288,
+        ..CubicConfig::rfc9438(MSS)
+    });
     let mut reading = Rfc9438::new(288.0, f64::INFINITY);
     let mut now = Time::from_secs(1);
     law.on_loss(&loss(now, MSS * 288, MSS * 288));
@@ -291,7 +304,10 @@ fn both_pass_the_plateau_after_six_seconds() {
         }
     }
     // The window runs after the curve of one round trip ahead, and reaches 288 about when it does.
-    assert!(passed.is_some_and(|passed| (5.5..6.5).contains(&passed)), "passed at {passed:?} s");
+    assert!(
+        passed.is_some_and(|passed| (5.5..6.5).contains(&passed)),
+        "passed at {passed:?} s"
+    );
     // W(9) = 0.4 · 27 + 288 = 298.8, a round trip ahead 299.9.
     assert!((298.0..300.0).contains(&law.window()), "{}", law.window());
 }

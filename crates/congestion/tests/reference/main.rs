@@ -37,5 +37,11 @@ fn loss(now: Time, in_flight: Bytes, window: Bytes) -> Loss {
 }
 
 fn timeout(now: Time, in_flight: Bytes, window: Bytes, consecutive: u32) -> Timeout {
-    Timeout { now, in_flight, window, consecutive, duplicate_seen: false }
+    Timeout {
+        now,
+        in_flight,
+        window,
+        consecutive,
+        duplicate_seen: false,
+    }
 }

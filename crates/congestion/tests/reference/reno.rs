@@ -15,15 +15,19 @@ struct Rfc5681 {
     cwnd: u64,
     ssthresh: u64,
     bytes_acked: u64,
+    /// The slow start that runs was begun by a timeout: L is one segment (RFC 3465, section 2.3).
+    after_timeout: bool,
 }
 
 impl Rfc5681 {
     fn on_ack(&mut self, bytes: u64) {
         if self.cwnd < self.ssthresh {
-            self.cwnd += bytes.min(2 * SMSS);
+            let limit = if self.after_timeout { SMSS } else { 2 * SMSS };
+            self.cwnd += bytes.min(limit);
             self.bytes_acked = 0;
             return;
         }
+        self.after_timeout = false;
         self.bytes_acked += bytes;
         if self.bytes_acked >= self.cwnd {
             self.bytes_acked -= self.cwnd;
@@ -43,6 +47,7 @@ impl Rfc5681 {
         }
         self.cwnd = SMSS;
         self.bytes_acked = 0;
+        self.after_timeout = true;
     }
 }
 
@@ -69,9 +74,10 @@ proptest! {
     fn follows_the_byte_counter(events in prop::collection::vec(event(), 1..40)) {
         let mss = Bytes::new(SMSS);
         let mut law = Reno::new(RenoConfig::rfc5681(mss));
-        let mut reading = Rfc5681 { cwnd: 10 * SMSS, ssthresh: u64::MAX, bytes_acked: 0 };
+        let mut reading = Rfc5681 { cwnd: 10 * SMSS, ssthresh: u64::MAX, bytes_acked: 0, after_timeout: false };
         for event in events {
-            let flight = Bytes::new(reading.cwnd);
+            // A full window is in flight. The law does not let a flight beyond its own window count.
+            let flight = Bytes::new(reading.cwnd).min(law.decision().window);
             match event {
                 Event::Acks { count, segments } => {
                     let acked = mss * u64::from(segments);
@@ -89,7 +95,7 @@ proptest! {
                 }
                 Event::Timeouts { count } => {
                     for consecutive in 1..=u32::from(count) {
-                        let flight = Bytes::new(reading.cwnd);
+                        let flight = Bytes::new(reading.cwnd).min(law.decision().window);
                         law.on_timeout(&timeout(Time::ZERO, flight, flight, consecutive));
                         reading.on_timeout(flight.get(), consecutive == 1);
                     }
@@ -144,17 +150,30 @@ fn ns2(rounding: Rounding) -> Reno {
 fn ns2_halves_as_precision_reduce_says() {
     let now = Time::from_secs(1);
     let window = Bytes::new(9_700);
-    for (rounding, cwnd, ssthresh) in
-        [(Rounding::Threshold, 4.85, 4.0), (Rounding::Both, 4.0, 4.0), (Rounding::Exact, 4.85, 4.85)]
-    {
+    for (rounding, cwnd, ssthresh) in [
+        (Rounding::Threshold, 4.85, 4.0),
+        (Rounding::Both, 4.0, 4.0),
+        (Rounding::Exact, 4.85, 4.85),
+    ] {
         let mut law = ns2(rounding);
         law.on_loss(&loss(now, Bytes::new(90_000), window));
-        assert!((law.window() - cwnd).abs() < 1e-12, "{rounding:?}: {}", law.window());
-        assert!((law.ssthresh() - ssthresh).abs() < 1e-12, "{rounding:?}: {}", law.ssthresh());
+        assert!(
+            (law.window() - cwnd).abs() < 1e-12,
+            "{rounding:?}: {}",
+            law.window()
+        );
+        assert!(
+            (law.ssthresh() - ssthresh).abs() < 1e-12,
+            "{rounding:?}: {}",
+            law.ssthresh()
+        );
     }
     // Tahoe: one segment, the same threshold.
     let mut law = ns2(Rounding::Threshold);
-    law.on_loss(&comity_congestion::Loss { restart: true, ..loss(now, window, window) });
+    law.on_loss(&comity_congestion::Loss {
+        restart: true,
+        ..loss(now, window, window)
+    });
     assert_eq!((law.window(), law.ssthresh()), (1.0, 4.0));
     // Windows of 3 and of 1: ns-2 lets cwnd fall to 1.5, and to 1, under a threshold of 2.
     for (window, cwnd) in [(3_000, 1.5), (1_000, 1.0)] {
@@ -181,6 +200,10 @@ fn ns2_opens_once_per_acknowledgement() {
     }
     for expected in [8.125, 8.248_077, 8.369_317, 8.488_801] {
         law.on_ack(&ack(Time::ZERO, Bytes::new(3_000), Span::ZERO, Bytes::ZERO));
-        assert!((law.window() - expected).abs() < 2e-6, "{} is not {expected}", law.window());
+        assert!(
+            (law.window() - expected).abs() < 2e-6,
+            "{} is not {expected}",
+            law.window()
+        );
     }
 }

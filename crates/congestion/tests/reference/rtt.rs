@@ -13,7 +13,10 @@ struct Rfc6298 {
 
 impl Rfc6298 {
     fn first(sample: f64) -> Self {
-        Self { srtt: sample, rttvar: sample / 2.0 }
+        Self {
+            srtt: sample,
+            rttvar: sample / 2.0,
+        }
     }
 
     fn then(self, sample: f64) -> Self {
@@ -103,7 +106,11 @@ fn ns2_of_2000_by_hand() {
     assert_eq!(rtt.variation(&config), config.tick * 3, "14 >> 2");
     // The next sample is a first one: 3 << 3 = 24, 3 << 1 = 6, (48 + 24) >> 3 = 9.
     ticks(&mut rtt, &config, 3);
-    assert_eq!(rtt.timeout(&config), config.tick * (9 * 16), "the back-off is in force until data is acked");
+    assert_eq!(
+        rtt.timeout(&config),
+        config.tick * (9 * 16),
+        "the back-off is in force until data is acked"
+    );
     rtt.end_backoff();
     assert_eq!(rtt.timeout(&config), config.tick * 9);
 }
@@ -128,10 +135,17 @@ fn ns2_2_35_by_hand() {
 /// 240 ms sees two, what is sent at 140 ms and acknowledged at 220 ms none, which counts as one.
 #[test]
 fn ticks_have_a_phase() {
-    let config = RttConfig { phase: Span::from_millis(30), ..RttConfig::NS2_2000 };
+    let config = RttConfig {
+        phase: Span::from_millis(30),
+        ..RttConfig::NS2_2000
+    };
     for (sent, acked, counted) in [(120, 240, 2), (140, 220, 1), (130, 230, 1), (129, 230, 2)] {
         let mut rtt = RttEstimator::new(&config);
         rtt.on_sample(&config, Time::from_millis(sent), Time::from_millis(acked));
-        assert_eq!(rtt.smoothed(&config), Some(config.tick * counted), "{sent} to {acked}");
+        assert_eq!(
+            rtt.smoothed(&config),
+            Some(config.tick * counted),
+            "{sent} to {acked}"
+        );
     }
 }

@@ -56,7 +56,13 @@ impl Reading {
         }
         if self.cwnd < self.ssthresh || self.grow < 1.0 {
             // Linear growth spreads one segment over the window that it began with, ack by ack.
-            let step = if self.grow == 1.0 { 1.0 } else if self.grow > 0.0 { 1.0 / self.cwnd } else { 0.0 };
+            let step = if self.grow == 1.0 {
+                1.0
+            } else if self.grow > 0.0 {
+                1.0 / self.cwnd
+            } else {
+                0.0
+            };
             self.cwnd += step * count as f64;
         }
         self.base_rtt = self.base_rtt.min(rtt);
@@ -136,7 +142,12 @@ impl Run {
                 every_other: true,
                 whole_segments,
             },
-            path: Path { service, delay, free: Time::ZERO, flight: VecDeque::new() },
+            path: Path {
+                service,
+                delay,
+                free: Time::ZERO,
+                flight: VecDeque::new(),
+            },
             now: Time::from_secs(1),
         };
         run.fill();
@@ -166,10 +177,13 @@ impl Run {
     /// The next `count` packets are acknowledged by one acknowledgement.
     fn acknowledge(&mut self, count: usize) {
         let count = count.min(self.path.flight.len());
-        let Some((newest, sent, at)) = self.path.flight.drain(..count).last() else { return };
+        let Some((newest, sent, at)) = self.path.flight.drain(..count).next_back() else {
+            return;
+        };
         self.now = self.now.max(at);
         let rtt = self.now.saturating_since(sent);
-        self.law.on_ack(&ack(self.now, MSS * count as u64, rtt, self.in_flight()));
+        self.law
+            .on_ack(&ack(self.now, MSS * count as u64, rtt, self.in_flight()));
         self.reading.on_ack(newest, rtt.as_nanos());
         self.fill();
     }

@@ -47,14 +47,18 @@ impl GapLaw {
     fn begin_round(&mut self, packets: f64) {
         self.packets = packets.max(1.0);
         self.acknowledged = 0.0;
-        self.gap = self.round().mul_f64(1.0 / self.packets).saturating_sub(self.tau);
+        self.gap = self
+            .round()
+            .mul_f64(1.0 / self.packets)
+            .saturating_sub(self.tau);
     }
 }
 
 impl Controller for GapLaw {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
-            self.rtt.on_sample(&RttConfig::RFC6298, Time::ZERO, Time::ZERO + rtt);
+            self.rtt
+                .on_sample(&RttConfig::RFC6298, Time::ZERO, Time::ZERO + rtt);
         }
         self.acknowledged += f64::from(ack.packets);
         if self.in_loss || self.acknowledged < self.packets {
@@ -153,15 +157,30 @@ fn gap_ns(law: &dyn Controller) -> u64 {
 #[test]
 fn equations_2_4_and_6_by_hand() {
     let mut law = law();
-    assert_eq!(law.decision().window, Bytes::new(960), "one packet, to measure R");
-    for (n, next, gap) in
-        [(1, 2, 49_000_000), (2, 4, 24_000_000), (4, 8, 11_500_000), (8, 9, 10_111_111), (9, 10, 9_000_000)]
-    {
+    assert_eq!(
+        law.decision().window,
+        Bytes::new(960),
+        "one packet, to measure R"
+    );
+    for (n, next, gap) in [
+        (1, 2, 49_000_000),
+        (2, 4, 24_000_000),
+        (4, 8, 11_500_000),
+        (8, 9, 10_111_111),
+        (9, 10, 9_000_000),
+    ] {
         acknowledge(&mut law, n - 1);
         let before = gap_ns(&law);
         acknowledge(&mut law, 1);
-        assert!(n == 1 || gap_ns(&law) < before, "the round ends with its last acknowledgement");
-        assert!(gap_ns(&law).abs_diff(gap) <= 1, "n = {next}: {} ns", gap_ns(&law));
+        assert!(
+            n == 1 || gap_ns(&law) < before,
+            "the round ends with its last acknowledgement"
+        );
+        assert!(
+            gap_ns(&law).abs_diff(gap) <= 1,
+            "n = {next}: {} ns",
+            gap_ns(&law)
+        );
         assert_eq!(law.decision().window, Bytes::new(960 * next));
     }
     lose(&mut law);
@@ -189,5 +208,9 @@ fn a_timeout_sends_one_packet_per_round() {
     });
     assert_eq!(gap_ns(&law), 99_000_000);
     assert_eq!(law.decision().window, Bytes::new(960));
-    assert_eq!(law.decision().ssthresh, Some(Bytes::new(4 * 960)), "half of 9 packets, whole ones");
+    assert_eq!(
+        law.decision().ssthresh,
+        Some(Bytes::new(4 * 960)),
+        "half of 9 packets, whole ones"
+    );
 }

@@ -32,11 +32,18 @@ struct Wave {
 
 impl WaveMeter {
     fn new(threshold: f64) -> Self {
-        Self { level: 1.0, threshold, previous: None, wave: None }
+        Self {
+            level: 1.0,
+            threshold,
+            previous: None,
+            wave: None,
+        }
     }
 
     fn begin(&mut self, number: u16, segments: u16, now: Time) {
-        let expected = self.previous.map(|rate| Span::from_secs_f64(f64::from(segments) / rate));
+        let expected = self
+            .previous
+            .map(|rate| Span::from_secs_f64(f64::from(segments) / rate));
         self.wave = Some(Wave {
             number,
             segments,
@@ -68,7 +75,14 @@ impl WaveMeter {
 
 impl Meter for WaveMeter {
     fn on_arrival(&mut self, arrival: &Arrival) {
-        let Tag::Wave { wave: number, segments, position } = arrival.tag else { return };
+        let Tag::Wave {
+            wave: number,
+            segments,
+            position,
+        } = arrival.tag
+        else {
+            return;
+        };
         let now = arrival.now;
         if let Some(wave) = self.wave.filter(|wave| !wave.measured) {
             let expired = now > wave.decision;
@@ -77,17 +91,24 @@ impl Meter for WaveMeter {
             }
             if expired || (number == wave.number && position == segments) {
                 self.measure(wave, now);
-                self.wave = Some(Wave { measured: true, ..wave });
+                self.wave = Some(Wave {
+                    measured: true,
+                    ..wave
+                });
             }
         }
-        let newer = self.wave.is_none_or(|wave| (number.wrapping_sub(wave.number) as i16) > 0);
+        let newer = self
+            .wave
+            .is_none_or(|wave| (number.wrapping_sub(wave.number) as i16) > 0);
         if newer {
             self.begin(number, segments, now);
         }
     }
 
     fn report(&mut self, _now: Time) -> Report {
-        Report::Wave { level: self.level.round() as u16 }
+        Report::Wave {
+            level: self.level.round() as u16,
+        }
     }
 }
 
@@ -104,7 +125,14 @@ struct WaveSender {
 
 impl WaveSender {
     fn new(mss: Bytes) -> Self {
-        Self { mss, level: 1, wave: 0, segments: 0, position: 0, phase: Phase::SlowStart }
+        Self {
+            mss,
+            level: 1,
+            wave: 0,
+            segments: 0,
+            position: 0,
+            phase: Phase::SlowStart,
+        }
     }
 }
 
@@ -135,7 +163,11 @@ impl Controller for WaveSender {
             self.position = 0;
         }
         self.position += 1;
-        Tag::Wave { wave: self.wave, segments: self.segments, position: self.position }
+        Tag::Wave {
+            wave: self.wave,
+            segments: self.segments,
+            position: self.position,
+        }
     }
 
     fn decision(&self) -> Decision {
@@ -165,7 +197,11 @@ fn arrive(
             payload: Bytes::new(1_000),
             wire: Bytes::new(1_040),
             marked: false,
-            tag: Tag::Wave { wave, segments, position },
+            tag: Tag::Wave {
+                wave,
+                segments,
+                position,
+            },
         });
     }
     meter.report(Time::from_millis(start_ms))
@@ -176,18 +212,33 @@ fn arrive(
 /// Doubling above: 10 · (0.382 + 1.236) = 16.18; below: 10 · (0.5 + 1) = 15.
 #[test]
 fn figure_1_by_hand() {
-    for (threshold, apart_ms, level) in
-        [(5.0, 20, 8), (12.0, 20, 7), (5.0, 5, 16), (12.0, 5, 15), (5.0, 10, 10), (12.0, 10, 10)]
-    {
+    for (threshold, apart_ms, level) in [
+        (5.0, 20, 8),
+        (12.0, 20, 7),
+        (5.0, 5, 16),
+        (12.0, 5, 15),
+        (5.0, 10, 10),
+        (12.0, 10, 10),
+    ] {
         let mut meter = WaveMeter::new(threshold);
-        assert_eq!(arrive(&mut meter, 1, 20, 1..=20, 1_000, 10), Report::Wave { level: 10 });
+        assert_eq!(
+            arrive(&mut meter, 1, 20, 1..=20, 1_000, 10),
+            Report::Wave { level: 10 }
+        );
         let found = arrive(&mut meter, 2, 20, 1..=20, 2_000, apart_ms);
-        assert_eq!(found, Report::Wave { level }, "threshold {threshold}, {apart_ms} ms apart");
+        assert_eq!(
+            found,
+            Report::Wave { level },
+            "threshold {threshold}, {apart_ms} ms apart"
+        );
     }
     // Level 20 would become 32.36; there are 24.
     let mut meter = WaveMeter::new(5.0);
     arrive(&mut meter, 1, 40, 1..=40, 1_000, 10);
-    assert_eq!(arrive(&mut meter, 2, 40, 1..=40, 2_000, 5), Report::Wave { level: 24 });
+    assert_eq!(
+        arrive(&mut meter, 2, 40, 1..=40, 2_000, 5),
+        Report::Wave { level: 24 }
+    );
 }
 
 /// "The wave size used in calculations is actually the expected wave size": random losses inside of a wave
@@ -197,7 +248,10 @@ fn losses_inside_a_wave_are_no_congestion() {
     let mut meter = WaveMeter::new(5.0);
     arrive(&mut meter, 1, 20, 1..=20, 1_000, 10);
     let kept = (1..=20).filter(|position| position % 4 != 2);
-    assert_eq!(arrive(&mut meter, 2, 20, kept, 2_000, 10), Report::Wave { level: 10 });
+    assert_eq!(
+        arrive(&mut meter, 2, 20, kept, 2_000, 10),
+        Report::Wave { level: 10 }
+    );
 }
 
 /// The last segment of a wave is lost. The wave should take 20 / (20 / 0.19) = 190 ms, so the timer expires
@@ -208,7 +262,10 @@ fn losses_inside_a_wave_are_no_congestion() {
 fn a_lost_last_segment_is_decided_by_the_timer() {
     let mut meter = WaveMeter::new(12.0);
     arrive(&mut meter, 1, 20, 1..=20, 1_000, 10);
-    assert_eq!(arrive(&mut meter, 2, 20, 1..=19, 2_000, 10), Report::Wave { level: 10 });
+    assert_eq!(
+        arrive(&mut meter, 2, 20, 1..=19, 2_000, 10),
+        Report::Wave { level: 10 }
+    );
     assert_eq!(meter.threshold, 12.0, "not decided yet");
     let report = arrive(&mut meter, 3, 20, 1..=1, 2_400, 10);
     assert_eq!(report, Report::Wave { level: 8 });
@@ -224,16 +281,32 @@ fn the_sender_counts_its_waves() {
     let mut tags = Vec::new();
     for sent in 0..9 {
         if sent == 3 {
-            sender.on_feedback(&Feedback { now, report: &Report::Wave { level: 3 }, rtt: None });
+            sender.on_feedback(&Feedback {
+                now,
+                report: &Report::Wave { level: 3 },
+                rtt: None,
+            });
             assert_eq!(sender.decision().window, Bytes::new(6_000));
         }
         match sender.tag(now) {
-            Tag::Wave { wave, segments, position } => tags.push((wave, segments, position)),
+            Tag::Wave {
+                wave,
+                segments,
+                position,
+            } => tags.push((wave, segments, position)),
             other => panic!("{other:?}"),
         }
     }
     let by_hand = [
-        (1, 2, 1), (1, 2, 2), (2, 2, 1), (2, 2, 2), (3, 6, 1), (3, 6, 2), (3, 6, 3), (3, 6, 4), (3, 6, 5),
+        (1, 2, 1),
+        (1, 2, 2),
+        (2, 2, 1),
+        (2, 2, 2),
+        (3, 6, 1),
+        (3, 6, 2),
+        (3, 6, 3),
+        (3, 6, 4),
+        (3, 6, 5),
     ];
     assert_eq!(tags, by_hand);
     let mut timeout = Timeout {
@@ -244,7 +317,11 @@ fn the_sender_counts_its_waves() {
         duplicate_seen: true,
     };
     sender.on_timeout(&timeout);
-    assert_eq!(sender.decision().window, Bytes::new(6_000), "a duplicate acknowledgement had come");
+    assert_eq!(
+        sender.decision().window,
+        Bytes::new(6_000),
+        "a duplicate acknowledgement had come"
+    );
     timeout.duplicate_seen = false;
     sender.on_timeout(&timeout);
     assert_eq!(sender.decision().window, Bytes::new(2_000));

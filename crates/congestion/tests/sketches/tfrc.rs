@@ -56,7 +56,7 @@ impl LossIntervalMeter {
         }
         self.intervals.truncate(WEIGHTS.len());
         self.event = Some((number, at));
-        // "If the new loss event rate is larger, feedback is sent at once" (section 6.2, step 3).
+        // A new loss event is reported at once (section 6.2, step 3).
         self.due = Some(at);
     }
 
@@ -76,7 +76,8 @@ impl LossIntervalMeter {
     }
 
     fn measured(&self, now: Time) -> Rate {
-        self.rate.unwrap_or_else(|| Rate::of(self.received, now.saturating_since(self.since)))
+        self.rate
+            .unwrap_or_else(|| Rate::of(self.received, now.saturating_since(self.since)))
     }
 
     /// Section 5.4: the weighted mean with or without the open interval, whichever is larger.
@@ -86,7 +87,10 @@ impl LossIntervalMeter {
         };
         let open = (highest - start + 1) as f64;
         let weighted = |intervals: &mut dyn Iterator<Item = f64>| -> f64 {
-            intervals.zip(WEIGHTS).map(|(interval, weight)| interval * weight).sum()
+            intervals
+                .zip(WEIGHTS)
+                .map(|(interval, weight)| interval * weight)
+                .sum()
         };
         let closed = self.intervals.iter().copied();
         let count = self.intervals.len();
@@ -117,17 +121,28 @@ impl Meter for LossIntervalMeter {
         }
         self.packet = arrival.payload;
         self.received += arrival.payload;
-        let place = self.recent.partition_point(|(number, _)| *number < arrival.number.get());
-        self.recent.insert(place, (arrival.number.get(), arrival.now));
+        let place = self
+            .recent
+            .partition_point(|(number, _)| *number < arrival.number.get());
+        self.recent
+            .insert(place, (arrival.number.get(), arrival.now));
         for (number, at) in self.take_losses() {
             self.on_lost(number, at);
         }
         let next_round = self.since + self.rtt;
-        self.due = Some(self.due.unwrap_or(next_round).min(next_round).max(arrival.now));
+        self.due = Some(
+            self.due
+                .unwrap_or(next_round)
+                .min(next_round)
+                .max(arrival.now),
+        );
     }
 
     fn report(&mut self, now: Time) -> Report {
-        Report::LossEvents { rate: self.loss_event_rate(), received: self.measured(now) }
+        Report::LossEvents {
+            rate: self.loss_event_rate(),
+            received: self.measured(now),
+        }
     }
 
     fn wakeup(&self) -> Option<Time> {
@@ -157,7 +172,10 @@ fn stream(count: u64, lost: impl Fn(u64) -> bool) -> (LossIntervalMeter, Vec<(Ti
             payload: Bytes::new(1_000),
             wire: Bytes::new(1_040),
             marked: false,
-            tag: Tag::Round { round: (number / 10) as u32, rtt: Span::from_millis(100) },
+            tag: Tag::Round {
+                round: (number / 10) as u32,
+                rtt: Span::from_millis(100),
+            },
         });
         while let Some(at) = meter.wakeup().filter(|at| *at <= now) {
             meter.on_wakeup(at.max(now));
@@ -179,7 +197,11 @@ fn rate(meter: &mut dyn Meter) -> f64 {
 #[test]
 fn even_losses_give_their_own_rate() {
     let (mut meter, _) = stream(1_050, |number| number % 100 == 50);
-    assert!((rate(&mut meter) - 0.01).abs() < 1e-12, "{}", rate(&mut meter));
+    assert!(
+        (rate(&mut meter) - 0.01).abs() < 1e-12,
+        "{}",
+        rate(&mut meter)
+    );
 }
 
 /// Two losses 50 ms apart are one event, two that are 110 ms apart are two: the second closes an interval
@@ -193,18 +215,30 @@ fn losses_of_one_round_trip_are_one_event() {
     let closed = 11.0 + 89.0 + 11.0 + 89.0 + 0.8 * 11.0 + 0.6 * 89.0 + 0.4 * 11.0 + 0.2 * 89.0;
     let open = 89.0 + 11.0 + 89.0 + 11.0 + 0.8 * 89.0 + 0.6 * 11.0 + 0.4 * 89.0 + 0.2 * 11.0;
     assert!(open > closed);
-    assert!((rate(&mut meter) - 6.0 / open).abs() < 1e-12, "{}", rate(&mut meter));
+    assert!(
+        (rate(&mut meter) - 6.0 / open).abs() < 1e-12,
+        "{}",
+        rate(&mut meter)
+    );
 }
 
 /// Section 5.4 with intervals of 100, the oldest of 200. Right after the last loss the open interval of 5
 /// does not count: (100 · 5.8 + 200 · 0.2) / 6; 500 packets later it does: (500 + 100 · 5) / 6.
 #[test]
 fn the_open_interval_counts_only_when_it_helps() {
-    let lost = |number: u64| number == 50 || (number >= 250 && number <= 950 && number % 100 == 50);
+    let lost = |number: u64| number == 50 || ((250..=950).contains(&number) && number % 100 == 50);
     let (mut meter, _) = stream(955, lost);
-    assert!((rate(&mut meter) - 6.0 / 620.0).abs() < 1e-12, "{}", rate(&mut meter));
+    assert!(
+        (rate(&mut meter) - 6.0 / 620.0).abs() < 1e-12,
+        "{}",
+        rate(&mut meter)
+    );
     let (mut meter, _) = stream(1_450, lost);
-    assert!((rate(&mut meter) - 6.0 / 1_000.0).abs() < 1e-12, "{}", rate(&mut meter));
+    assert!(
+        (rate(&mut meter) - 6.0 / 1_000.0).abs() < 1e-12,
+        "{}",
+        rate(&mut meter)
+    );
 }
 
 /// The first interval is that of the throughput equation: 100 packets of 1000 B a second.
@@ -213,8 +247,14 @@ fn the_first_loss_stands_for_the_rate_until_then() {
     let (mut meter, _) = stream(60, |number| number == 50);
     let p = rate(&mut meter);
     let back = throughput(Bytes::new(1_000), Span::from_millis(100), p);
-    assert!((back / 100_000.0 - 1.0).abs() < 0.12, "{back} B/s for p = {p}");
-    assert!((0.005..0.02).contains(&p), "√(3/2p) / R is 100 packets a second for p = 1.5 %: {p}");
+    assert!(
+        (back / 100_000.0 - 1.0).abs() < 0.12,
+        "{back} B/s for p = {p}"
+    );
+    assert!(
+        (0.005..0.02).contains(&p),
+        "√(3/2p) / R is 100 packets a second for p = 1.5 %: {p}"
+    );
 }
 
 /// A report for the first packet, one in each round trip, and one at once for a loss event: the loss of
@@ -222,9 +262,23 @@ fn the_first_loss_stands_for_the_rate_until_then() {
 #[test]
 fn reports_come_once_in_a_round_trip_and_at_once_for_a_loss() {
     let (_, reports) = stream(100, |number| number == 50);
-    let times: Vec<u64> = reports.iter().map(|(at, _)| at.as_nanos() / 1_000_000).collect();
-    assert_eq!(times, [1_000, 1_100, 1_200, 1_300, 1_400, 1_510, 1_530, 1_610, 1_710, 1_810, 1_910]);
-    let Some((_, Report::LossEvents { rate, received })) = reports.get(4) else { panic!() };
+    let times: Vec<u64> = reports
+        .iter()
+        .map(|(at, _)| at.as_nanos() / 1_000_000)
+        .collect();
+    assert_eq!(
+        times,
+        [
+            1_000, 1_100, 1_200, 1_300, 1_400, 1_510, 1_530, 1_610, 1_710, 1_810, 1_910
+        ]
+    );
+    let Some((_, Report::LossEvents { rate, received })) = reports.get(4) else {
+        panic!()
+    };
     assert_eq!(*rate, 0.0);
-    assert_eq!(*received, Rate::from_kbps(800), "10 packets of 1000 B in 100 ms");
+    assert_eq!(
+        *received,
+        Rate::from_kbps(800),
+        "10 packets of 1000 B in 100 ms"
+    );
 }

@@ -12,15 +12,15 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::flow::{
-    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, TcpFlow, TcpWorkload,
-    start_time,
+    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow,
+    TcpWorkload, start_time,
 };
 use super::links::{LinkState, Model, Watch};
 use super::packet::Arena;
 use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
-use super::{AHEAD, Engine, MEASURE, NOT_DRAWN, Observer, RunOptions};
+use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, Observer, RunOptions};
 use crate::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, TcpSpec, TransportSpec, Workload,
 };
@@ -96,8 +96,12 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownNode { user, node } => write!(f, "{user} names node {node}, which does not exist"),
-            Self::DuplicateName { name } => write!(f, "the name {name:?} is used twice; names are unique"),
+            Self::UnknownNode { user, node } => {
+                write!(f, "{user} names node {node}, which does not exist")
+            }
+            Self::DuplicateName { name } => {
+                write!(f, "the name {name:?} is used twice; names are unique")
+            }
             Self::Link { name, error } => write!(f, "link {name:?}: {error}"),
             Self::Unreachable { flow, from, to } => {
                 write!(f, "flow {flow:?}: no links lead from {from:?} to {to:?}")
@@ -109,7 +113,10 @@ impl fmt::Display for BuildError {
             Self::Parameter { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Flow { flow, reason } => write!(f, "flow {flow:?}: {reason}"),
             Self::Warmup { warmup, duration } => {
-                write!(f, "the warm-up of {warmup} is not shorter than the run of {duration}")
+                write!(
+                    f,
+                    "the warm-up of {warmup} is not shorter than the run of {duration}"
+                )
             }
         }
     }
@@ -129,10 +136,19 @@ impl<'o, O: Observer> Engine<'o, O> {
             let (warmup, duration) = (network.warmup, network.duration);
             return Err(BuildError::Warmup { warmup, duration });
         }
-        let watch =
-            Watch { warmup: Time::ZERO + network.warmup, end: Time::ZERO + network.duration };
+        let watch = Watch {
+            warmup: Time::ZERO + network.warmup,
+            end: Time::ZERO + network.duration,
+        };
         let mut links = build_links(network, seed)?;
-        let mut router = Router::new(network, network.links.iter().map(|l| first_delay(&l.config)).collect());
+        let mut router = Router::new(
+            network,
+            network
+                .links
+                .iter()
+                .map(|l| first_delay(&l.config))
+                .collect(),
+        );
         let mut paths = Paths::default();
         let mut flows = Vec::with_capacity(network.flows.len());
         let mut queue = EventQueue::default();
@@ -140,21 +156,25 @@ impl<'o, O: Observer> Engine<'o, O> {
         for (index, spec) in network.flows.iter().enumerate() {
             let forward = paths.add(network, &mut router, spec, spec.source, spec.destination)?;
             let backward = paths.add(network, &mut router, spec, spec.destination, spec.source)?;
-            let flow = build_flow(network, spec, seed, (forward, backward), &paths, &mut shared)?;
+            let flow = build_flow(
+                network,
+                spec,
+                seed,
+                (forward, backward),
+                &paths,
+                &mut shared,
+            )?;
             let source = index as u32 * 2;
-            queue.push(Event::new(flow.started_at, Class::Control, source));
+            queue.schedule(Event::new(flow.started_at, Class::Control, source));
             if flow.stop_at < watch.end {
-                queue.push(Event::new(flow.stop_at, Class::Control, source + 1));
+                queue.schedule(Event::new(flow.stop_at, Class::Control, source + 1));
             }
             flows.push(flow);
         }
-        queue.push(Event::new(watch.warmup, Class::Control, MEASURE));
+        queue.schedule(Event::new(watch.warmup, Class::Control, MEASURE));
         paths.count_users(&flows, &mut links);
         if options.collapse {
-            paths.mark_ahead(&flows, &links);
-            for flow in &mut flows {
-                flow.drawn_at = paths.draw_point(flow, &links);
-            }
+            paths.mark_ahead(&mut flows, &links);
         }
         Ok(Self {
             queue,
@@ -167,7 +187,8 @@ impl<'o, O: Observer> Engine<'o, O> {
             events: 0,
             packet_hops: 0,
             order: 0,
-            top_is_spent: false,
+            depth: 0,
+            is_measuring: false,
         })
     }
 }
@@ -178,7 +199,9 @@ fn check_names(network: &Network) -> Result<(), BuildError> {
     for mut names in [links.collect::<Vec<_>>(), flows.collect()] {
         names.sort_unstable();
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(BuildError::DuplicateName { name: pair[0].clone() });
+            return Err(BuildError::DuplicateName {
+                name: pair[0].clone(),
+            });
         }
     }
     let known = network.nodes.len() as u32;
@@ -201,11 +224,17 @@ fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildErr
     let build = |spec: &crate::network::LinkSpec| {
         let seed = seed.derive("link").derive(&spec.name);
         let model = match spec.config.queue {
-            Queue::CoDel(_) => ServedLink::new(&spec.config, seed).map(|l| Model::Served(Box::new(l))),
-            Queue::DropTail(_) | Queue::Red(_) => ClockedLink::new(&spec.config, seed).map(Model::Clocked),
+            Queue::CoDel(_) => {
+                ServedLink::new(&spec.config, seed).map(|l| Model::Served(Box::new(l)))
+            }
+            Queue::DropTail(_) | Queue::Red(_) => {
+                ClockedLink::new(&spec.config, seed).map(Model::Clocked)
+            }
         };
-        let model =
-            model.map_err(|error| BuildError::Link { name: spec.name.clone(), error })?;
+        let model = model.map_err(|error| BuildError::Link {
+            name: spec.name.clone(),
+            error,
+        })?;
         Ok(LinkState::new(model))
     };
     network.links.iter().map(build).collect()
@@ -228,7 +257,9 @@ pub(super) fn mean_rate(config: &LinkConfig, watch: Watch) -> Option<Rate> {
         RateProfile::Steps(steps) => {
             let mut bits = 0.0;
             for (at, &(from, rate)) in steps.iter().enumerate() {
-                let to = steps.get(at + 1).map_or(watch.end, |&(next, _)| next.min(watch.end));
+                let to = steps
+                    .get(at + 1)
+                    .map_or(watch.end, |&(next, _)| next.min(watch.end));
                 let share = to.saturating_since(from.max(watch.warmup)).as_secs_f64();
                 bits += share * rate.as_bps() as f64;
             }
@@ -255,19 +286,25 @@ impl Paths {
     ) -> Result<Path, BuildError> {
         let name = |node: NodeId| network.nodes[node.0 as usize].clone();
         if from == to {
-            return Err(BuildError::FlowToItself { flow: flow.name.clone(), node: name(from) });
+            return Err(BuildError::FlowToItself {
+                flow: flow.name.clone(),
+                node: name(from),
+            });
         }
-        let links = router.path(from, to).ok_or_else(|| BuildError::Unreachable {
-            flow: flow.name.clone(),
-            from: name(from),
-            to: name(to),
-        })?;
+        let links = router
+            .path(from, to)
+            .ok_or_else(|| BuildError::Unreachable {
+                flow: flow.name.clone(),
+                from: name(from),
+                to: name(to),
+            })?;
         let start = self.entries.len() as u32;
         let length = u16::try_from(links.len()).map_err(|_| BuildError::Flow {
             flow: flow.name.clone(),
             reason: "its path has more than 65,535 links",
         })?;
         self.entries.extend(links);
+        self.entries.push(END);
         Ok(Path { start, length })
     }
 
@@ -285,8 +322,33 @@ impl Paths {
         }
     }
 
+    /// Marks what can be computed ahead of its turn without changing anything.
+    fn mark_ahead(&mut self, flows: &mut [Flow], links: &[LinkState]) {
+        self.mark_links(flows, links);
+        for flow in flows {
+            self.mark_draw(flow, links);
+            // An endpoint that answers may act ahead when nothing but packets and timers makes it act, and
+            // when its answers meet no others on their first link.
+            let (source_may, sink_may) = match &flow.agent {
+                Agent::Datagram(_) => (false, true),
+                Agent::Tcp(tcp) => (
+                    matches!(tcp.workload, TcpWorkload::Greedy | TcpWorkload::File(_))
+                        && self.has_own_way_out(flow.forward, links),
+                    matches!(tcp.reader, ReaderState::Immediate)
+                        && self.has_own_way_out(flow.backward, links),
+                ),
+            };
+            if sink_may {
+                self.mark_end(flow.forward, links);
+            }
+            if source_may {
+                self.mark_end(flow.backward, links);
+            }
+        }
+    }
+
     /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps order.
-    fn mark_ahead(&mut self, flows: &[Flow], links: &[LinkState]) {
+    fn mark_links(&mut self, flows: &[Flow], links: &[LinkState]) {
         /// Who feeds a link.
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
@@ -296,55 +358,77 @@ impl Paths {
         }
         const AN_ENDPOINT: u32 = u32::MAX;
         let mut feeders = vec![Feeder::Nobody; links.len()];
-        for flow in flows {
-            for path in [flow.forward, flow.backward] {
-                let mut before = AN_ENDPOINT;
-                for &entry in self.links(path) {
-                    let feeder = &mut feeders[entry as usize];
-                    *feeder = match *feeder {
-                        Feeder::Nobody if before != AN_ENDPOINT => Feeder::Only(before),
-                        Feeder::Only(only) if only == before => Feeder::Only(only),
-                        _ => Feeder::Several,
-                    };
-                    before = entry;
-                }
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            let mut before = AN_ENDPOINT;
+            for &link in self.links(path) {
+                let feeder = &mut feeders[link as usize];
+                *feeder = match *feeder {
+                    Feeder::Nobody if before != AN_ENDPOINT => Feeder::Only(before),
+                    Feeder::Only(only) if only == before => Feeder::Only(only),
+                    _ => Feeder::Several,
+                };
+                before = link;
             }
         }
-        for flow in flows {
-            for path in [flow.forward, flow.backward] {
-                let start = path.start as usize;
-                for at in start + 1..start + usize::from(path.length) {
-                    let (before, link) = (self.entries[at - 1] & !AHEAD, self.entries[at]);
-                    let alone = feeders[link as usize] == Feeder::Only(before);
-                    if alone
-                        && links[before as usize].is_predictable()
-                        && links[link as usize].decides_at_once()
-                    {
-                        self.entries[at] |= AHEAD;
-                    }
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            let start = path.start as usize;
+            for at in start + 1..start + usize::from(path.length) {
+                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at]);
+                if feeders[link as usize] == Feeder::Only(before)
+                    && links[before as usize].is_predictable()
+                    && links[link as usize].decides_at_once()
+                {
+                    self.entries[at] |= AHEAD;
                 }
             }
         }
     }
 
-    /// After how many links a source's packets first wait for their turn among others, if it can be drawn on
+    /// Marks where a flow's packets first wait for their turn among others, if its source can be drawn on
     /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
-    fn draw_point(&self, flow: &Flow, links: &[LinkState]) -> u16 {
-        let Agent::Datagram(DatagramFlow { source: DatagramSource::Schedule(_), .. }) = &flow.agent
-        else {
-            return NOT_DRAWN;
-        };
-        let path = self.links(flow.forward);
-        let stretch = 1 + path.iter().skip(1).take_while(|&&entry| entry & AHEAD != 0).count();
-        let is_plain = path
-            .iter()
-            .take(stretch)
-            .all(|&entry| links[(entry & !AHEAD) as usize].is_predictable());
-        let first = path[0];
-        if !is_plain || links[first as usize].users != 1 {
-            return NOT_DRAWN;
+    fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
+        if !matches!(
+            flow.agent,
+            Agent::Datagram(DatagramFlow {
+                source: DatagramSource::Schedule(_),
+                ..
+            })
+        ) || !self.has_own_way_out(flow.forward, links)
+        {
+            return;
         }
-        stretch as u16
+        let path = self.links(flow.forward);
+        let stretch = 1 + path
+            .iter()
+            .skip(1)
+            .take_while(|&&entry| entry & AHEAD != 0)
+            .count();
+        let mut on_stretch = path.iter().take(stretch);
+        if on_stretch.all(|&entry| links[(entry & LINK) as usize].is_predictable()) {
+            let at = flow.forward.start as usize + stretch;
+            self.entries[at] |= DRAW;
+            flow.is_drawn = true;
+        }
+    }
+
+    /// Whether the first link of a path carries nothing else and takes packets ahead of their turn.
+    fn has_own_way_out(&self, path: Path, links: &[LinkState]) -> bool {
+        let Some(&entry) = self.links(path).first() else {
+            return false;
+        };
+        let link = &links[(entry & LINK) as usize];
+        link.users == 1 && link.decides_at_once()
+    }
+
+    /// Marks the end of a path whose last link keeps order.
+    fn mark_end(&mut self, path: Path, links: &[LinkState]) {
+        let Some(&last) = self.links(path).last() else {
+            return;
+        };
+        if links[(last & LINK) as usize].is_predictable() {
+            let end = path.start as usize + usize::from(path.length);
+            self.entries[end] |= ACTS_AHEAD;
+        }
     }
 }
 
@@ -353,7 +437,12 @@ type SharedConfigs = Vec<Arc<Config>>;
 
 fn share(shared: &mut SharedConfigs, config: &Config) -> Arc<Config> {
     // Flows of a group stand together, so the last few settings are the likely ones.
-    if let Some(known) = shared.iter().rev().take(8).find(|known| ***known == *config) {
+    if let Some(known) = shared
+        .iter()
+        .rev()
+        .take(8)
+        .find(|known| ***known == *config)
+    {
         return Arc::clone(known);
     }
     let new = Arc::new(*config);
@@ -372,7 +461,10 @@ fn build_flow(
     let seed = seed.derive("flow").derive(&spec.name);
     let stream = |name: &str| Random::new(seed.derive(name));
     let started_at = start_time(spec.start.at, spec.start.spread, &mut stream("start"));
-    let first_link = paths.links(forward).first().map(|&link| &network.links[link as usize].config);
+    let first_link = paths
+        .links(forward)
+        .first()
+        .map(|&link| &network.links[link as usize].config);
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
             let chunk = u64::from(tcp.config.mss);
@@ -382,16 +474,21 @@ fn build_flow(
             Agent::Tcp(Box::new(build_tcp(spec, tcp, workload, seed, shared)?))
         }
         TransportSpec::Datagram(datagram) => {
-            let source = datagram_source(spec, datagram, first_link, started_at, stream("workload"))?;
+            let source =
+                datagram_source(spec, datagram, first_link, started_at, stream("workload"))?;
             let wire = u32::try_from(datagram.wire.get()).unwrap_or(u32::MAX);
-            Agent::Datagram(DatagramFlow { wire, source, next_number: 0 })
+            Agent::Datagram(DatagramFlow {
+                wire,
+                source,
+                next_number: 0,
+            })
         }
     };
     Ok(Flow {
         forward,
         backward,
         agent,
-        drawn_at: NOT_DRAWN,
+        is_drawn: false,
         started_at,
         stop_at: spec.stop.unwrap_or(Time::MAX),
         counts: FlowCounts::default(),
@@ -408,14 +505,22 @@ fn build_tcp(
 ) -> Result<TcpFlow, BuildError> {
     let flow = || spec.name.clone();
     if tcp.config.mss == 0 {
-        return Err(BuildError::Flow { flow: flow(), reason: "its segments are empty; expected an mss of 1 or more" });
+        return Err(BuildError::Flow {
+            flow: flow(),
+            reason: "its segments are empty; expected an mss of 1 or more",
+        });
     }
     if tcp.config.receive_buffer.get() < u64::from(tcp.config.mss) {
         let reason = "its receive buffer holds less than one segment";
-        return Err(BuildError::Flow { flow: flow(), reason });
+        return Err(BuildError::Flow {
+            flow: flow(),
+            reason,
+        });
     }
-    let row = table::find(&tcp.controller)
-        .map_err(|error| BuildError::Controller { flow: flow(), error })?;
+    let row = table::find(&tcp.controller).map_err(|error| BuildError::Controller {
+        flow: flow(),
+        error,
+    })?;
     let setup = Setup {
         mss: Bytes::new(u64::from(tcp.config.mss)),
         initial_window: tcp.initial_window,
@@ -425,16 +530,31 @@ fn build_tcp(
     };
     let controller = row
         .build(&setup, &tcp.parameters)
-        .map_err(|error| BuildError::Parameter { flow: flow(), error })?;
+        .map_err(|error| BuildError::Parameter {
+            flow: flow(),
+            error,
+        })?;
     // The destination sends nothing but acknowledgements, which no window holds back.
     let silent = table::find("fixed")
-        .map_err(|error| BuildError::Controller { flow: flow(), error })?
+        .map_err(|error| BuildError::Controller {
+            flow: flow(),
+            error,
+        })?
         .build(&setup, &table::Parameters::new())
-        .map_err(|error| BuildError::Parameter { flow: flow(), error })?;
+        .map_err(|error| BuildError::Parameter {
+            flow: flow(),
+            error,
+        })?;
     let config = share(shared, &tcp.config);
     let source = Connection::connect(Arc::clone(&config), controller);
     let sink = Connection::listen(config, silent);
-    Ok(TcpFlow::new(source, sink, tcp.headers, workload, spec.reader))
+    Ok(TcpFlow::new(
+        source,
+        sink,
+        tcp.headers,
+        workload,
+        spec.reader,
+    ))
 }
 
 fn datagram_source(
@@ -447,10 +567,20 @@ fn datagram_source(
     let wire = datagram.wire.get();
     if wire == 0 || wire > u64::from(u32::MAX) {
         let reason = "its packets are empty or larger than 4 GB";
-        return Err(BuildError::Flow { flow: spec.name.clone(), reason });
+        return Err(BuildError::Flow {
+            flow: spec.name.clone(),
+            reason,
+        });
     }
-    if let Workload::TokenBucket { depth, refill, interval } = spec.workload {
-        return Ok(DatagramSource::Bucket(Bucket::new(depth, refill, interval, start)));
+    if let Workload::TokenBucket {
+        depth,
+        refill,
+        interval,
+    } = spec.workload
+    {
+        return Ok(DatagramSource::Bucket(Bucket::new(
+            depth, refill, interval, start,
+        )));
     }
     let interval = workload_interval(spec, wire, first_link)?;
     match Schedule::new(&spec.workload, interval, start, random) {
@@ -469,22 +599,34 @@ fn workload_interval(
     bytes: u64,
     first_link: Option<&LinkConfig>,
 ) -> Result<Interval, BuildError> {
-    let fail = |reason| BuildError::Flow { flow: spec.name.clone(), reason };
+    let fail = |reason| BuildError::Flow {
+        flow: spec.name.clone(),
+        reason,
+    };
     let of_rate = |rate: Rate| match rate.as_bps() {
         0 => Err(fail("its workload has a rate of zero")),
         _ => Ok(Interval::of_rate(bytes, rate)),
     };
     let interval = match spec.workload {
-        Workload::Cbr { spacing: CbrSpacing::Rate(rate), .. }
+        Workload::Cbr {
+            spacing: CbrSpacing::Rate(rate),
+            ..
+        }
         | Workload::OnOff { rate, .. }
         | Workload::Poisson { rate } => of_rate(rate)?,
-        Workload::Cbr { spacing: CbrSpacing::Interval(interval), .. } => {
+        Workload::Cbr {
+            spacing: CbrSpacing::Interval(interval),
+            ..
+        } => {
             if interval.is_zero() {
                 return Err(fail("its packets are no time apart"));
             }
             Interval::exact(interval)
         }
-        Workload::Cbr { spacing: CbrSpacing::Gap(gap), .. } => {
+        Workload::Cbr {
+            spacing: CbrSpacing::Gap(gap),
+            ..
+        } => {
             let transmission = match first_link.map(|link| &link.rate) {
                 Some(RateProfile::Constant(rate)) => rate.transmission_time(Bytes::new(bytes)),
                 _ => Span::ZERO,

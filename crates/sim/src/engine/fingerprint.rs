@@ -17,7 +17,9 @@ impl Fingerprint {
     #[inline]
     pub(super) fn add(&mut self, time: u64, number: u32) {
         let word = time ^ (u64::from(number) << 40);
-        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.0 = (self.0 ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29);
     }
 
     /// Takes in another hash as one number.

@@ -13,7 +13,7 @@ use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
 
-/// A stretch of the engine's list of path entries.
+/// A stretch of the engine's list of path entries: so many links, and then an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) start: u32,
@@ -25,8 +25,8 @@ pub(super) struct Flow {
     pub(super) forward: Path,
     pub(super) backward: Path,
     pub(super) agent: Agent,
-    /// The hop after which the source's next packet is emitted, for sources that are drawn on.
-    pub(super) drawn_at: u16,
+    /// Whether the source's next packet is emitted when the one before it meets others.
+    pub(super) is_drawn: bool,
     pub(super) started_at: Time,
     pub(super) stop_at: Time,
     pub(super) counts: FlowCounts,
@@ -156,7 +156,11 @@ impl ReaderState {
     pub(super) fn new(reader: Reader) -> Self {
         match reader {
             Reader::Immediate => Self::Immediate,
-            Reader::Playback { bytes, interval, delay } => Self::Playback(Playback {
+            Reader::Playback {
+                bytes,
+                interval,
+                delay,
+            } => Self::Playback(Playback {
                 bytes: bytes.get(),
                 interval,
                 delay,
@@ -176,7 +180,10 @@ impl TcpFlow {
         workload: TcpWorkload,
         reader: Reader,
     ) -> Self {
-        let end = |connection| End { connection, timer_queued_for: Time::MAX };
+        let end = |connection| End {
+            connection,
+            timer_queued_for: Time::MAX,
+        };
         Self {
             source: end(source),
             sink: end(sink),
@@ -191,16 +198,21 @@ impl TcpFlow {
     }
 
     pub(super) fn end(&mut self, at_destination: bool) -> &mut End {
-        if at_destination { &mut self.sink } else { &mut self.source }
+        if at_destination {
+            &mut self.sink
+        } else {
+            &mut self.source
+        }
     }
 
     /// The size of a segment on the wire.
     #[inline]
     pub(super) fn wire_size(&self, segment: &Segment) -> u32 {
         let headers = match self.headers {
-            Headers::Fixed { bytes, per_sack_block } => {
-                bytes + per_sack_block * segment.options.sack.len() as u32
-            }
+            Headers::Fixed {
+                bytes,
+                per_sack_block,
+            } => bytes + per_sack_block * segment.options.sack.len() as u32,
             Headers::Real => IPV4_HEADER + segment.header_length(),
         };
         segment.payload + headers
@@ -248,7 +260,11 @@ impl TcpFlow {
         let nanos = |span: Option<Span>| span.map_or(0, Span::as_nanos);
         SenderState {
             window: connection.congestion_window(),
-            ssthresh: connection.controller().decision().ssthresh.map_or(0, Bytes::get),
+            ssthresh: connection
+                .controller()
+                .decision()
+                .ssthresh
+                .map_or(0, Bytes::get),
             in_flight: connection.in_flight(),
             srtt_ns: nanos(rtt.smoothed(config)),
             rtt_variation_ns: rtt.variation(config).as_nanos(),
@@ -274,14 +290,14 @@ const IPV4_HEADER: u32 = 20;
 impl DatagramFlow {
     /// The next packet, sent at `now`.
     #[inline]
-    pub(super) fn emit(&mut self, flow: u32, now: Time) -> Packet {
+    pub(super) fn emit(&mut self, flow: u32, at: u32, now: Time) -> Packet {
         let number = self.next_number;
         self.next_number += 1;
         Packet {
             flow,
             wire: self.wire,
             sent_at: now,
-            hop: 0,
+            at,
             is_return: false,
             body: Body::Datagram(number),
         }
@@ -297,9 +313,17 @@ impl TcpWorkload {
     ) -> Self {
         match (*workload, schedule) {
             (Workload::File(bytes), _) => Self::File(bytes.get()),
-            (Workload::TokenBucket { depth, refill, interval }, _) => {
-                Self::Bucket { bucket: Bucket::new(depth, refill, interval, start), chunk }
-            }
+            (
+                Workload::TokenBucket {
+                    depth,
+                    refill,
+                    interval,
+                },
+                _,
+            ) => Self::Bucket {
+                bucket: Bucket::new(depth, refill, interval, start),
+                chunk,
+            },
             (_, Some(schedule)) => Self::Schedule { schedule, chunk },
             (_, None) => Self::Greedy,
         }
@@ -319,7 +343,13 @@ impl Flow {
     pub(super) fn report(&mut self, spec: &FlowSpec, watch: Watch) -> FlowReport {
         let counts = &self.counts;
         let seconds = watch.end.saturating_since(watch.warmup).as_secs_f64();
-        let per_second = |bytes: u64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        let per_second = |bytes: u64| {
+            if seconds > 0.0 {
+                bytes as f64 * 8.0 / seconds
+            } else {
+                0.0
+            }
+        };
         let mut report = FlowReport {
             name: spec.name.clone(),
             group: spec.group.clone(),
@@ -340,7 +370,8 @@ impl Flow {
             tokens_used_bytes: counts.tokens_used,
             ..FlowReport::default()
         };
-        if let (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) = (&mut self.agent, &spec.transport) {
+        if let (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) = (&mut self.agent, &spec.transport)
+        {
             tcp.complete(&mut report, settings, watch);
         }
         report.goodput_bps = per_second(report.delivered_bytes);
@@ -357,7 +388,11 @@ impl TcpFlow {
         let config = connection.config();
         let statistics = connection.statistics();
         let seconds = |span: Option<Span>| span.map(Span::as_secs_f64);
-        report.kind = format!("{}/{}", settings.controller, settings.config.recovery.name());
+        report.kind = format!(
+            "{}/{}",
+            settings.controller,
+            settings.config.recovery.name()
+        );
         let segments = report.delivered_bytes.div_ceil(u64::from(config.mss));
         report.delivered_wire_bytes =
             report.delivered_bytes + segments * u64::from(self.data_headers());

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, ServedLink};
+use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, Passage, ServedLink};
 use comity_units::{Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
-use super::packet::{Arena, NONE, Packet, Slot};
+use super::packet::{Arena, NONE, Slot};
 use crate::histogram::Distribution;
 use crate::report::LinkReport;
 
@@ -73,24 +73,56 @@ struct Counts {
     /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
     /// queue's length.
     queue_integral: u64,
-    sojourn: Distribution,
+    /// Packets that were dropped or lost before they used the link.
+    refused: u64,
+    /// Packets that used the link and had been handed over before the warm-up was over.
+    before_warmup: u64,
+    /// Packets that a served link still holds at the end.
+    held: u64,
+    /// The waits of those that had to wait.
+    wait: Distribution,
 }
 
-/// When a packet leaves the queue and when it comes out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
-    pub(super) departure: Time,
-    pub(super) arrival: Time,
-    pub(super) marked: bool,
-    pub(super) duplicate: Option<Time>,
-}
+impl Counts {
+    /// The passage of a packet at the edge of the watched interval, or marked.
+    #[cold]
+    fn account_at_the_edge(
+        &mut self,
+        offered_at: Time,
+        wire: u32,
+        passage: Passage,
+        watch: Watch,
+    ) {
+        if passage.arrival <= watch.end {
+            self.delivered += 1;
+        } else if passage.departure <= watch.end {
+            self.in_flight_at_end += 1;
+        } else {
+            self.queued_at_end += 1;
+        }
+        self.marked += u64::from(passage.marked);
+        self.account_service(offered_at, passage.start, passage.departure, wire, watch);
+    }
 
-/// What became of a packet that was handed over.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Handed {
-    Carried(Way),
-    Lost(Time),
-    Dropped(DropCause),
+    /// The use that a packet made of the link.
+    fn account_service(
+        &mut self,
+        offered_at: Time,
+        start: Time,
+        departure: Time,
+        wire: u32,
+        watch: Watch,
+    ) {
+        if departure > watch.warmup && departure <= watch.end {
+            self.carried_bytes += u64::from(wire);
+        }
+        self.queue_integral += watch.overlap(offered_at, departure).as_nanos();
+        if offered_at < watch.warmup {
+            self.before_warmup += 1;
+        } else if start > offered_at {
+            self.wait.record(start.saturating_since(offered_at));
+        }
+    }
 }
 
 impl LinkState {
@@ -100,7 +132,10 @@ impl LinkState {
             Model::Served(link) => link.keeps_order(),
         };
         let wire = if keeps_order {
-            OnTheWire::Ordered { head: NONE, tail: NONE }
+            OnTheWire::Ordered {
+                head: NONE,
+                tail: NONE,
+            }
         } else {
             OnTheWire::Unordered(BinaryHeap::new())
         };
@@ -132,64 +167,54 @@ impl LinkState {
         self.counts.offered += 1;
     }
 
-    /// Takes in what became of a packet that had been handed over at `offered_at`.
+    /// Takes in the passage of a packet that had been handed over at `offered_at`.
     #[inline]
-    pub(super) fn account(
+    pub(super) fn account_passage(
         &mut self,
         offered_at: Time,
-        packet: &Packet,
+        (flow, wire): (u32, u32),
+        passage: Passage,
+        watch: Watch,
+    ) {
+        self.hash.add(passage.arrival.as_nanos(), flow);
+        let counts = &mut self.counts;
+        if offered_at < watch.warmup || passage.arrival > watch.end || passage.marked {
+            counts.account_at_the_edge(offered_at, wire, passage, watch);
+            return;
+        }
+        counts.delivered += 1;
+        counts.carried_bytes += u64::from(wire);
+        counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
+        if passage.start > offered_at {
+            counts.wait.record(passage.start.saturating_since(offered_at));
+        }
+    }
+
+    /// Takes in that a packet handed over at `offered_at` does not come out.
+    pub(super) fn account_loss(
+        &mut self,
+        offered_at: Time,
+        (flow, wire): (u32, u32),
         outcome: Outcome,
         watch: Watch,
-    ) -> Handed {
+    ) {
         let counts = &mut self.counts;
+        counts.dropped_measured += u64::from(offered_at >= watch.warmup);
         match outcome {
-            Outcome::Carried(passage) => {
-                self.hash.add(passage.arrival.as_nanos(), packet.flow);
-                if passage.arrival <= watch.end {
-                    counts.delivered += 1;
-                } else if passage.departure <= watch.end {
-                    counts.in_flight_at_end += 1;
-                } else {
-                    counts.queued_at_end += 1;
-                }
-                counts.marked += u64::from(passage.marked);
-                Self::account_service(counts, offered_at, passage.departure, packet.wire, watch);
-                Handed::Carried(Way {
-                    departure: passage.departure,
-                    arrival: passage.arrival,
-                    marked: passage.marked,
-                    duplicate: passage.duplicate,
-                })
-            }
-            Outcome::Lost { departure, .. } => {
-                self.hash.add(!departure.as_nanos(), packet.flow);
+            Outcome::Carried(_) => {}
+            Outcome::Lost { start, departure, .. } => {
+                self.hash.add(!departure.as_nanos(), flow);
                 counts.lost += 1;
-                counts.dropped_measured += u64::from(offered_at >= watch.warmup);
-                Self::account_service(counts, offered_at, departure, packet.wire, watch);
-                Handed::Lost(departure)
+                counts.account_service(offered_at, start, departure, wire, watch);
             }
             Outcome::Dropped(cause) => {
-                self.hash.add(!offered_at.as_nanos(), packet.flow);
+                self.hash.add(!offered_at.as_nanos(), flow);
+                counts.refused += 1;
                 match cause {
                     DropCause::QueueFull => counts.dropped_full += 1,
                     DropCause::EarlyDrop => counts.dropped_early += 1,
                     DropCause::Loss => counts.lost += 1,
                 }
-                counts.dropped_measured += u64::from(offered_at >= watch.warmup);
-                Handed::Dropped(cause)
-            }
-        }
-    }
-
-    #[inline]
-    fn account_service(counts: &mut Counts, offered_at: Time, departure: Time, wire: u32, watch: Watch) {
-        if departure > watch.warmup {
-            if departure <= watch.end {
-                counts.carried_bytes += u64::from(wire);
-            }
-            counts.queue_integral += watch.overlap(offered_at, departure).as_nanos();
-            if offered_at >= watch.warmup {
-                counts.sojourn.record(departure.saturating_since(offered_at));
             }
         }
     }
@@ -207,6 +232,7 @@ impl LinkState {
     /// Counts packets that a served link still holds when the run ends.
     pub(super) fn count_held(&mut self, packets: u64) {
         self.counts.queued_at_end += packets;
+        self.counts.held += packets;
     }
 
     /// Puts a packet on the wire. Returns the time for which an arrival event is needed, if the one that
@@ -238,25 +264,42 @@ impl LinkState {
         self.queued_for == time
     }
 
-    /// Takes off the packet that comes out now. Returns it with the time of the next arrival.
+    /// Whether no packet is on the way to an event of its own.
     #[inline]
-    pub(super) fn take(&mut self, arena: &Arena) -> Option<(Slot, Time)> {
-        let (slot, next) = match &mut self.wire {
-            OnTheWire::Ordered { head, .. } => {
-                let slot = *head;
-                if slot == NONE {
-                    return None;
-                }
-                *head = arena.next(slot);
-                (slot, if *head == NONE { Time::MAX } else { arena.arrival(*head) })
-            }
+    pub(super) fn is_clear(&self) -> bool {
+        self.queued_for.is_never()
+    }
+
+    /// When the next packet comes out.
+    #[inline]
+    pub(super) fn next_arrival(&self) -> Option<Time> {
+        (!self.queued_for.is_never()).then_some(self.queued_for)
+    }
+
+    /// The packet that comes out next, and when.
+    #[inline]
+    pub(super) fn first(&self, arena: &Arena) -> Option<(Slot, Time)> {
+        match &self.wire {
+            OnTheWire::Ordered { head: NONE, .. } => None,
+            OnTheWire::Ordered { head, .. } => Some((*head, arena.arrival(*head))),
+            OnTheWire::Unordered(heap) => heap
+                .peek()
+                .map(|Reverse((arrival, _, slot))| (*slot, *arrival)),
+        }
+    }
+
+    /// Takes off the packet that comes out next.
+    #[inline]
+    pub(super) fn take(&mut self, arena: &Arena) -> Option<Slot> {
+        let (slot, _) = self.first(arena)?;
+        match &mut self.wire {
+            OnTheWire::Ordered { head, .. } => *head = arena.next(slot),
             OnTheWire::Unordered(heap) => {
-                let Reverse((_, _, slot)) = heap.pop()?;
-                (slot, heap.peek().map_or(Time::MAX, |Reverse((arrival, _, _))| *arrival))
+                heap.pop();
             }
-        };
-        self.queued_for = next;
-        Some((slot, next))
+        }
+        self.queued_for = self.first(arena).map_or(Time::MAX, |(_, arrival)| arrival);
+        Some(slot)
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -264,7 +307,7 @@ impl LinkState {
             OnTheWire::Ordered { .. } => 0,
             OnTheWire::Unordered(heap) => heap.capacity() * size_of::<(Time, u64, Slot)>(),
         };
-        size_of::<Self>() + wire + self.counts.sojourn.memory()
+        size_of::<Self>() + wire + self.counts.wait.memory()
     }
 
     /// The report of a link over a watched interval of `watched` length.
@@ -288,12 +331,18 @@ impl LinkState {
             utilisation: rate
                 .map(|rate| per_second(counts.carried_bytes as f64 * 8.0) / rate.as_bps() as f64),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
-            sojourn: counts.sojourn.summary(),
+            wait: counts.wait.summary_with_zeros(
+                counts.offered - counts.refused - counts.before_warmup - counts.held,
+            ),
         }
     }
 }
 
 /// The part of a packet that the link models look at.
-pub(super) fn link_view(packet: &Packet) -> LinkPacket {
-    LinkPacket { bytes: packet.wire, ecn_capable: false }
+#[inline]
+pub(super) fn link_view(wire: u32) -> LinkPacket {
+    LinkPacket {
+        bytes: wire,
+        ecn_capable: false,
+    }
 }

@@ -23,21 +23,20 @@ mod queue;
 mod route;
 mod schedule;
 
+use comity_link::Outcome;
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
 pub use build::BuildError;
-pub use observe::{
-    Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState,
-};
+pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet};
 
 use crate::network::Network;
 use crate::report::{Cost, RunReport};
 use fingerprint::Fingerprint;
 use flow::{Agent, DatagramSource, Flow, ReaderState, TcpWorkload};
-use links::{Handed, LinkState, Model, Watch, link_view};
-use packet::Arena;
+use links::{LinkState, Model, Watch, link_view};
+use packet::{Arena, Slot};
 use queue::{Class, Event, EventQueue};
 
 /// How a run is made; none of it changes the result.
@@ -81,8 +80,21 @@ pub fn run_observed<O: Observer>(
 /// The bit of a path entry that says: this link may be computed ahead from the one before it.
 const AHEAD: u32 = 1 << 31;
 
-/// The hop at which a flow is drawn on that is not.
-const NOT_DRAWN: u16 = u16::MAX;
+/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
+const DRAW: u32 = 1 << 30;
+
+/// The bit of the entry that ends a path.
+const END: u32 = 1 << 29;
+
+/// The bit of a path's end that says: the endpoint may act ahead of its turn.
+const ACTS_AHEAD: u32 = 1;
+
+/// The part of a path entry that is the link.
+const LINK: u32 = END - 1;
+
+/// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their links to
+/// themselves, nothing else would end it.
+const MAX_DEPTH: u32 = 4;
 
 /// The source number of a control event that starts the measuring.
 const MEASURE: u32 = u32::MAX;
@@ -92,7 +104,7 @@ struct Engine<'o, O> {
     arena: Arena,
     links: Vec<LinkState>,
     flows: Vec<Flow>,
-    /// The links of all paths, one path behind the other, with [`AHEAD`] marked.
+    /// The links of all paths, one path behind the other, each closed by an [`END`].
     paths: Vec<u32>,
     watch: Watch,
     observer: &'o mut O,
@@ -100,20 +112,20 @@ struct Engine<'o, O> {
     packet_hops: u64,
     /// Counts packets put on links, to order those that come out of one link at one instant.
     order: u64,
-    /// The event being handled still stands at the top of the queue. The first event that it brings about
-    /// takes its place, which is cheaper than taking one off and putting another in.
-    top_is_spent: bool,
+    /// How many endpoints are acting ahead of the current event, one upon the other.
+    depth: u32,
+    /// The warm-up is over, and what counts from its end has been taken down.
+    is_measuring: bool,
 }
 
 impl<O: Observer> Engine<'_, O> {
     fn play(&mut self) {
-        while let Some(event) = self.queue.peek() {
+        while let Some(event) = self.queue.begin() {
             let now = event.time();
             if now > self.watch.end {
                 break;
             }
             self.events += 1;
-            self.top_is_spent = true;
             match event.class() {
                 Class::Arrival => self.on_arrival(now, event.source()),
                 Class::Timer => self.on_timer(now, event.source()),
@@ -121,20 +133,7 @@ impl<O: Observer> Engine<'_, O> {
                 Class::Service => self.on_service(now, event.source()),
                 Class::Control => self.on_control(now, event.source()),
             }
-            if self.top_is_spent {
-                self.queue.pop();
-            }
-        }
-    }
-
-    /// Adds an event.
-    #[inline]
-    fn schedule(&mut self, event: Event) {
-        if self.top_is_spent {
-            self.top_is_spent = false;
-            self.queue.replace_top(event);
-        } else {
-            self.queue.push(event);
+            self.queue.end();
         }
     }
 
@@ -146,172 +145,238 @@ impl<O: Observer> Engine<'_, O> {
         if !state.is_expected(now) {
             return;
         }
-        let Some((slot, next)) = state.take(&self.arena) else { return };
-        if !next.is_never() {
-            self.schedule(Event::new(next, Class::Arrival, link));
+        let Some(slot) = state.take(&self.arena) else {
+            return;
+        };
+        let packet = self.arena.packet(slot);
+        let (entry, flow) = (self.paths[packet.at as usize], packet.flow);
+        if entry & END == 0 {
+            if let Some(next) = state.next_arrival() {
+                self.queue.schedule(Event::new(next, Class::Arrival, link));
+            }
+            if entry & DRAW != 0 {
+                self.draw(flow);
+            }
+            self.carry(now, slot);
+            return;
         }
-        let packet = self.arena.remove(slot);
-        if self.flows[packet.flow as usize].drawn_at == packet.hop && !packet.is_return {
-            self.draw(packet.flow);
+        if entry & DRAW != 0 {
+            self.draw(flow);
         }
-        let flow = &self.flows[packet.flow as usize];
-        let path = if packet.is_return { flow.backward } else { flow.forward };
-        if packet.hop < path.length {
-            self.carry(now, packet);
-        } else {
-            self.receive(now, &packet);
+        self.receive(now, slot);
+        // What else is on the link may be taken in too; afterwards its packets need no events at all.
+        while let Some((slot, arrival)) = self.links[link as usize].first(&self.arena) {
+            let place = self.arena.packet(slot).at;
+            let may_act = self.paths[place as usize] == END | ACTS_AHEAD;
+            if !may_act || !self.may_act_ahead(slot, arrival) {
+                self.queue
+                    .schedule(Event::new(arrival, Class::Arrival, link));
+                break;
+            }
+            self.links[link as usize].take(&self.arena);
+            self.receive(arrival, slot);
         }
     }
 
     /// Hands a packet to the next link of its path, and on to all that can be computed ahead.
-    fn carry(&mut self, mut at: Time, mut packet: Packet) {
-        let flow = &self.flows[packet.flow as usize];
-        let path = if packet.is_return { flow.backward } else { flow.forward };
+    fn carry(&mut self, mut at: Time, slot: Slot) {
+        let &Packet {
+            flow,
+            wire,
+            at: mut place,
+            ..
+        } = self.arena.packet(slot);
         loop {
-            let entry = self.paths[path.start as usize + usize::from(packet.hop)];
-            let link = entry & !AHEAD;
-            packet.hop += 1;
+            let link = self.paths[place as usize] & LINK;
+            place += 1;
             let state = &mut self.links[link as usize];
             state.count_offer();
-            let outcome = match &mut state.model {
-                Model::Clocked(model) => model.offer(at, link_view(&packet)),
-                Model::Served(_) => {
-                    self.queue_at_served(at, link, packet);
-                    return;
-                }
-            };
-            let handed = state.account(at, &packet, outcome, self.watch);
-            self.show_link(link, &packet, at, handed);
-            let Handed::Carried(way) = handed else {
-                self.flows[packet.flow as usize].counts.dropped_packets += 1;
+            let Model::Clocked(model) = &mut state.model else {
+                self.arena.place(slot, place, at);
+                self.queue_at_served(at, link, slot);
                 return;
             };
+            let outcome = model.offer(at, link_view(wire));
+            let Outcome::Carried(way) = outcome else {
+                self.lose(link, slot, at, outcome);
+                return;
+            };
+            state.account_passage(at, (flow, wire), way, self.watch);
+            self.show_link(link, slot, at, outcome);
             self.packet_hops += 1;
             if let Some(second) = way.duplicate {
-                self.duplicate(link, packet, second);
+                self.duplicate(link, place, slot, second);
             }
             if way.arrival > self.watch.end {
-                self.flows[packet.flow as usize].counts.in_flight_at_end += 1;
+                self.flows[flow as usize].counts.in_flight_at_end += 1;
+                self.arena.free(slot);
                 return;
             }
-            if packet.hop < path.length {
-                if self.paths[path.start as usize + usize::from(packet.hop)] & AHEAD != 0 {
-                    at = way.arrival;
-                    continue;
-                }
-            } else if let Body::Datagram(_) = packet.body {
-                // Nothing answers a datagram: its arrival needs no turn of its own.
-                self.receive(way.arrival, &packet);
-                return;
+            let next = self.paths[place as usize];
+            if next & AHEAD != 0 {
+                at = way.arrival;
+                continue;
             }
-            self.put_on_wire(link, packet, way.arrival);
+            self.arena.place(slot, place, way.arrival);
+            if next == END | ACTS_AHEAD
+                && self.links[link as usize].is_clear()
+                && self.may_act_ahead(slot, way.arrival)
+            {
+                self.depth += 1;
+                self.receive(way.arrival, slot);
+                self.depth -= 1;
+            } else {
+                self.put_on_wire(link, slot);
+            }
             return;
         }
     }
 
-    /// Lets a packet travel on a link until it comes out at `arrival`.
-    fn put_on_wire(&mut self, link: u32, packet: Packet, arrival: Time) {
-        let slot = self.arena.insert(packet, arrival);
-        self.order += 1;
-        let order = self.order;
-        if let Some(time) = self.links[link as usize].put(&mut self.arena, slot, order) {
-            self.schedule(Event::new(time, Class::Arrival, link));
+    /// A packet handed to a link at `offered_at` does not come out of it.
+    #[cold]
+    fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
+        let &Packet { flow, wire, .. } = self.arena.packet(slot);
+        self.links[link as usize].account_loss(offered_at, (flow, wire), outcome, self.watch);
+        self.show_link(link, slot, offered_at, outcome);
+        self.flows[flow as usize].counts.dropped_packets += 1;
+        self.arena.free(slot);
+    }
+
+    /// Whether the endpoint that `slot` is bound for may take it in now although it arrives later: nothing
+    /// that could touch the endpoint comes before it.
+    #[inline]
+    fn may_act_ahead(&self, slot: Slot, arrival: Time) -> bool {
+        let packet = self.arena.packet(slot);
+        let flow = &self.flows[packet.flow as usize];
+        match &flow.agent {
+            Agent::Datagram(_) => true,
+            Agent::Tcp(tcp) => {
+                let end = if packet.is_return {
+                    &tcp.source
+                } else {
+                    &tcp.sink
+                };
+                self.depth < MAX_DEPTH
+                    && arrival <= end.connection.next_timer()
+                    && arrival < flow.stop_at
+                    && (arrival < self.watch.warmup || self.is_measuring)
+            }
         }
     }
 
-    /// A link made a second copy of a packet.
-    fn duplicate(&mut self, link: u32, packet: Packet, arrival: Time) {
+    /// Lets a packet travel on a link until it comes out.
+    fn put_on_wire(&mut self, link: u32, slot: Slot) {
+        self.order += 1;
+        let order = self.order;
+        if let Some(time) = self.links[link as usize].put(&mut self.arena, slot, order) {
+            self.queue.schedule(Event::new(time, Class::Arrival, link));
+        }
+    }
+
+    /// A link made a second copy of a packet, which comes out at `arrival` and goes on to `place`.
+    fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
         self.links[link as usize].count_duplicate(arrival, self.watch);
+        let packet = *self.arena.packet(slot);
         let counts = &mut self.flows[packet.flow as usize].counts;
         counts.duplicated_packets += 1;
         if arrival > self.watch.end {
             counts.in_flight_at_end += 1;
             return;
         }
-        self.put_on_wire(link, packet, arrival);
+        let copy = self.arena.insert(packet);
+        self.arena.place(copy, place, arrival);
+        self.put_on_wire(link, copy);
     }
 
     /// A packet has come to its endpoint.
-    fn receive(&mut self, now: Time, packet: &Packet) {
-        let warmup = self.watch.warmup;
-        let flow = &mut self.flows[packet.flow as usize];
-        if !packet.is_return {
-            flow.counts.received_packets += 1;
-        }
-        match (&mut flow.agent, packet.body) {
-            (Agent::Datagram(_), _) | (_, Body::Datagram(_)) => {
-                flow.hash.add(now.as_nanos(), packet.wire);
-                let wire = u64::from(packet.wire);
-                flow.counts.delivered_total += wire;
-                if now >= warmup {
-                    flow.counts.delivered_measured += wire;
-                    flow.counts.delay.record(now.saturating_since(packet.sent_at));
-                }
-                if O::ACTIVE {
-                    self.show_flow(packet.flow, now, true, FlowEventKind::Received(packet));
-                    self.show_flow(packet.flow, now, true, FlowEventKind::Delivered(wire));
-                }
-            }
-            (Agent::Tcp(_), Body::Tcp(segment)) => self.receive_segment(now, packet, &segment),
-        }
-    }
-
-    fn receive_segment(&mut self, now: Time, packet: &Packet, segment: &Segment) {
+    fn receive(&mut self, now: Time, slot: Slot) {
+        let packet = self.arena.packet(slot);
         let index = packet.flow;
-        let at_destination = !packet.is_return;
         let warmup = self.watch.warmup;
         let flow = &mut self.flows[index as usize];
-        let Agent::Tcp(tcp) = &mut flow.agent else { return };
-        let mut delivered = 0;
-        if at_destination {
-            if now >= warmup && segment.payload > 0 {
-                flow.counts.delay.record(now.saturating_since(packet.sent_at));
+        let at_destination = !packet.is_return;
+        flow.counts.received_packets += u64::from(at_destination);
+        let delivered = match (&mut flow.agent, &packet.body) {
+            (Agent::Tcp(tcp), Body::Tcp(segment)) if at_destination => {
+                if now >= warmup && segment.payload > 0 {
+                    flow.counts
+                        .delay
+                        .record(now.saturating_since(packet.sent_at));
+                }
+                let before = tcp.sink.connection.delivered();
+                tcp.sink.connection.on_segment(now, segment);
+                tcp.sink.connection.delivered() - before
             }
-            let before = tcp.sink.connection.delivered();
-            tcp.sink.connection.on_segment(now, segment);
-            delivered = tcp.sink.connection.delivered() - before;
-            if delivered > 0 {
-                flow.counts.delivered_total += delivered;
+            (Agent::Tcp(tcp), Body::Tcp(segment)) => {
+                flow.hash.add(now.as_nanos(), segment.acknowledgement.get());
+                tcp.source.connection.on_segment(now, segment);
+                tcp.track_window(now, warmup);
+                if matches!(tcp.workload, TcpWorkload::File(_))
+                    && flow.counts.finished_at.is_none()
+                    && tcp.source.connection.is_all_acknowledged()
+                {
+                    flow.counts.finished_at = Some(now);
+                }
+                0
+            }
+            (Agent::Datagram(_), _) | (_, Body::Datagram(_)) => {
+                flow.hash.add(now.as_nanos(), packet.wire);
                 if now >= warmup {
-                    flow.counts.delivered_measured += delivered;
+                    flow.counts
+                        .delay
+                        .record(now.saturating_since(packet.sent_at));
                 }
-                match &mut tcp.reader {
-                    ReaderState::Immediate => {
-                        tcp.sink.connection.read(u64::MAX);
-                    }
-                    ReaderState::Playback(playback) if playback.next_read.is_never() => {
-                        playback.next_read = now + playback.delay;
-                        let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
-                        self.schedule(event);
-                    }
-                    ReaderState::Playback(_) => {}
-                }
+                u64::from(packet.wire)
             }
-        } else {
-            flow.hash.add(now.as_nanos(), segment.acknowledgement.get());
-            tcp.source.connection.on_segment(now, segment);
-            tcp.track_window(now, warmup);
-            if let TcpWorkload::File(_) = tcp.workload
-                && flow.counts.finished_at.is_none()
-                && tcp.source.connection.is_all_acknowledged()
-            {
-                flow.counts.finished_at = Some(now);
+        };
+        if delivered > 0 {
+            flow.counts.delivered_total += delivered;
+            if now >= warmup {
+                flow.counts.delivered_measured += delivered;
             }
         }
+        let is_tcp = matches!(flow.agent, Agent::Tcp(_));
+        if is_tcp && delivered > 0 {
+            self.hand_over(now, index);
+        }
         if O::ACTIVE {
-            self.show_flow(index, now, at_destination, FlowEventKind::Received(packet));
+            let packet = *self.arena.packet(slot);
+            self.show_flow(index, now, at_destination, FlowEventKind::Received(&packet));
             if delivered > 0 {
                 self.show_flow(index, now, true, FlowEventKind::Delivered(delivered));
             }
         }
-        self.pump(now, index, at_destination);
+        self.arena.free(slot);
+        if is_tcp {
+            self.pump(now, index, at_destination);
+        }
+    }
+
+    /// New data is there for the receiving application.
+    fn hand_over(&mut self, now: Time, index: u32) {
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        match &mut tcp.reader {
+            ReaderState::Immediate => {
+                tcp.sink.connection.read(u64::MAX);
+            }
+            ReaderState::Playback(playback) if playback.next_read.is_never() => {
+                playback.next_read = now + playback.delay;
+                let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
+                self.queue.schedule(event);
+            }
+            ReaderState::Playback(_) => {}
+        }
     }
 
     /// Lets an endpoint send what it may, and sees to its timer.
     fn pump(&mut self, now: Time, index: u32, at_destination: bool) {
         loop {
             let flow = &mut self.flows[index as usize];
-            let Agent::Tcp(tcp) = &mut flow.agent else { return };
+            let Agent::Tcp(tcp) = &mut flow.agent else {
+                return;
+            };
             let mut segment = tcp.end(at_destination).connection.poll_transmit(now);
             if segment.is_none() && !at_destination {
                 segment = draw_tokens(tcp, &mut flow.counts.tokens_used, now, self.watch.warmup);
@@ -322,7 +387,11 @@ impl<O: Observer> Engine<'_, O> {
                 flow: index,
                 wire,
                 sent_at: now,
-                hop: 0,
+                at: if at_destination {
+                    flow.backward.start
+                } else {
+                    flow.forward.start
+                },
                 is_return: at_destination,
                 body: Body::Tcp(segment),
             };
@@ -335,10 +404,18 @@ impl<O: Observer> Engine<'_, O> {
             if O::ACTIVE {
                 self.show_flow(index, now, at_destination, FlowEventKind::Sent(&packet));
             }
-            self.carry(now, packet);
+            let slot = self.arena.insert(packet);
+            self.carry(now, slot);
         }
+        self.arm_timer(now, index, at_destination);
+    }
+
+    /// Sees to it that an endpoint's next timer has an event no later than it.
+    fn arm_timer(&mut self, now: Time, index: u32, at_destination: bool) {
         let flow = &mut self.flows[index as usize];
-        let Agent::Tcp(tcp) = &mut flow.agent else { return };
+        let Agent::Tcp(tcp) = &mut flow.agent else {
+            return;
+        };
         let end = tcp.end(at_destination);
         let due = end.connection.next_timer();
         if due < end.timer_queued_for {
@@ -346,31 +423,33 @@ impl<O: Observer> Engine<'_, O> {
             let due = due.max(now);
             end.timer_queued_for = due;
             let source = index * 2 + u32::from(at_destination);
-            self.schedule(Event::new(due, Class::Timer, source));
+            self.queue.schedule(Event::new(due, Class::Timer, source));
         }
     }
 
     // ---------------------------------------------------------------- links that serve
 
-    fn queue_at_served(&mut self, now: Time, link: u32, packet: Packet) {
-        let slot = self.arena.insert(packet, now);
-        let state = &mut self.links[link as usize];
-        let Model::Served(model) = &mut state.model else { return };
-        if let Err(cause) = model.offer(now, link_view(&packet), slot) {
-            self.arena.remove(slot);
-            self.settle(link, packet, now, comity_link::Outcome::Dropped(cause));
+    fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
+        let wire = self.arena.packet(slot).wire;
+        let Model::Served(model) = &mut self.links[link as usize].model else {
+            return;
+        };
+        if let Err(cause) = model.offer(now, link_view(wire), slot) {
+            self.settle(link, slot, Outcome::Dropped(cause));
         }
         self.arm_service(link);
     }
 
     fn arm_service(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
-        let Model::Served(model) = &mut state.model else { return };
+        let Model::Served(model) = &mut state.model else {
+            return;
+        };
         if let Some(due) = model.next_wakeup()
             && due < state.service_queued_for
         {
             state.service_queued_for = due;
-            self.schedule(Event::new(due, Class::Service, link));
+            self.queue.schedule(Event::new(due, Class::Service, link));
         }
     }
 
@@ -381,33 +460,42 @@ impl<O: Observer> Engine<'_, O> {
         }
         state.service_queued_for = Time::MAX;
         loop {
-            let Model::Served(model) = &mut self.links[link as usize].model else { return };
+            let Model::Served(model) = &mut self.links[link as usize].model else {
+                return;
+            };
             let Some(served) = model.poll(now) else { break };
-            let offered_at = self.arena.arrival(served.token);
-            let packet = self.arena.remove(served.token);
-            self.settle(link, packet, offered_at, served.outcome);
+            self.settle(link, served.token, served.outcome);
         }
         self.arm_service(link);
     }
 
-    /// A served link has decided about a packet that was handed over at `offered_at`.
-    fn settle(&mut self, link: u32, packet: Packet, offered_at: Time, outcome: comity_link::Outcome) {
-        let handed = self.links[link as usize].account(offered_at, &packet, outcome, self.watch);
-        self.show_link(link, &packet, offered_at, handed);
-        let counts = &mut self.flows[packet.flow as usize].counts;
-        let Handed::Carried(way) = handed else {
-            counts.dropped_packets += 1;
+    /// A served link has decided about a packet.
+    fn settle(&mut self, link: u32, slot: Slot, outcome: Outcome) {
+        // While a served link holds a packet, its place in the arena says when it was handed over.
+        let offered_at = self.arena.arrival(slot);
+        let &Packet {
+            flow,
+            wire,
+            at: place,
+            ..
+        } = self.arena.packet(slot);
+        let Outcome::Carried(way) = outcome else {
+            self.lose(link, slot, offered_at, outcome);
             return;
         };
+        self.links[link as usize].account_passage(offered_at, (flow, wire), way, self.watch);
+        self.show_link(link, slot, offered_at, outcome);
         self.packet_hops += 1;
         if let Some(second) = way.duplicate {
-            self.duplicate(link, packet, second);
+            self.duplicate(link, place, slot, second);
         }
         if way.arrival > self.watch.end {
-            self.flows[packet.flow as usize].counts.in_flight_at_end += 1;
+            self.flows[flow as usize].counts.in_flight_at_end += 1;
+            self.arena.free(slot);
             return;
         }
-        self.put_on_wire(link, packet, way.arrival);
+        self.arena.place(slot, place, way.arrival);
+        self.put_on_wire(link, slot);
     }
 
     // ---------------------------------------------------------------- timers and applications
@@ -415,29 +503,39 @@ impl<O: Observer> Engine<'_, O> {
     fn on_timer(&mut self, now: Time, source: u32) {
         let (index, at_destination) = (source / 2, source % 2 == 1);
         let warmup = self.watch.warmup;
-        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else { return };
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return;
+        };
         let end = tcp.end(at_destination);
         if end.timer_queued_for != now {
             return;
         }
         end.timer_queued_for = Time::MAX;
-        if end.connection.next_timer() <= now {
-            end.connection.on_timer(now);
-            if !at_destination {
-                tcp.track_window(now, warmup);
-            }
-            if O::ACTIVE {
-                self.show_flow(index, now, at_destination, FlowEventKind::Timer);
-            }
+        if end.connection.next_timer() > now {
+            // The timer was moved on since; the endpoint may even have acted ahead of this moment.
+            self.arm_timer(now, index, at_destination);
+            return;
+        }
+        end.connection.on_timer(now);
+        if !at_destination {
+            tcp.track_window(now, warmup);
+        }
+        if O::ACTIVE {
+            self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
         self.pump(now, index, at_destination);
     }
 
     fn on_application(&mut self, now: Time, source: u32) {
         let (index, is_reader) = (source / 2, source % 2 == 1);
-        let next = if is_reader { self.on_read(now, index) } else { self.on_emission(now, index) };
+        let next = if is_reader {
+            self.on_read(now, index)
+        } else {
+            self.on_emission(now, index)
+        };
         if let Some(next) = next {
-            self.schedule(Event::new(next, Class::Application, source));
+            self.queue
+                .schedule(Event::new(next, Class::Application, source));
         }
         if is_reader {
             self.pump(now, index, true);
@@ -449,8 +547,12 @@ impl<O: Observer> Engine<'_, O> {
     /// Lets the receiving application read. Returns when it reads next.
     fn on_read(&mut self, now: Time, index: u32) -> Option<Time> {
         let warmup = self.watch.warmup;
-        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else { return None };
-        let ReaderState::Playback(playback) = &mut tcp.reader else { return None };
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return None;
+        };
+        let ReaderState::Playback(playback) = &mut tcp.reader else {
+            return None;
+        };
         let satisfied = tcp.sink.connection.readable() >= playback.bytes;
         if satisfied {
             tcp.sink.connection.read(playback.bytes);
@@ -523,14 +625,17 @@ impl<O: Observer> Engine<'_, O> {
 
     fn send_datagram(&mut self, now: Time, index: u32) {
         let flow = &mut self.flows[index as usize];
-        let Agent::Datagram(datagram) = &mut flow.agent else { return };
-        let packet = datagram.emit(index, now);
+        let Agent::Datagram(datagram) = &mut flow.agent else {
+            return;
+        };
+        let packet = datagram.emit(index, flow.forward.start, now);
         flow.counts.sent_packets += 1;
         flow.counts.sent_wire_bytes += u64::from(packet.wire);
         if O::ACTIVE {
             self.show_flow(index, now, false, FlowEventKind::Sent(&packet));
         }
-        self.carry(now, packet);
+        let slot = self.arena.insert(packet);
+        self.carry(now, slot);
     }
 
     /// Emits the next packets of a source that is drawn on, until one of them is under way.
@@ -541,8 +646,12 @@ impl<O: Observer> Engine<'_, O> {
     fn draw(&mut self, index: u32) {
         loop {
             let flow = &mut self.flows[index as usize];
-            let Agent::Datagram(datagram) = &mut flow.agent else { return };
-            let DatagramSource::Schedule(schedule) = &mut datagram.source else { return };
+            let Agent::Datagram(datagram) = &mut flow.agent else {
+                return;
+            };
+            let DatagramSource::Schedule(schedule) = &mut datagram.source else {
+                return;
+            };
             let at = schedule.peek();
             if at > self.watch.end || at >= flow.stop_at {
                 return;
@@ -575,10 +684,11 @@ impl<O: Observer> Engine<'_, O> {
                     DatagramSource::Schedule(schedule) => schedule.peek(),
                     DatagramSource::Bucket(_) => now,
                 };
-                if flow.drawn_at == NOT_DRAWN {
-                    self.schedule(Event::new(first, Class::Application, index * 2));
-                } else {
+                if flow.is_drawn {
                     self.draw(index);
+                } else {
+                    self.queue
+                        .schedule(Event::new(first, Class::Application, index * 2));
                 }
             }
             Agent::Tcp(tcp) => {
@@ -592,11 +702,11 @@ impl<O: Observer> Engine<'_, O> {
                     }
                     TcpWorkload::Schedule { schedule, .. } => {
                         let first = Event::new(schedule.peek(), Class::Application, index * 2);
-                        self.schedule(first);
+                        self.queue.schedule(first);
                     }
                     TcpWorkload::Bucket { bucket, .. } => {
                         let first = Event::new(bucket.next_refill, Class::Application, index * 2);
-                        self.schedule(first);
+                        self.queue.schedule(first);
                     }
                 }
                 self.pump(now, index, false);
@@ -605,6 +715,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     fn begin_measuring(&mut self) {
+        self.is_measuring = true;
         for flow in &mut self.flows {
             if let Agent::Tcp(tcp) = &mut flow.agent {
                 let statistics = tcp.source.connection.statistics();
@@ -616,18 +727,26 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- looking on
 
     #[inline]
-    fn show_link(&mut self, link: u32, packet: &Packet, offered_at: Time, handed: Handed) {
+    fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
         if O::ACTIVE {
-            let fate = match handed {
-                Handed::Carried(way) => Fate::Carried {
+            let packet = self.arena.packet(slot);
+            let fate = match outcome {
+                Outcome::Carried(way) => Fate::Carried {
                     departure: way.departure,
                     arrival: way.arrival,
                     marked: way.marked,
                 },
-                Handed::Lost(departure) => Fate::Lost { departure },
-                Handed::Dropped(cause) => Fate::Dropped(cause),
+                Outcome::Lost { departure, .. } => Fate::Lost { departure },
+                Outcome::Dropped(cause) => Fate::Dropped(cause),
             };
-            self.observer.on_link(link, &LinkEvent { packet, offered_at, fate });
+            self.observer.on_link(
+                link,
+                &LinkEvent {
+                    packet,
+                    offered_at,
+                    fate,
+                },
+            );
         }
     }
 
@@ -637,7 +756,15 @@ impl<O: Observer> Engine<'_, O> {
                 Agent::Tcp(tcp) => Some(tcp.sender_state()),
                 Agent::Datagram(_) => None,
             };
-            self.observer.on_flow(index, &FlowEvent { now, at_destination, kind, state });
+            self.observer.on_flow(
+                index,
+                &FlowEvent {
+                    now,
+                    at_destination,
+                    kind,
+                    state,
+                },
+            );
         }
     }
 
@@ -659,7 +786,11 @@ impl<O: Observer> Engine<'_, O> {
             .iter()
             .zip(&self.links)
             .map(|(spec, link)| {
-                link.report(&spec.name, build::mean_rate(&spec.config, self.watch), watched)
+                link.report(
+                    &spec.name,
+                    build::mean_rate(&spec.config, self.watch),
+                    watched,
+                )
             })
             .collect();
         let watch = self.watch;
@@ -719,7 +850,9 @@ fn draw_tokens(
     now: Time,
     warmup: Time,
 ) -> Option<Segment> {
-    let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else { return None };
+    let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else {
+        return None;
+    };
     let connection = &mut tcp.source.connection;
     // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
     if bucket.tokens < *chunk || connection.unsent() > 0 || !connection.is_synchronized() {

@@ -12,8 +12,8 @@ pub struct Packet {
     pub wire: u32,
     /// When its endpoint sent it.
     pub sent_at: Time,
-    /// How many links of its path it has entered.
-    pub(super) hop: u16,
+    /// The path entry that it goes to next.
+    pub(super) at: u32,
     /// Whether it goes from the flow's destination to its source.
     pub is_return: bool,
     /// What it carries.
@@ -57,34 +57,61 @@ pub(super) struct Arena {
 
 impl Default for Arena {
     fn default() -> Self {
-        Self { entries: Vec::new(), free: NONE, in_use: 0, peak: 0 }
+        Self {
+            entries: Vec::new(),
+            free: NONE,
+            in_use: 0,
+            peak: 0,
+        }
     }
 }
 
 impl Arena {
-    /// Stores a packet that will come out at `arrival`.
+    /// Stores a packet.
     #[inline]
-    pub(super) fn insert(&mut self, packet: Packet, arrival: Time) -> Slot {
+    pub(super) fn insert(&mut self, packet: Packet) -> Slot {
+        let arrival = packet.sent_at;
         self.in_use += 1;
         self.peak = self.peak.max(self.in_use);
         let slot = self.free;
         if let Some(entry) = self.entries.get_mut(slot as usize) {
             self.free = entry.next;
-            *entry = Entry { packet, arrival, next: NONE };
+            *entry = Entry {
+                packet,
+                arrival,
+                next: NONE,
+            };
             return slot;
         }
-        self.entries.push(Entry { packet, arrival, next: NONE });
+        self.entries.push(Entry {
+            packet,
+            arrival,
+            next: NONE,
+        });
         (self.entries.len() - 1) as Slot
     }
 
-    /// Takes a packet out.
+    /// Gives a slot back. Its packet can be read until the next insertion.
     #[inline]
-    pub(super) fn remove(&mut self, slot: Slot) -> Packet {
+    pub(super) fn free(&mut self, slot: Slot) {
         self.in_use -= 1;
-        let entry = &mut self.entries[slot as usize];
-        entry.next = self.free;
+        self.entries[slot as usize].next = self.free;
         self.free = slot;
-        entry.packet
+    }
+
+    #[inline]
+    pub(super) fn packet(&self, slot: Slot) -> &Packet {
+        &self.entries[slot as usize].packet
+    }
+
+    /// Puts a packet to its next place: the path entry behind the link that it travels on, and the time when
+    /// it comes out there.
+    #[inline]
+    pub(super) fn place(&mut self, slot: Slot, at: u32, arrival: Time) {
+        let entry = &mut self.entries[slot as usize];
+        entry.packet.at = at;
+        entry.arrival = arrival;
+        entry.next = NONE;
     }
 
     #[inline]
@@ -114,7 +141,11 @@ impl Arena {
             is_free[free as usize] = true;
             free = entry.next;
         }
-        let used = self.entries.iter().zip(is_free).filter(|(_, is_free)| !is_free);
+        let used = self
+            .entries
+            .iter()
+            .zip(is_free)
+            .filter(|(_, is_free)| !is_free);
         used.map(|(entry, _)| entry.packet.flow).collect()
     }
 

@@ -30,7 +30,12 @@ impl<'a> Router<'a> {
                 links.push(index as u32);
             }
         }
-        Self { network, delays, outgoing, trees: vec![None; network.nodes.len()] }
+        Self {
+            network,
+            delays,
+            outgoing,
+            trees: vec![None; network.nodes.len()],
+        }
     }
 
     /// The links from `source` to `destination`, or `None` when there is no way.
@@ -39,7 +44,9 @@ impl<'a> Router<'a> {
         let mut at = source;
         // A chain of single exits longer than the network is a circle.
         while at != destination && path.len() <= self.network.nodes.len() {
-            let [only] = self.outgoing.get(at.0 as usize)?.as_slice() else { break };
+            let [only] = self.outgoing.get(at.0 as usize)?.as_slice() else {
+                break;
+            };
             path.push(*only);
             at = self.network.links[*only as usize].to;
         }
@@ -81,7 +88,10 @@ impl<'a> Router<'a> {
             }
             for &link in &self.outgoing[node as usize] {
                 let to = self.network.links[link as usize].to.0 as usize;
-                let candidate = (delay.saturating_add(self.delays[link as usize].as_nanos()), hops + 1);
+                let candidate = (
+                    delay.saturating_add(self.delays[link as usize].as_nanos()),
+                    hops + 1,
+                );
                 let is_earlier_tie = candidate == best[to] && link < reached_by[to];
                 if candidate < best[to] || is_earlier_tie {
                     best[to] = candidate;

@@ -15,9 +15,19 @@ pub(super) struct Schedule {
 
 #[derive(Debug)]
 enum Pattern {
-    Regular { interval: Interval, jitter: f64 },
-    OnOff { interval: Interval, mean_on: f64, mean_off: f64, on_until: Time },
-    Poisson { mean: f64 },
+    Regular {
+        interval: Interval,
+        jitter: f64,
+    },
+    OnOff {
+        interval: Interval,
+        mean_on: f64,
+        mean_off: f64,
+        on_until: Time,
+    },
+    Poisson {
+        mean: f64,
+    },
 }
 
 /// An interval that need not be a whole number of nanoseconds: `whole + remainder / divisor`.
@@ -31,7 +41,12 @@ pub(super) struct Interval {
 
 impl Interval {
     pub(super) fn exact(span: Span) -> Self {
-        Self { whole: span, remainder: 0, divisor: 1, carried: 0 }
+        Self {
+            whole: span,
+            remainder: 0,
+            divisor: 1,
+            carried: 0,
+        }
     }
 
     /// The time between packets of `bytes` at `rate`, which must not be zero.
@@ -71,16 +86,24 @@ impl Schedule {
     ) -> Option<Self> {
         let pattern = match *workload {
             Workload::Cbr { jitter, .. } => Pattern::Regular { interval, jitter },
-            Workload::OnOff { mean_on, mean_off, .. } => Pattern::OnOff {
+            Workload::OnOff {
+                mean_on, mean_off, ..
+            } => Pattern::OnOff {
                 interval,
                 mean_on: mean_on.as_nanos() as f64,
                 mean_off: mean_off.as_nanos() as f64,
                 on_until: Time::ZERO,
             },
-            Workload::Poisson { .. } => Pattern::Poisson { mean: interval.as_nanos_f64() },
+            Workload::Poisson { .. } => Pattern::Poisson {
+                mean: interval.as_nanos_f64(),
+            },
             Workload::Greedy | Workload::File(_) | Workload::TokenBucket { .. } => return None,
         };
-        let mut schedule = Self { pattern, next: start, random };
+        let mut schedule = Self {
+            pattern,
+            next: start,
+            random,
+        };
         schedule.begin(start);
         Some(schedule)
     }
@@ -89,7 +112,9 @@ impl Schedule {
         let random = &mut self.random;
         match &mut self.pattern {
             Pattern::Regular { .. } => {}
-            Pattern::OnOff { mean_on, on_until, .. } => {
+            Pattern::OnOff {
+                mean_on, on_until, ..
+            } => {
                 *on_until = start + nanos(random.exponential(*mean_on));
             }
             Pattern::Poisson { mean } => self.next = start + nanos(random.exponential(*mean)),
@@ -112,7 +137,12 @@ impl Schedule {
                 let factor = 1.0 + *jitter * (random.uniform() - 0.5);
                 self.next += nanos(interval.as_nanos_f64() * factor);
             }
-            Pattern::OnOff { interval, mean_on, mean_off, on_until } => {
+            Pattern::OnOff {
+                interval,
+                mean_on,
+                mean_off,
+                on_until,
+            } => {
                 let mut next = interval.after(self.next);
                 while next > *on_until {
                     next = *on_until + nanos(random.exponential(*mean_off));
@@ -151,7 +181,10 @@ mod tests {
     fn constant_rate_does_not_drift() {
         // 1500 B at 155 Mb/s: 77,419.35... ns. After 155,000 packets exactly 12 s.
         let rate = Rate::from_mbps(155);
-        let workload = Workload::Cbr { spacing: CbrSpacing::Rate(rate), jitter: 0.0 };
+        let workload = Workload::Cbr {
+            spacing: CbrSpacing::Rate(rate),
+            jitter: 0.0,
+        };
         let all = times(&workload, Interval::of_rate(1_500, rate), 155_001);
         assert_eq!(all[1], Time::from_nanos(77_419));
         assert_eq!(all[155_000], Time::from_secs(12));
@@ -165,16 +198,25 @@ mod tests {
         // Mean 1 ms; the mean of 100,000 exponentials is within 1.3 % with 99.99 % confidence.
         let mean = all[100_000].as_secs_f64() / 100_000.0;
         assert!((0.000_987..0.001_013).contains(&mean), "{mean}");
-        let gaps = all.windows(2).map(|pair| pair[1].since(pair[0]).unwrap().as_secs_f64());
+        let gaps = all
+            .windows(2)
+            .map(|pair| pair[1].since(pair[0]).unwrap().as_secs_f64());
         let short = gaps.filter(|gap| *gap < 0.001).count() as f64 / 100_000.0;
-        assert!((short - 0.632).abs() < 0.007, "1 - 1/e of the gaps are below the mean, not {short}");
+        assert!(
+            (short - 0.632).abs() < 0.007,
+            "1 - 1/e of the gaps are below the mean, not {short}"
+        );
     }
 
     #[test]
     fn on_off_is_on_for_its_share_of_the_time() {
         let rate = Rate::from_mbps(12);
         let (mean_on, mean_off) = (Span::from_millis(100), Span::from_millis(300));
-        let workload = Workload::OnOff { rate, mean_on, mean_off };
+        let workload = Workload::OnOff {
+            rate,
+            mean_on,
+            mean_off,
+        };
         let all = times(&workload, Interval::of_rate(1_500, rate), 200_000);
         let rate = 200_000.0 / all[199_999].as_secs_f64();
         // A quarter of 1,000 packets/s, about 2,000 cycles: a standard error near 3 %.

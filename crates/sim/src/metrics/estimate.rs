@@ -102,14 +102,14 @@ mod tests {
 
     #[test]
     fn quantiles_agree_with_published_ones() {
-        // To 15 digits, from an independent library.
+        // From an independent library.
         for (freedom, expected) in [
             (31, 2.039_513_446_396_408),
             (40, 2.021_075_390_306_273),
-            (60, 2.000_297_822_014_260),
-            (120, 1.979_930_405_082_440),
+            (60, 2.000_297_822_014_26),
+            (120, 1.979_930_405_082_44),
             (1_000, 1.962_339_080_826_408),
-            (100_000, 1.959_987_707_534_610),
+            (100_000, 1.959_987_707_534_61),
         ] {
             assert!(
                 (student_t_975(freedom) - expected).abs() < 1e-6,

@@ -205,12 +205,11 @@ mod tests {
                 needed: 1
             })
         );
-        for zeros in [[0.0; 4]] {
-            assert_eq!(jain(&zeros), Err(Error::AllZero));
-            assert_eq!(baseline(&zeros), Err(Error::AllZero));
-            assert_eq!(separation(&zeros), Err(Error::AllZero));
-            assert_eq!(friendliness(&zeros, &zeros), Err(Error::AllZero));
-        }
+        let zeros = [0.0; 4];
+        assert_eq!(jain(&zeros), Err(Error::AllZero));
+        assert_eq!(baseline(&zeros), Err(Error::AllZero));
+        assert_eq!(separation(&zeros), Err(Error::AllZero));
+        assert_eq!(friendliness(&zeros, &zeros), Err(Error::AllZero));
         assert_eq!(
             jain(&[1.0, -2.0]),
             Err(Error::Invalid {

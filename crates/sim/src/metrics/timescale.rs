@@ -25,7 +25,8 @@ pub fn rates(bytes: &[u64], bin: Span) -> Result<Vec<f64>, Error> {
 /// [`Error::NotWholeBins`] unless `scale` is a positive multiple of `bin`; [`Error::TooFew`] when not even
 /// one longer bin is full; [`Error::Invalid`].
 pub fn rebin(values: &[f64], bin: Span, scale: Span) -> Result<Vec<f64>, Error> {
-    let whole = !bin.is_zero() && !scale.is_zero() && scale.as_nanos() % bin.as_nanos() == 0;
+    let whole =
+        !bin.is_zero() && !scale.is_zero() && scale.as_nanos().is_multiple_of(bin.as_nanos());
     if !whole {
         return Err(Error::NotWholeBins { scale, bin });
     }

@@ -24,6 +24,9 @@ pub(super) struct Column<'a, R> {
     pub(super) values: Values<'a, R>,
 }
 
+/// Reads one of the numbers of a summary.
+type Field = fn(&Summary) -> f64;
+
 /// The columns of a table, added one by one.
 pub(super) struct Columns<'a, R>(pub(super) Vec<Column<'a, R>>);
 
@@ -75,7 +78,7 @@ impl<'a, R> Columns<'a, R> {
 
     /// The columns of a summary: its count, and what exists only when something was counted.
     pub(super) fn summary(self, prefix: &str, of: impl Fn(&R) -> Summary + Copy + 'a) -> Self {
-        let fields: [(&str, fn(&Summary) -> f64); 7] = [
+        let fields: [(&str, Field); 7] = [
             ("mean_s", |summary| summary.mean),
             ("deviation_s", |summary| summary.deviation),
             ("min_s", |summary| summary.min),

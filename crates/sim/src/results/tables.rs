@@ -283,7 +283,7 @@ impl<'a> Tables<'a> {
             .unsigned("carried_bytes", |row| row.of.carried_bytes)
             .maybe_number("utilisation", |row| row.of.utilisation)
             .number("mean_queue_packets", |row| row.of.mean_queue_packets)
-            .summary("sojourn", |row| row.of.sojourn);
+            .summary("wait", |row| row.of.wait);
         let rows = self.runs.iter().flat_map(|run| {
             (0..)
                 .zip(&run.completed.report.links)

@@ -66,9 +66,9 @@ pub use execute::{Execution, Interrupted, Outcome, execute, play};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use source::{MAX_TEXT, Place, Source, Sources};
-pub use sweep::AxisValue;
 
 use crate::network::Network;
+use crate::results::AxisValue;
 use build::Library;
 use document::{Entry, Node, Value};
 use schema::{Context, Kind, Nested, Shape, Table};

@@ -1,7 +1,5 @@
 //! What is varied from run to run.
 
-use std::fmt;
-
 use comity_units::{Bytes, Rate, Span};
 
 use super::document::{Node, Value};
@@ -10,45 +8,19 @@ use super::problem::{ProblemKind, RangeFault};
 use super::schema::{At, Context};
 use super::source::Place;
 use super::tables::{RangeTable, SweepTable};
+use crate::results::AxisValue;
 
 /// The most values of one axis.
 const MOST_VALUES: usize = 1_000_000;
-
-/// The value that an axis has at one point of the sweep.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum AxisValue {
-    /// A whole number.
-    Integer(i64),
-    /// A number.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-    /// A text, among them quantities with their unit such as `40ms`.
-    Text(String),
-    /// A list or a table, as it would be written in one line.
-    Compound(String),
-}
-
-impl fmt::Display for AxisValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(value) => f.pad(&value.to_string()),
-            Self::Number(value) => f.pad(&value.to_string()),
-            Self::Flag(value) => f.pad(&value.to_string()),
-            Self::Text(text) | Self::Compound(text) => f.pad(text),
-        }
-    }
-}
 
 impl From<&Node> for AxisValue {
     fn from(node: &Node) -> Self {
         match &node.value {
             Value::Integer(value) => Self::Integer(*value),
             Value::Float(value) => Self::Number(*value),
-            Value::Boolean(value) => Self::Flag(*value),
+            Value::Boolean(value) => Self::Boolean(*value),
             Value::Text(text) => Self::Text(text.clone()),
-            _ => Self::Compound(node.show()),
+            _ => Self::Text(node.show()),
         }
     }
 }

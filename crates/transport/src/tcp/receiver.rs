@@ -65,17 +65,25 @@ impl Receiver {
     fn with_scale(mut self, config: &Config) -> Self {
         if config.window_scaling {
             // RFC 7323, section 2.3: a shift of 14 at the most.
-            while self.scale < 14 && (config.receive_buffer.get() >> self.scale) > u64::from(u16::MAX) {
+            while self.scale < 14
+                && (config.receive_buffer.get() >> self.scale) > u64::from(u16::MAX)
+            {
                 self.scale += 1;
             }
         }
         self
     }
 
+    /// The sequence number expected next.
+    #[inline]
+    pub(super) fn expected(&self) -> SeqNo {
+        self.initial + self.next as u32
+    }
+
     /// The stream offset of a sequence number near the expected one.
     pub(super) fn offset(&self, sequence: SeqNo) -> Option<u64> {
-        let expected = self.initial + self.next as u32;
-        self.next.checked_add_signed(i64::from(sequence.distance_from(expected)))
+        self.next
+            .checked_add_signed(i64::from(sequence.distance_from(self.expected())))
     }
 
     /// The window to offer: what the buffer can still take, never less than was offered before.
@@ -142,14 +150,22 @@ impl Receiver {
     fn insert_ahead(&mut self, mut start: u64, mut end: u64) {
         let first = self.ahead.partition_point(|range| range.end < start);
         let last = self.ahead.partition_point(|range| range.start <= end);
-        if let (Some(lowest), Some(highest)) =
-            (self.ahead.get(first), last.checked_sub(1).and_then(|at| self.ahead.get(at)))
-            && first < last
+        if let (Some(lowest), Some(highest)) = (
+            self.ahead.get(first),
+            last.checked_sub(1).and_then(|at| self.ahead.get(at)),
+        ) && first < last
         {
             start = start.min(lowest.start);
             end = end.max(highest.end);
         }
-        self.ahead.splice(first..last, [Ahead { start, end, touched: self.arrivals }]);
+        self.ahead.splice(
+            first..last,
+            [Ahead {
+                start,
+                end,
+                touched: self.arrivals,
+            }],
+        );
     }
 
     fn absorb_ahead(&mut self) {
@@ -181,7 +197,10 @@ impl Receiver {
             let Some(range) = next else { break };
             below = age(range);
             let wire = |offset: u64| self.initial + offset as u32;
-            if !blocks.push(SackBlock { start: wire(range.start), end: wire(range.end) }) {
+            if !blocks.push(SackBlock {
+                start: wire(range.start),
+                end: wire(range.end),
+            }) {
                 break;
             }
         }

@@ -21,8 +21,12 @@ pub(super) struct Scoreboard {
 impl Scoreboard {
     /// `Update()`: takes in one block; whether it said anything new.
     pub(super) fn insert(&mut self, mut start: u64, mut end: u64) -> bool {
-        let first = self.ranges.partition_point(|&(_, range_end)| range_end < start);
-        let last = self.ranges.partition_point(|&(range_start, _)| range_start <= end);
+        let first = self
+            .ranges
+            .partition_point(|&(_, range_end)| range_end < start);
+        let last = self
+            .ranges
+            .partition_point(|&(range_start, _)| range_start <= end);
         if let Some(&(range_start, range_end)) = self.ranges.get(first)
             && last == first + 1
             && range_start <= start
@@ -31,8 +35,14 @@ impl Scoreboard {
             return false;
         }
         if first < last {
-            start = self.ranges.get(first).map_or(start, |&(range_start, _)| range_start.min(start));
-            end = self.ranges.get(last - 1).map_or(end, |&(_, range_end)| range_end.max(end));
+            start = self
+                .ranges
+                .get(first)
+                .map_or(start, |&(range_start, _)| range_start.min(start));
+            end = self
+                .ranges
+                .get(last - 1)
+                .map_or(end, |&(_, range_end)| range_end.max(end));
         }
         self.ranges.splice(first..last, [(start, end)]);
         true

@@ -5,10 +5,8 @@ use alloc::boxed::Box;
 use comity_congestion::recovery::{
     Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend,
 };
-use comity_congestion::{
-    Ack, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout,
-};
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_congestion::{Ack, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout};
+use comity_units::{Bytes, PacketNumber, Rate, SeqNo, Span, Time};
 
 use super::config::Config;
 use super::scoreboard::Scoreboard;
@@ -96,8 +94,6 @@ pub(super) struct Sender {
     pub(super) fin: bool,
     resend_first: bool,
     probe: bool,
-    /// The last attempt to send was stopped by the congestion window, not for want of data.
-    window_limited: bool,
     duplicate_since_arming: bool,
     recovery: AnyRecovery,
     rtt: RttEstimator,
@@ -132,7 +128,6 @@ impl Sender {
             fin: false,
             resend_first: false,
             probe: false,
-            window_limited: false,
             duplicate_since_arming: false,
             recovery: AnyRecovery::new(config.recovery),
             rtt,
@@ -166,6 +161,12 @@ impl Sender {
         self.peer_window_max = self.peer_window_max.max(window);
     }
 
+    /// The sequence number of the first byte not acknowledged.
+    #[inline]
+    pub(super) fn una_number(&self, config: &Config) -> SeqNo {
+        config.initial_sequence + self.una as u32
+    }
+
     /// What is outstanding.
     pub(super) fn in_flight(&self) -> u64 {
         self.max - self.una
@@ -178,7 +179,9 @@ impl Sender {
 
     /// The window in force: congestion window with inflation, cut by the peer's.
     fn usable_window(&self) -> u64 {
-        self.window.saturating_add_signed(self.recovery.inflation()).min(self.peer_window)
+        self.window
+            .saturating_add_signed(self.recovery.inflation())
+            .min(self.peer_window)
     }
 
     pub(super) fn is_recovering(&self) -> bool {
@@ -204,7 +207,10 @@ impl Sender {
 
     /// The memory held on the heap, without the controller's own.
     pub(super) fn heap_memory(&self) -> usize {
-        let board = self.scoreboard.as_ref().map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
+        let board = self
+            .scoreboard
+            .as_ref()
+            .map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
         board + size_of_val(self.controller.as_ref())
     }
 
@@ -259,10 +265,20 @@ impl Sender {
 
     fn on_advance(&mut self, now: Time, ack: &Acknowledgement<'_>, config: &Config) {
         let acked = ack.offset - self.una;
+        // The flow used what it was allowed if another segment would not have fitted.
+        let app_limited = self.in_flight() + u64::from(config.mss) <= self.window;
         let reaction = if self.recovery.is_quiet() {
-            Reaction { grow: true, restart_timer: true, ..Reaction::default() }
+            Reaction {
+                grow: true,
+                restart_timer: true,
+                ..Reaction::default()
+            }
         } else {
-            let advance = Advance { from: self.una, to: ack.offset, mss: config.mss };
+            let advance = Advance {
+                from: self.una,
+                to: ack.offset,
+                mss: config.mss,
+            };
             self.recovery.on_advance(&advance)
         };
         // The SYN takes a number but is no data: it opens no window.
@@ -298,7 +314,7 @@ impl Sender {
                 acked: Bytes::new(acked),
                 rtt,
                 in_flight: Bytes::new(self.in_flight()),
-                app_limited: !self.window_limited,
+                app_limited,
                 in_recovery: !reaction.grow,
                 marked: 0,
                 packets: (acked / u64::from(config.mss)).max(1) as u32,
@@ -352,7 +368,12 @@ impl Sender {
         let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
             board.lost_below(config.mss, config.recovery.duplicate_threshold) > self.una
         });
-        let duplicate = Duplicate { una: self.una, max: self.max, mss: config.mss, first_is_lost };
+        let duplicate = Duplicate {
+            una: self.una,
+            max: self.max,
+            mss: config.mss,
+            first_is_lost,
+        };
         let window = self.usable_window();
         let reaction = self.recovery.on_duplicate(&duplicate);
         if reaction.release && config.limited_transmit {
@@ -407,13 +428,20 @@ impl Sender {
     // ---------------------------------------------------------------- timers
 
     fn restart_timer(&mut self, now: Time) {
-        self.rto_at = if self.has_outstanding() { now + self.rto } else { Time::MAX };
+        self.rto_at = if self.has_outstanding() {
+            now + self.rto
+        } else {
+            Time::MAX
+        };
         self.duplicate_since_arming = false;
     }
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
     pub(super) fn next_timer(&self) -> Time {
-        self.rto_at.min(self.persist_at).min(self.wakeup).min(self.paced_until())
+        self.rto_at
+            .min(self.persist_at)
+            .min(self.wakeup)
+            .min(self.paced_until())
     }
 
     /// When a packet that only the pacing holds back may leave.
@@ -480,10 +508,24 @@ impl Sender {
 
     // ---------------------------------------------------------------- sending
 
+    /// Whether [`Sender::poll`] might have something: a quick look that is right whenever it says no.
+    #[inline]
+    pub(super) fn may_have_something(&self) -> bool {
+        self.next < self.stream_end() && self.next < self.una + self.usable_window()
+            || !self.recovery.is_quiet()
+            || self.resend_first
+            || self.probe
+            || self.next < self.stream_end() && self.peer_window < self.window
+    }
+
     /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
     pub(super) fn poll(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
         if core::mem::take(&mut self.probe) && self.peer_window == 0 {
-            return Some(Outgoing { start: self.una.saturating_sub(1), length: 0, fin: false });
+            return Some(Outgoing {
+                start: self.una.saturating_sub(1),
+                length: 0,
+                fin: false,
+            });
         }
         if self.resend_first {
             if self.pacer.release_at(self.pacing) > now {
@@ -500,7 +542,9 @@ impl Sender {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        if limit.is_some_and(|limit| self.burst >= limit) || self.pacer.release_at(self.pacing) > now {
+        if limit.is_some_and(|limit| self.burst >= limit)
+            || self.pacer.release_at(self.pacing) > now
+        {
             return None;
         }
         let outgoing = match self.recovery.pipe_rule() {
@@ -515,7 +559,6 @@ impl Sender {
     /// The next segment that the window lets pass, new or on the way back from a timeout.
     fn next_in_window(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
         let edge = self.una.saturating_add(self.usable_window());
-        self.window_limited = false;
         let outgoing = self.segment_at(self.next, self.stream_end(), config);
         if outgoing.is_empty() {
             return None;
@@ -523,12 +566,13 @@ impl Sender {
         if outgoing.end_of_data() <= edge {
             return Some(outgoing);
         }
-        let released = self.release_edge.min(self.una.saturating_add(self.peer_window));
+        let released = self
+            .release_edge
+            .min(self.una.saturating_add(self.peer_window));
         if outgoing.end_of_data() <= released {
             self.release_edge = 0;
             return Some(outgoing);
         }
-        self.window_limited = self.window <= self.peer_window;
         self.partial_into_peer_window(now, outgoing, config)
     }
 
@@ -547,7 +591,11 @@ impl Sender {
         }
         let room = (self.una + self.peer_window).saturating_sub(outgoing.start);
         if room > 0 && room >= self.peer_window_max / 2 && room < u64::from(outgoing.length) {
-            return Some(Outgoing { length: room as u32, fin: false, ..outgoing });
+            return Some(Outgoing {
+                length: room as u32,
+                fin: false,
+                ..outgoing
+            });
         }
         if !self.has_outstanding() && self.persist_at.is_never() {
             self.arm_persist(now, config);
@@ -563,7 +611,6 @@ impl Sender {
         };
         let pipe = board.pipe(self.una, self.max, config.mss, threshold);
         if pipe + u64::from(config.mss) > self.window {
-            self.window_limited = true;
             return None;
         }
         let hole = board.hole(board.retransmitted.max(self.una));
@@ -601,7 +648,6 @@ impl Sender {
             return self.next_in_window(now, config);
         };
         if board.counter >= (self.window / u64::from(config.mss)) as i64 {
-            self.window_limited = true;
             return None;
         }
         let hole = board.hole(board.retransmitted.max(self.una));
@@ -663,7 +709,8 @@ impl Sender {
         }
         let wire = Bytes::new(u64::from(outgoing.length) + 40);
         if self.pacing != Pacing::Unpaced {
-            self.pacer.on_sent(now, wire, self.pacing, Rate::MAX, Bytes::ZERO);
+            self.pacer
+                .on_sent(now, wire, self.pacing, Rate::MAX, Bytes::ZERO);
         }
         self.controller.on_sent(&Sent {
             now,
@@ -673,7 +720,8 @@ impl Sender {
             in_flight: Bytes::new(self.in_flight()),
             app_limited: self.max >= self.stream_end(),
         });
-        if let Pacing::At(_) = self.pacing {
+        // A law that paces may set its calendar or its wake-up by what leaves.
+        if self.pacing != Pacing::Unpaced {
             self.obey();
         }
         Some(outgoing)

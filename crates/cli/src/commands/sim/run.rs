@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, Format, ResultSet, ScenarioInfo};
-use comity_sim::scenario::{AxisValue, Execution, Interrupted, Run, Scenario, execute, play};
+use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, play};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::super::{Failure, complain, print, say};
@@ -137,14 +137,8 @@ fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> 
 }
 
 fn complete(axes: &[String], run: &Run, report: RunReport) -> CompletedRun {
-    let values = run.values.iter().map(|value| match value {
-        AxisValue::Integer(value) => results::AxisValue::Integer(*value),
-        AxisValue::Number(value) => results::AxisValue::Number(*value),
-        AxisValue::Flag(value) => results::AxisValue::Boolean(*value),
-        other => results::AxisValue::Text(other.to_string()),
-    });
     CompletedRun {
-        axes: axes.iter().cloned().zip(values).collect(),
+        axes: axes.iter().cloned().zip(run.values.iter().cloned()).collect(),
         seed: run.seed,
         report,
     }

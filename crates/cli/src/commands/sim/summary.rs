@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use comity_sim::metrics;
 use comity_sim::report::{FlowReport, RunReport};
-use comity_sim::scenario::{AxisValue, Run, Scenario};
+use comity_sim::results::AxisValue;
+use comity_sim::scenario::{Run, Scenario};
+use comity_units::Span;
 use serde_json::{Map, Value, json};
 
 use super::tables::{RateUnit, Table, digits, percent, thousands};
@@ -45,6 +47,9 @@ struct Group {
     resent: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
+    /// The mean time from start to end of those flows that came to one.
+    completion: Vec<f64>,
+    completed: usize,
 }
 
 /// A link at one point; each list has a value for each run.
@@ -111,6 +116,18 @@ impl Group {
                 .sum();
             self.delay.push(total / delays as f64);
         }
+        self.add_completion(flows);
+    }
+
+    /// Takes in how long the flows took that came to an end.
+    fn add_completion(&mut self, flows: &[&FlowReport]) {
+        let times: Vec<f64> = flows
+            .iter()
+            .filter_map(|flow| flow.finished?.since(flow.started))
+            .map(Span::as_secs_f64)
+            .collect();
+        self.completed += times.len();
+        self.completion.extend(mean(&times));
     }
 
     fn json(&self) -> Value {
@@ -126,6 +143,8 @@ impl Group {
             "retransmitted_ratio": estimate(&self.resent),
             "timeouts": estimate(&self.timeouts),
             "delay_s": estimate(&self.delay),
+            "completed_flows": self.completed,
+            "completion_s": estimate(&self.completion),
         })
     }
 }
@@ -147,8 +166,8 @@ fn axis_json(value: &AxisValue) -> Value {
     match value {
         AxisValue::Integer(value) => json!(value),
         AxisValue::Number(value) => json!(value),
-        AxisValue::Flag(value) => json!(value),
-        other => json!(other.to_string()),
+        AxisValue::Boolean(value) => json!(value),
+        AxisValue::Text(text) => json!(text),
     }
 }
 
@@ -277,6 +296,10 @@ impl Summary {
             ]
             .map(Into::into),
         );
+        let has_ends = groups().any(|group| group.completed > 0);
+        if has_ends {
+            header.push("done after s".into());
+        }
         let columns = header.len();
         let mut table = Table::new(header);
         for column in axes.len() + 1..columns {
@@ -309,6 +332,9 @@ impl Summary {
                     }),
                     or_dash(mean(&group.delay), |delay| digits(delay * 1e3)),
                 ]);
+                if has_ends {
+                    row.push(or_dash(mean(&group.completion), digits));
+                }
                 table.row(row);
             }
         }
