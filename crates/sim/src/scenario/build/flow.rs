@@ -673,6 +673,10 @@ fn rtt(
         initial_timeout: table.initial_timeout.unwrap_or(base.initial_timeout),
         min_timeout: table.min_timeout.unwrap_or(base.min_timeout),
         max_timeout: table.max_timeout.unwrap_or(base.max_timeout),
+        max_doublings: table
+            .max_doublings
+            .and_then(|doublings| u8::try_from(doublings).ok())
+            .unwrap_or(base.max_doublings),
         floor_before_backoff: table
             .floor_before_backoff
             .unwrap_or(base.floor_before_backoff),

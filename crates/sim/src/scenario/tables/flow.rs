@@ -334,6 +334,8 @@ table! {
         min_timeout: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The largest timeout.
         max_timeout: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
+        /// How often in a row the back-off doubles the timeout at the most.
+        max_doublings: Option<u32> = Optional(Count { min: 0, max: 63 }, FROM_PRESET);
         /// Whether the least timeout is applied before the back-off multiplies.
         floor_before_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether four back-offs in a row make the estimate start anew.
