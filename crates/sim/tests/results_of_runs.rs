@@ -58,7 +58,11 @@ fn a_clamped_window_shares_a_loss_free_bottleneck() {
     // bottleneck is busy all the time.
     let set = play(&[1]);
     let report = &set.runs[0].report;
-    let throughputs: Vec<f64> = report.flows.iter().map(|flow| flow.throughput_bps).collect();
+    let throughputs: Vec<f64> = report
+        .flows
+        .iter()
+        .map(|flow| flow.throughput_bps)
+        .collect();
     let total: f64 = throughputs.iter().sum();
     assert!((total / 1.5e6 - 1.0).abs() < 0.01, "{total}");
     let index = metrics::jain(&throughputs).unwrap();

@@ -86,13 +86,7 @@ struct Counts {
 impl Counts {
     /// The passage of a packet at the edge of the watched interval, or marked.
     #[cold]
-    fn account_at_the_edge(
-        &mut self,
-        offered_at: Time,
-        wire: u32,
-        passage: Passage,
-        watch: Watch,
-    ) {
+    fn account_at_the_edge(&mut self, offered_at: Time, wire: u32, passage: Passage, watch: Watch) {
         if passage.arrival <= watch.end {
             self.delivered += 1;
         } else if passage.departure <= watch.end {
@@ -186,7 +180,9 @@ impl LinkState {
         counts.carried_bytes += u64::from(wire);
         counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
         if passage.start > offered_at {
-            counts.wait.record(passage.start.saturating_since(offered_at));
+            counts
+                .wait
+                .record(passage.start.saturating_since(offered_at));
         }
     }
 
@@ -202,7 +198,9 @@ impl LinkState {
         counts.dropped_measured += u64::from(offered_at >= watch.warmup);
         match outcome {
             Outcome::Carried(_) => {}
-            Outcome::Lost { start, departure, .. } => {
+            Outcome::Lost {
+                start, departure, ..
+            } => {
                 self.hash.add(!departure.as_nanos(), flow);
                 counts.lost += 1;
                 counts.account_service(offered_at, start, departure, wire, watch);
