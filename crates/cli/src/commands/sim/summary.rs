@@ -59,7 +59,7 @@ struct Link {
     utilisation: Vec<f64>,
     queue: Vec<f64>,
     drops: Vec<f64>,
-    sojourn: Vec<f64>,
+    wait: Vec<f64>,
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -156,7 +156,7 @@ impl Link {
             "utilisation": estimate(&self.utilisation),
             "mean_queue_packets": estimate(&self.queue),
             "dropped_packets": estimate(&self.drops),
-            "sojourn_s": estimate(&self.sojourn),
+            "wait_s": estimate(&self.wait),
         })
     }
 }
@@ -344,7 +344,7 @@ impl Summary {
     fn links(&self, scenario: &Scenario) -> Table {
         let axes = scenario.axes();
         let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
-        header.extend(["link", "used", "mean queue", "dropped", "sojourn ms"].map(Into::into));
+        header.extend(["link", "used", "mean queue", "dropped", "wait ms"].map(Into::into));
         let columns = header.len();
         let mut table = Table::new(header);
         for column in axes.len() + 1..columns {
@@ -358,7 +358,7 @@ impl Summary {
                     or_dash(mean(&link.utilisation), percent),
                     or_dash(mean(&link.queue), digits),
                     or_dash(mean(&link.drops), |drops| thousands(drops.round() as u64)),
-                    or_dash(mean(&link.sojourn), |sojourn| digits(sojourn * 1e3)),
+                    or_dash(mean(&link.wait), |wait| digits(wait * 1e3)),
                 ]);
                 table.row(row);
             }
@@ -399,8 +399,8 @@ impl Point {
             entry.utilisation.extend(link.utilisation);
             entry.queue.push(link.mean_queue_packets);
             entry.drops.push(link.dropped_measured as f64);
-            if link.sojourn.count > 0 {
-                entry.sojourn.push(link.sojourn.mean);
+            if link.wait.count > 0 {
+                entry.wait.push(link.wait.mean);
             }
         }
     }
