@@ -172,8 +172,7 @@ impl Observer for Recorder {
     }
 
     fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
-        let (Some(bin), Some(record)) =
-            (self.number(event.now), self.flows.get_mut(flow as usize))
+        let (Some(bin), Some(record)) = (self.number(event.now), self.flows.get_mut(flow as usize))
         else {
             return;
         };

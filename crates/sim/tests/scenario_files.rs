@@ -54,7 +54,11 @@ fn delay(network: &Network, names: &[&str]) -> Span {
         .iter()
         .map(|name| {
             let link = network.links.iter().find(|link| link.name == *name);
-            match link.unwrap_or_else(|| panic!("no link {name}")).config.delay {
+            match link
+                .unwrap_or_else(|| panic!("no link {name}"))
+                .config
+                .delay
+            {
                 DelayProfile::Constant(delay) => delay,
                 DelayProfile::Steps(_) => panic!("{name} has steps"),
             }
@@ -66,8 +70,17 @@ fn delay(network: &Network, names: &[&str]) -> Span {
 #[test]
 fn the_parking_lot_has_the_round_trips_of_its_paper() {
     let network = first(&load("experiments/reference/parking_lot.toml"));
-    let groups: Vec<_> = network.flows.iter().map(|flow| flow.group.as_str()).collect();
-    assert_eq!(groups, ["long", "long", "medium", "medium", "short", "short", "short", "short"]);
+    let groups: Vec<_> = network
+        .flows
+        .iter()
+        .map(|flow| flow.group.as_str())
+        .collect();
+    assert_eq!(
+        groups,
+        [
+            "long", "long", "medium", "medium", "short", "short", "short", "short"
+        ]
+    );
     let all = ["link-1", "link-2", "link-3", "link-4"];
     for (flow, links, one_way) in [
         ("long-1", &all[..], 90),
@@ -81,7 +94,12 @@ fn the_parking_lot_has_the_round_trips_of_its_paper() {
         path.push(&destination);
         assert_eq!(delay(&network, &path), Span::from_millis(one_way), "{flow}");
         // The links meet: each begins where the one before ends.
-        let mut at = network.flows.iter().find(|spec| spec.name == flow).unwrap().source;
+        let mut at = network
+            .flows
+            .iter()
+            .find(|spec| spec.name == flow)
+            .unwrap()
+            .source;
         for name in path {
             let link = network.links.iter().find(|link| link.name == name).unwrap();
             assert_eq!(link.from, at, "{flow} at {name}");
@@ -101,21 +119,47 @@ fn the_dumbbell_is_that_of_table_1() {
     assert_eq!(network.flows.len(), 30);
     assert_eq!(network.links.len(), 2 + 30 * 4);
     assert_eq!(network.nodes.len(), 2 + 30 * 2);
-    let link = |name: &str| &network.links.iter().find(|link| link.name == name).unwrap().config;
-    assert_eq!(link("bottleneck").queue, Queue::DropTail(Limit::Packets(400)));
-    assert_eq!(link("bottleneck.reverse").queue, Queue::DropTail(Limit::Packets(100_000)));
+    let link = |name: &str| {
+        &network
+            .links
+            .iter()
+            .find(|link| link.name == name)
+            .unwrap()
+            .config
+    };
+    assert_eq!(
+        link("bottleneck").queue,
+        Queue::DropTail(Limit::Packets(400))
+    );
+    assert_eq!(
+        link("bottleneck.reverse").queue,
+        Queue::DropTail(Limit::Packets(100_000))
+    );
     assert_eq!(link("bottleneck.reverse").rate, link("bottleneck").rate);
-    assert_eq!(link("tcp-29.destination.reverse").rate, RateProfile::Constant(Rate::from_mbps(10)));
+    assert_eq!(
+        link("tcp-29.destination.reverse").rate,
+        RateProfile::Constant(Rate::from_mbps(10))
+    );
     let spec = tcp(&network.flows[0]);
     assert_eq!(spec.config.mss, 1_460);
     assert_eq!(spec.config.receive_buffer, Bytes::new(14_600));
-    assert_eq!(spec.headers, Headers::Fixed { bytes: 40, per_sack_block: 8 });
+    assert_eq!(
+        spec.headers,
+        Headers::Fixed {
+            bytes: 40,
+            per_sack_block: 8
+        }
+    );
 }
 
 #[test]
 fn receivers_without_links_of_their_own_sit_on_the_router() {
     let network = first(&load("experiments/reference/packet_spacing.toml"));
-    let right = network.nodes.iter().position(|node| node == "right").unwrap();
+    let right = network
+        .nodes
+        .iter()
+        .position(|node| node == "right")
+        .unwrap();
     assert_eq!(network.flows.len(), 16, "the first point has no TCP flows");
     for flow in &network.flows {
         assert_eq!(flow.destination.0 as usize, right);
@@ -145,7 +189,9 @@ fn flow(settings: &str) -> FlowSpec {
 fn presets_are_those_of_the_transport() {
     let words = |spec: &TcpSpec| -> Vec<(String, Value)> {
         let pairs = spec.parameters.iter();
-        pairs.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        pairs
+            .map(|(name, value)| (name.to_owned(), value.clone()))
+            .collect()
     };
     let like_ns2 = |rounding: &'static str| {
         vec![
@@ -169,7 +215,13 @@ fn presets_are_those_of_the_transport() {
     let release = flow("preset = \"ns2-2.35\"");
     let release = tcp(&release);
     assert_eq!(release.config, Config::NS2_2_35);
-    assert_eq!(release.headers, Headers::Fixed { bytes: 40, per_sack_block: 8 });
+    assert_eq!(
+        release.headers,
+        Headers::Fixed {
+            bytes: 40,
+            per_sack_block: 8
+        }
+    );
     assert_eq!(release.initial_window, Bytes::new(2_920));
     assert_eq!(release.initial_ssthresh, None);
     assert_eq!(release.controller, "reno");
@@ -193,26 +245,90 @@ fn every_key_replaces_its_own_setting() {
     let base = Config::NS2_2_35;
     let rtt = RttConfig::NS2_2_35;
     for (settings, expected) in [
-        ("packet = \"1000B\"", Config { mss: 960, receive_buffer: Bytes::new(19_200), ..base }),
-        ("mss = \"1000B\"", Config { mss: 1_000, receive_buffer: Bytes::new(20_000), ..base }),
-        ("window = \"64KiB\"", Config { receive_buffer: Bytes::new(65_536), ..base }),
-        ("window = \"7 packets\"", Config { receive_buffer: Bytes::new(10_220), ..base }),
-        ("headers = \"100B\"", Config { mss: 1_400, receive_buffer: Bytes::new(28_000), ..base }),
+        (
+            "packet = \"1000B\"",
+            Config {
+                mss: 960,
+                receive_buffer: Bytes::new(19_200),
+                ..base
+            },
+        ),
+        (
+            "mss = \"1000B\"",
+            Config {
+                mss: 1_000,
+                receive_buffer: Bytes::new(20_000),
+                ..base
+            },
+        ),
+        (
+            "window = \"64KiB\"",
+            Config {
+                receive_buffer: Bytes::new(65_536),
+                ..base
+            },
+        ),
+        (
+            "window = \"7 packets\"",
+            Config {
+                receive_buffer: Bytes::new(10_220),
+                ..base
+            },
+        ),
+        (
+            "headers = \"100B\"",
+            Config {
+                mss: 1_400,
+                receive_buffer: Bytes::new(28_000),
+                ..base
+            },
+        ),
         ("headers = \"real\"", base),
         (
             "headers = \"real\"\ntimestamps = true",
-            Config { mss: 1_448, receive_buffer: Bytes::new(28_960), timestamps: true, ..base },
+            Config {
+                mss: 1_448,
+                receive_buffer: Bytes::new(28_960),
+                timestamps: true,
+                ..base
+            },
         ),
-        ("recovery = \"tahoe\"", Config { recovery: RecoveryConfig::TAHOE, ..base }),
-        ("recovery = \"newreno\"", Config { recovery: RecoveryConfig::NEW_RENO_NS2, ..base }),
+        (
+            "recovery = \"tahoe\"",
+            Config {
+                recovery: RecoveryConfig::TAHOE,
+                ..base
+            },
+        ),
+        (
+            "recovery = \"newreno\"",
+            Config {
+                recovery: RecoveryConfig::NEW_RENO_NS2,
+                ..base
+            },
+        ),
         (
             "recovery = \"newreno\"\ndeflate_window = false",
-            Config { recovery: RecoveryConfig::NEW_RENO, ..base },
+            Config {
+                recovery: RecoveryConfig::NEW_RENO,
+                ..base
+            },
         ),
-        ("recovery = \"sack\"", Config { recovery: RecoveryConfig::SACK_NS2, sack: true, ..base }),
+        (
+            "recovery = \"sack\"",
+            Config {
+                recovery: RecoveryConfig::SACK_NS2,
+                sack: true,
+                ..base
+            },
+        ),
         (
             "recovery = \"sack\"\npipe = \"scoreboard\"",
-            Config { recovery: RecoveryConfig::SACK, sack: true, ..base },
+            Config {
+                recovery: RecoveryConfig::SACK,
+                sack: true,
+                ..base
+            },
         ),
         ("sack = true", Config { sack: true, ..base }),
         (
@@ -229,27 +345,72 @@ fn every_key_replaces_its_own_setting() {
         (
             "delayed_ack = true",
             Config {
-                delayed_ack: Some(DelayedAck { segments: 2, timeout: Span::from_millis(40) }),
+                delayed_ack: Some(DelayedAck {
+                    segments: 2,
+                    timeout: Span::from_millis(40),
+                }),
                 ..base
             },
         ),
         (
             "delayed_ack = { segments = 4, timeout = \"200ms\" }",
             Config {
-                delayed_ack: Some(DelayedAck { segments: 4, timeout: Span::from_millis(200) }),
+                delayed_ack: Some(DelayedAck {
+                    segments: 4,
+                    timeout: Span::from_millis(200),
+                }),
                 ..base
             },
         ),
-        ("window_scaling = false", Config { window_scaling: false, ..base }),
-        ("limited_transmit = false", Config { limited_transmit: false, ..base }),
-        ("handshake = false", Config { handshake: false, ..base }),
-        ("initial_sequence = 4294967295", Config { initial_sequence: SeqNo::new(u32::MAX), ..base }),
+        (
+            "window_scaling = false",
+            Config {
+                window_scaling: false,
+                ..base
+            },
+        ),
+        (
+            "limited_transmit = false",
+            Config {
+                limited_transmit: false,
+                ..base
+            },
+        ),
+        (
+            "handshake = false",
+            Config {
+                handshake: false,
+                ..base
+            },
+        ),
+        (
+            "initial_sequence = 4294967295",
+            Config {
+                initial_sequence: SeqNo::new(u32::MAX),
+                ..base
+            },
+        ),
         (
             "restart_timer_before_sample = true",
-            Config { restart_timer_before_sample: true, ..base },
+            Config {
+                restart_timer_before_sample: true,
+                ..base
+            },
         ),
-        ("time_wait = \"1s\"", Config { time_wait: Span::from_secs(1), ..base }),
-        ("max_burst = 3", Config { max_burst: Some(3), ..base }),
+        (
+            "time_wait = \"1s\"",
+            Config {
+                time_wait: Span::from_secs(1),
+                ..base
+            },
+        ),
+        (
+            "max_burst = 3",
+            Config {
+                max_burst: Some(3),
+                ..base
+            },
+        ),
         (
             "rtt = { tick = \"500ms\", min_timeout = \"1s\", floor_before_backoff = false }",
             Config {
@@ -289,7 +450,10 @@ fn every_key_replaces_its_own_setting() {
     assert_eq!(spec.initial_window, Bytes::new(5_840));
     assert_eq!(spec.initial_ssthresh, Some(Bytes::new(50_000)));
     assert_eq!(spec.parameters.get("alpha"), Some(&Value::Number(2.0)));
-    assert_eq!(spec.parameters.get("whole_segments"), Some(&Value::Flag(false)));
+    assert_eq!(
+        spec.parameters.get("whole_segments"),
+        Some(&Value::Flag(false))
+    );
 }
 
 #[test]
@@ -343,12 +507,24 @@ fn links_carry_everything_that_a_link_can() {
     "#;
     let scenario = Scenario::parse("x.toml", text, Trace, &Reading::default());
     let network = first(&scenario.unwrap_or_else(|problems| panic!("{problems}")));
-    let link = |name: &str| &network.links.iter().find(|link| link.name == name).unwrap().config;
+    let link = |name: &str| {
+        &network
+            .links
+            .iter()
+            .find(|link| link.name == name)
+            .unwrap()
+            .config
+    };
     let one = link("one");
-    let RateProfile::Deliveries(trace) = &one.rate else { panic!("{:?}", one.rate) };
+    let RateProfile::Deliveries(trace) = &one.rate else {
+        panic!("{:?}", one.rate)
+    };
     assert_eq!(trace.opportunities(), 2);
     let second = (Time::from_secs(1), Span::from_millis(2));
-    assert_eq!(one.delay, DelayProfile::Steps(vec![(Time::ZERO, Span::from_millis(1)), second]));
+    assert_eq!(
+        one.delay,
+        DelayProfile::Steps(vec![(Time::ZERO, Span::from_millis(1)), second])
+    );
     assert_eq!(
         one.queue,
         Queue::Red(RedConfig {
@@ -364,15 +540,27 @@ fn links_carry_everything_that_a_link_can() {
     assert_eq!(one.losses[0].place, LossPlace::BeforeQueue);
     assert_eq!(one.losses[1].place, LossPlace::AfterTransmission);
     let back = link("one.reverse");
-    let steps = vec![(Time::ZERO, Rate::from_mbps(1)), (Time::from_secs(1), Rate::ZERO)];
+    let steps = vec![
+        (Time::ZERO, Rate::from_mbps(1)),
+        (Time::from_secs(1), Rate::ZERO),
+    ];
     assert_eq!(back.rate, RateProfile::Steps(steps));
     assert_eq!(back.delay, one.delay, "taken over");
     assert_eq!(back.queue, one.queue, "taken over");
     assert_eq!(back.losses, [], "never taken over");
     assert_eq!(back.duplication, 0.0, "never taken over");
-    assert_eq!(back.jitter, Jitter::Uniform { max: Span::from_millis(3), reorder: false });
+    assert_eq!(
+        back.jitter,
+        Jitter::Uniform {
+            max: Span::from_millis(3),
+            reorder: false
+        }
+    );
     let two = link("two");
-    let steps = vec![(Time::ZERO, Rate::from_mbps(1)), (Time::from_secs(2), Rate::from_mbps(3))];
+    let steps = vec![
+        (Time::ZERO, Rate::from_mbps(1)),
+        (Time::from_secs(2), Rate::from_mbps(3)),
+    ];
     assert_eq!(two.rate, RateProfile::Steps(steps));
     assert_eq!(
         two.queue,
@@ -411,5 +599,8 @@ fn shared_hosts_are_used_in_turn() {
             (name(flow.source), name(flow.destination))
         })
         .collect();
-    assert_eq!(ends, [("s0", "d0"), ("s1", "d1"), ("s0", "d0"), ("s1", "d0")]);
+    assert_eq!(
+        ends,
+        [("s0", "d0"), ("s1", "d1"), ("s0", "d0"), ("s1", "d0")]
+    );
 }

@@ -57,11 +57,23 @@ to = "b"
 
 /// `(what is wrong, what is replaced, by what)`; an empty replacement target appends.
 const CASES: &[(&str, &str, &str)] = &[
-    ("no TOML at all", "name = \"x\"", "name = = \"x\"\nduration ="),
+    (
+        "no TOML at all",
+        "name = \"x\"",
+        "name = = \"x\"\nduration =",
+    ),
     ("a key given twice", "count = 3", "count = 3\ncount = 4"),
     ("an unknown table", "", "[topolgy]\nkind = \"dumbbell\""),
-    ("an unknown key of the scenario", "duration = \"10s\"", "duration = \"10s\"\nwarmpu = \"1s\""),
-    ("an unknown key of the topology", "kind = \"dumbbell\"", "kind = \"dumbbell\"\nbotleneck = 1"),
+    (
+        "an unknown key of the scenario",
+        "duration = \"10s\"",
+        "duration = \"10s\"\nwarmpu = \"1s\"",
+    ),
+    (
+        "an unknown key of the topology",
+        "kind = \"dumbbell\"",
+        "kind = \"dumbbell\"\nbotleneck = 1",
+    ),
     ("an unknown key of a link", "queue = 20", "queu = 20"),
     (
         "an unknown key in an inline table",
@@ -80,35 +92,99 @@ const CASES: &[(&str, &str, &str)] = &[
         "transport = \"datagram\"\nwindow = 10\nworkload = { kind = \"poisson\", rate = \"1Mbps\" }",
     ),
     ("a missing key", "duration = \"10s\"", ""),
-    ("a missing table", "[scenario]\nname = \"x\"\nduration = \"10s\"", ""),
-    ("no flows", "[[flow]]\ngroup = \"tcp\"\ncount = 3\nwindow = 10\n", "flow = []"),
+    (
+        "a missing table",
+        "[scenario]\nname = \"x\"\nduration = \"10s\"",
+        "",
+    ),
+    (
+        "no flows",
+        "[[flow]]\ngroup = \"tcp\"\ncount = 3\nwindow = 10\n",
+        "flow = []",
+    ),
     ("flows that are no list", "[[flow]]", "[flow]"),
-    ("a number without its unit", "delay = \"20ms\"", "delay = 20"),
-    ("a quantity without its unit", "delay = \"20ms\"", "delay = \"20\""),
-    ("an unknown unit", "delay = \"20ms\"", "delay = \"20 parsecs\""),
+    (
+        "a number without its unit",
+        "delay = \"20ms\"",
+        "delay = 20",
+    ),
+    (
+        "a quantity without its unit",
+        "delay = \"20ms\"",
+        "delay = \"20\"",
+    ),
+    (
+        "an unknown unit",
+        "delay = \"20ms\"",
+        "delay = \"20 parsecs\"",
+    ),
     ("a rate in bytes", "rate = \"1.5Mbps\"", "rate = \"1.5MB\""),
     ("a negative delay", "delay = \"20ms\"", "delay = \"-20ms\""),
     ("a rate of zero", "rate = \"1.5Mbps\"", "rate = \"0bps\""),
-    ("an absurd rate", "rate = \"1.5Mbps\"", "rate = \"90000Gbps\""),
-    ("a rate finer than a bit", "rate = \"1.5Mbps\"", "rate = \"1.5bps\""),
-    ("an absurd duration", "duration = \"10s\"", "duration = \"99999h\""),
-    ("a duration of zero", "duration = \"10s\"", "duration = \"0s\""),
+    (
+        "an absurd rate",
+        "rate = \"1.5Mbps\"",
+        "rate = \"90000Gbps\"",
+    ),
+    (
+        "a rate finer than a bit",
+        "rate = \"1.5Mbps\"",
+        "rate = \"1.5bps\"",
+    ),
+    (
+        "an absurd duration",
+        "duration = \"10s\"",
+        "duration = \"99999h\"",
+    ),
+    (
+        "a duration of zero",
+        "duration = \"10s\"",
+        "duration = \"0s\"",
+    ),
     ("a negative count", "count = 3", "count = -3"),
     ("an absurd count", "count = 3", "count = 1_000_000_000"),
-    ("a count beyond 64 bits", "count = 3", "count = 99999999999999999999"),
+    (
+        "a count beyond 64 bits",
+        "count = 3",
+        "count = 99999999999999999999",
+    ),
     ("a count that is a text", "count = 3", "count = \"three\""),
-    ("a count that is no whole number", "count = 3", "count = 3.5"),
+    (
+        "a count that is no whole number",
+        "count = 3",
+        "count = 3.5",
+    ),
     ("a flag that is a text", "window = 10", "sack = \"yes\""),
     ("a window of no packets", "window = 10", "window = 0"),
-    ("a window below a segment", "window = 10", "window = \"1000B\""),
+    (
+        "a window below a segment",
+        "window = 10",
+        "window = \"1000B\"",
+    ),
     ("a window of seconds", "window = 10", "window = \"10s\""),
     ("a queue that is nothing", "queue = 20", "queue = []"),
     ("a misspelled word", "queue = 20", "queue = \"unlimitd\""),
-    ("an unknown topology", "kind = \"dumbbell\"", "kind = \"dumbell\""),
-    ("an unknown queue", "queue = 20", "queue = { kind = \"fifo\" }"),
-    ("an unknown recovery", "window = 10", "recovery = \"newrno\""),
+    (
+        "an unknown topology",
+        "kind = \"dumbbell\"",
+        "kind = \"dumbell\"",
+    ),
+    (
+        "an unknown queue",
+        "queue = 20",
+        "queue = { kind = \"fifo\" }",
+    ),
+    (
+        "an unknown recovery",
+        "window = 10",
+        "recovery = \"newrno\"",
+    ),
     ("an unknown preset", "window = 10", "preset = \"ns2\""),
-    ("an unknown controller", "window = 10", "controller = \"cubik\""),
+    (
+        "an unknown controller",
+        "window = 10",
+        "controller = \"cubik\"",
+    ),
     (
         "an unknown parameter of a controller",
         "window = 10",
@@ -129,8 +205,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "window = 10",
         "controller = \"fixed\"\nparameters = { rate = \"1Mbps\", gap = \"1ms\" }",
     ),
-    ("a probability above one", "queue = 20", "losses = [{ model = \"bernoulli\", probability = 1.5 }]"),
-    ("a loss without a model", "queue = 20", "losses = [{ probability = 0.5 }]"),
+    (
+        "a probability above one",
+        "queue = 20",
+        "losses = [{ model = \"bernoulli\", probability = 1.5 }]",
+    ),
+    (
+        "a loss without a model",
+        "queue = 20",
+        "losses = [{ probability = 0.5 }]",
+    ),
     (
         "thresholds in the wrong order",
         "queue = 20",
@@ -144,27 +228,67 @@ const CASES: &[(&str, &str, &str)] = &[
     ("a link without a rate", "rate = \"1.5Mbps\"", ""),
     ("a link without a delay", "delay = \"20ms\"", ""),
     ("a rate and a trace", "queue = 20", "trace = \"lte.mahi\""),
-    ("a trace that is not there", "rate = \"1.5Mbps\"", "trace = \"nowhere.mahi\""),
-    ("a trace that is none", "rate = \"1.5Mbps\"", "trace = \"bad.mahi\""),
-    ("a warm-up that takes all", "duration = \"10s\"", "duration = \"10s\"\nwarmup = \"10s\""),
-    ("bins without number", "duration = \"10s\"", "duration = \"10s\"\nbins = \"1ns\""),
+    (
+        "a trace that is not there",
+        "rate = \"1.5Mbps\"",
+        "trace = \"nowhere.mahi\"",
+    ),
+    (
+        "a trace that is none",
+        "rate = \"1.5Mbps\"",
+        "trace = \"bad.mahi\"",
+    ),
+    (
+        "a warm-up that takes all",
+        "duration = \"10s\"",
+        "duration = \"10s\"\nwarmup = \"10s\"",
+    ),
+    (
+        "bins without number",
+        "duration = \"10s\"",
+        "duration = \"10s\"\nbins = \"1ns\"",
+    ),
     ("a start after the end", "count = 3", "start = \"11s\""),
-    ("a stop before the start", "count = 3", "start = { at = \"2s\", spread = \"3s\" }\nstop = \"4s\""),
-    ("a packet smaller than its headers", "window = 10", "packet = \"30B\""),
-    ("a packet and a segment size", "window = 10", "packet = \"1500B\"\nmss = \"1000B\""),
+    (
+        "a stop before the start",
+        "count = 3",
+        "start = { at = \"2s\", spread = \"3s\" }\nstop = \"4s\"",
+    ),
+    (
+        "a packet smaller than its headers",
+        "window = 10",
+        "packet = \"30B\"",
+    ),
+    (
+        "a packet and a segment size",
+        "window = 10",
+        "packet = \"1500B\"\nmss = \"1000B\"",
+    ),
     (
         "a window beyond the header",
         "window = 10",
         "window = 100\nwindow_scaling = false",
     ),
-    ("SACK recovery without the option", "window = 10", "recovery = \"sack\"\nsack = false"),
-    ("a variant of another recovery", "window = 10", "recovery = \"reno\"\nimpatient = false"),
+    (
+        "SACK recovery without the option",
+        "window = 10",
+        "recovery = \"sack\"\nsack = false",
+    ),
+    (
+        "a variant of another recovery",
+        "window = 10",
+        "recovery = \"reno\"\nimpatient = false",
+    ),
     (
         "a least timeout above the largest",
         "window = 10",
         "rtt = { min_timeout = \"3s\", max_timeout = \"2s\" }",
     ),
-    ("greedy datagrams", "window = 10", "transport = \"datagram\""),
+    (
+        "greedy datagrams",
+        "window = 10",
+        "transport = \"datagram\"",
+    ),
     (
         "a constant rate given twice",
         "window = 10",
@@ -180,25 +304,73 @@ const CASES: &[(&str, &str, &str)] = &[
         "window = 10",
         "window = 10\nreader = { kind = \"playback\", bytes = \"1MB\", interval = \"1s\" }",
     ),
-    ("a name that is none", "group = \"tcp\"", "group = \"the flows\""),
-    ("a name that cannot be expanded", "count = 3", "count = 3\nname = \"f{j}\""),
-    ("several flows of one name", "count = 3", "count = 3\nname = \"f\""),
-    ("an expansion below zero", "count = 3", "count = 3\nname = \"f{i-1}\""),
-    ("two groups with flows of one name", "", "[[flow]]\ngroup = \"tcp\"\n"),
+    (
+        "a name that is none",
+        "group = \"tcp\"",
+        "group = \"the flows\"",
+    ),
+    (
+        "a name that cannot be expanded",
+        "count = 3",
+        "count = 3\nname = \"f{j}\"",
+    ),
+    (
+        "several flows of one name",
+        "count = 3",
+        "count = 3\nname = \"f\"",
+    ),
+    (
+        "an expansion below zero",
+        "count = 3",
+        "count = 3\nname = \"f{i-1}\"",
+    ),
+    (
+        "two groups with flows of one name",
+        "",
+        "[[flow]]\ngroup = \"tcp\"\n",
+    ),
     ("an unknown node", "count = 3", "count = 3\nto = \"rigt\""),
-    ("a flow to itself", "count = 3", "access = \"none\"\nfrom = \"left\"\nto = \"left\""),
-    ("several things at once", "window = 10", "windw = 10\nsack = 1\npacket = \"1500 B/s\""),
-    ("an axis without values", "", "[[sweep]]\nparameter = \"flow.tcp.window\"\n"),
+    (
+        "a flow to itself",
+        "count = 3",
+        "access = \"none\"\nfrom = \"left\"\nto = \"left\"",
+    ),
+    (
+        "several things at once",
+        "window = 10",
+        "windw = 10\nsack = 1\npacket = \"1500 B/s\"",
+    ),
+    (
+        "an axis without values",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.window\"\n",
+    ),
     ("an axis without a path", "", "[[sweep]]\nvalues = [1]\n"),
-    ("an axis with an unknown key", "", "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalue = [1]\n"),
-    ("a path that leads nowhere", "", "[[sweep]]\nparameter = \"flow.tcp.windw\"\nvalues = [1]\n"),
-    ("a path to an unknown group", "", "[[sweep]]\nparameter = \"flow.tpc.window\"\nvalues = [1]\n"),
+    (
+        "an axis with an unknown key",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalue = [1]\n",
+    ),
+    (
+        "a path that leads nowhere",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.windw\"\nvalues = [1]\n",
+    ),
+    (
+        "a path to an unknown group",
+        "",
+        "[[sweep]]\nparameter = \"flow.tpc.window\"\nvalues = [1]\n",
+    ),
     (
         "a path into a plain value",
         "",
         "[[sweep]]\nparameter = \"topology.bottleneck.queue.limit\"\nvalues = [1]\n",
     ),
-    ("a path to what is not swept", "", "[[sweep]]\nparameter = \"scenario.name\"\nvalues = [\"y\"]\n"),
+    (
+        "a path to what is not swept",
+        "",
+        "[[sweep]]\nparameter = \"scenario.name\"\nvalues = [\"y\"]\n",
+    ),
     (
         "a value that the key does not take",
         "",
@@ -285,11 +457,17 @@ fn every_mistake_is_told_with_its_place_and_what_was_expected() {
         }
     }
     case("no way back", ONE_WAY);
-    case("no way forth", &ONE_WAY.replace("from = \"a\"\nto = \"b\"\n\"", "").replace(
-        "[[flow]]\ngroup = \"tcp\"\nfrom = \"a\"\nto = \"b\"",
-        "[[flow]]\ngroup = \"tcp\"\nfrom = \"a\"\nto = \"c\"",
-    ));
-    case("a node given twice", &ONE_WAY.replace("\"c\"]", "\"c\", \"a\"]"));
+    case(
+        "no way forth",
+        &ONE_WAY.replace("from = \"a\"\nto = \"b\"\n\"", "").replace(
+            "[[flow]]\ngroup = \"tcp\"\nfrom = \"a\"\nto = \"b\"",
+            "[[flow]]\ngroup = \"tcp\"\nfrom = \"a\"\nto = \"c\"",
+        ),
+    );
+    case(
+        "a node given twice",
+        &ONE_WAY.replace("\"c\"]", "\"c\", \"a\"]"),
+    );
     case(
         "a link given twice",
         &ONE_WAY.replace(
@@ -303,7 +481,10 @@ fn every_mistake_is_told_with_its_place_and_what_was_expected() {
     );
     case(
         "ends that a graph cannot know",
-        &ONE_WAY.replace("group = \"tcp\"\nfrom = \"a\"\nto = \"b\"", "group = \"tcp\""),
+        &ONE_WAY.replace(
+            "group = \"tcp\"\nfrom = \"a\"\nto = \"b\"",
+            "group = \"tcp\"",
+        ),
     );
     case("an empty file", "");
 
@@ -326,7 +507,11 @@ fn overrides_are_told_apart_from_the_file() {
         };
         Scenario::parse("x.toml", RIGHT, NoFiles, &reading)
     };
-    let right = read(&["flow.tcp.count=7", "topology.bottleneck.rate=2Mbps", "scenario.seeds=[4, 5]"]);
+    let right = read(&[
+        "flow.tcp.count=7",
+        "topology.bottleneck.rate=2Mbps",
+        "scenario.seeds=[4, 5]",
+    ]);
     let right = right.unwrap();
     assert_eq!(right.seeds(), [4, 5]);
     let (network, _) = right.prepare(&right.runs()[0]);
@@ -360,6 +545,9 @@ fn limits_keep_scenarios_small() {
             .unwrap_err()
             .to_string()
     };
-    assert!(refused(Limits { runs: 1, ..all }).contains("2 seeds = 2 runs are more than the limit of 1"));
+    assert!(
+        refused(Limits { runs: 1, ..all })
+            .contains("2 seeds = 2 runs are more than the limit of 1")
+    );
     assert!(refused(Limits { flows: 2, ..all }).contains("3 flows are more than the limit of 2"));
 }

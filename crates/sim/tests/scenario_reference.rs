@@ -39,5 +39,8 @@ fn the_json_schema_is_closed() {
     for (name, definition) in definitions {
         assert!(definition["description"].is_string(), "{name}");
     }
-    assert_eq!(schema["required"], serde_json::json!(["scenario", "topology", "flow"]));
+    assert_eq!(
+        schema["required"],
+        serde_json::json!(["scenario", "topology", "flow"])
+    );
 }

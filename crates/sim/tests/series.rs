@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
+use comity_sim::network::Network;
 use comity_sim::scenario::{NoFiles, Reading, Run, RunSettings, Scenario, play};
 use comity_sim::trace::Tracer;
 use comity_sim::{RunOptions, run, run_observed};
-use comity_sim::network::Network;
 use comity_units::Span;
 
 /// Flows that overflow a small buffer, beside datagrams.
@@ -44,7 +44,10 @@ fn bins_add_up_to_the_report() {
     let (network, run, settings) = prepared("bins = \"300ms\"");
     let report = play(&network, &run, &settings).unwrap();
     let plain = comity_sim::run(&network, run.seed, &RunOptions::default()).unwrap();
-    assert_eq!(report.fingerprint, plain.fingerprint, "looking on changes nothing");
+    assert_eq!(
+        report.fingerprint, plain.fingerprint,
+        "looking on changes nothing"
+    );
     let series = report.series.as_ref().unwrap();
     assert_eq!(series.bin, Span::from_millis(300));
     let bins = 67;
@@ -60,26 +63,54 @@ fn bins_add_up_to_the_report() {
             assert_eq!(length, bins);
         }
         let sum = |column: &[u32]| column.iter().map(|value| u64::from(*value)).sum::<u64>();
-        assert_eq!(flow.delivered_bytes.iter().sum::<u64>(), total.delivered_bytes_total);
+        assert_eq!(
+            flow.delivered_bytes.iter().sum::<u64>(),
+            total.delivered_bytes_total
+        );
         assert_eq!(sum(&flow.sent_packets), total.sent_packets);
-        assert_eq!(sum(&flow.retransmitted_packets), total.retransmitted_packets);
+        assert_eq!(
+            sum(&flow.retransmitted_packets),
+            total.retransmitted_packets
+        );
         if let Some(window) = total.window_bytes {
             assert_eq!(flow.window_bytes.last(), Some(&window));
-            assert!(total.retransmitted_packets > 0, "the buffer never overflowed");
+            assert!(
+                total.retransmitted_packets > 0,
+                "the buffer never overflowed"
+            );
         }
     }
     for (link, total) in series.links.iter().zip(&report.links) {
         assert_eq!(link.carried_bytes.len(), bins);
         assert_eq!(link.carried_bytes.iter().sum::<u64>(), total.carried_bytes);
-        let drops: u64 = link.dropped_packets.iter().map(|value| u64::from(*value)).sum();
+        let drops: u64 = link
+            .dropped_packets
+            .iter()
+            .map(|value| u64::from(*value))
+            .sum();
         assert_eq!(drops, total.dropped_full + total.dropped_early + total.lost);
-        assert!(link.max_queue_packets.iter().all(|queue| *queue <= 8 || total.name != "bottleneck"));
+        assert!(
+            link.max_queue_packets
+                .iter()
+                .all(|queue| *queue <= 8 || total.name != "bottleneck")
+        );
     }
     let (bottleneck, total) = (&series.links[0], &report.links[0]);
     assert!(total.dropped_full > 0);
-    assert_eq!(bottleneck.max_queue_packets.iter().max(), Some(&8), "full when it dropped");
-    let mean = bottleneck.max_queue_packets.iter().map(|queue| f64::from(*queue)).sum::<f64>();
-    assert!(mean / bins as f64 >= total.mean_queue_packets, "no maximum lies below the mean");
+    assert_eq!(
+        bottleneck.max_queue_packets.iter().max(),
+        Some(&8),
+        "full when it dropped"
+    );
+    let mean = bottleneck
+        .max_queue_packets
+        .iter()
+        .map(|queue| f64::from(*queue))
+        .sum::<f64>();
+    assert!(
+        mean / bins as f64 >= total.mean_queue_packets,
+        "no maximum lies below the mean"
+    );
 }
 
 fn lines(bytes: &[u8]) -> Vec<serde_json::Value> {
@@ -99,10 +130,21 @@ fn a_tracer_writes_what_happened() {
     tracer.events(Cursor::new(Vec::new())).unwrap();
     let options = RunOptions { collapse: false };
     let report = run_observed(&network, of.seed, &options, &mut tracer).unwrap();
-    assert_eq!(report.fingerprint, run(&network, of.seed, &RunOptions::default()).unwrap().fingerprint);
-    let outputs: Vec<Vec<u8>> =
-        tracer.finish().unwrap().into_iter().map(Cursor::into_inner).collect();
-    let [capture, log, events] = &outputs[..] else { panic!("{} outputs", outputs.len()) };
+    assert_eq!(
+        report.fingerprint,
+        run(&network, of.seed, &RunOptions::default())
+            .unwrap()
+            .fingerprint
+    );
+    let outputs: Vec<Vec<u8>> = tracer
+        .finish()
+        .unwrap()
+        .into_iter()
+        .map(Cursor::into_inner)
+        .collect();
+    let [capture, log, events] = &outputs[..] else {
+        panic!("{} outputs", outputs.len())
+    };
 
     // The capture has a frame for each packet that was handed to the two links.
     let mut reader = pcap_file::pcapng::PcapNgReader::new(&capture[..]).unwrap();
@@ -111,13 +153,24 @@ fn a_tracer_writes_what_happened() {
     let mut last = std::time::Duration::ZERO;
     while let Some(block) = reader.next_block() {
         let block = block.unwrap().into_owned();
-        let pcap_file::pcapng::Block::EnhancedPacket(packet) = block else { continue };
+        let pcap_file::pcapng::Block::EnhancedPacket(packet) = block else {
+            continue;
+        };
         frames[packet.interface_id as usize] += 1;
-        assert!(packet.timestamp >= last, "frames come in the order of their times");
+        assert!(
+            packet.timestamp >= last,
+            "frames come in the order of their times"
+        );
         last = packet.timestamp;
         dropped += u64::from(!packet.options.is_empty());
     }
-    assert_eq!(frames, [report.links[0].offered_packets, report.links[1].offered_packets]);
+    assert_eq!(
+        frames,
+        [
+            report.links[0].offered_packets,
+            report.links[1].offered_packets
+        ]
+    );
     assert_eq!(dropped, report.links[0].dropped_full);
 
     // The log of a sender has its packets, its losses and what was acknowledged of them.
@@ -149,13 +202,28 @@ fn a_tracer_writes_what_happened() {
         *count.entry(key).or_default() += 1;
     }
     let of = |place: &str, event: &str, flow: &str| {
-        count.get(&(place.into(), event.into(), flow.into())).copied().unwrap_or(0)
+        count
+            .get(&(place.into(), event.into(), flow.into()))
+            .copied()
+            .unwrap_or(0)
     };
     for flow in &report.flows {
-        assert_eq!(of("source", "sent", &flow.name), flow.sent_packets, "{}", flow.name);
+        assert_eq!(
+            of("source", "sent", &flow.name),
+            flow.sent_packets,
+            "{}",
+            flow.name
+        );
         assert_eq!(of("destination", "sent", &flow.name), flow.returned_packets);
-        assert_eq!(of("destination", "received", &flow.name), flow.received_packets);
+        assert_eq!(
+            of("destination", "received", &flow.name),
+            flow.received_packets
+        );
     }
-    let full: u64 = report.flows.iter().map(|flow| of("bottleneck", "dropped_full", &flow.name)).sum();
+    let full: u64 = report
+        .flows
+        .iter()
+        .map(|flow| of("bottleneck", "dropped_full", &flow.name))
+        .sum();
     assert_eq!(full, report.links[0].dropped_full);
 }

@@ -34,7 +34,7 @@ impl From<Failure> for ExitCode {
 
 pub(crate) fn dispatch(cli: Cli) -> ExitCode {
     let done = match cli.command {
-        Command::Sim(Sim::Run(args)) => sim::run::run(args),
+        Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),

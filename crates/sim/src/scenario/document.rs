@@ -161,11 +161,7 @@ impl Node {
 }
 
 /// Reads a whole document. Of a text with mistakes in its grammar all are reported and nothing is read.
-pub(super) fn parse(
-    sources: &mut Sources,
-    name: &str,
-    text: &str,
-) -> Result<Node, Vec<Problem>> {
+pub(super) fn parse(sources: &mut Sources, name: &str, text: &str) -> Result<Node, Vec<Problem>> {
     let source = sources.add(name, text);
     if text.len() > MAX_TEXT {
         return Err(vec![Problem::new(
@@ -178,7 +174,10 @@ pub(super) fn parse(
     if errors.is_empty() {
         Ok(table_node(source, &table))
     } else {
-        Err(errors.iter().map(|error| syntax(source, text, error)).collect())
+        Err(errors
+            .iter()
+            .map(|error| syntax(source, text, error))
+            .collect())
     }
 }
 
@@ -193,7 +192,10 @@ pub(super) fn parse_value(
     if errors.is_empty() {
         Ok(node(source, &value))
     } else {
-        Err(errors.iter().map(|error| syntax(source, text, error)).collect())
+        Err(errors
+            .iter()
+            .map(|error| syntax(source, text, error))
+            .collect())
     }
 }
 

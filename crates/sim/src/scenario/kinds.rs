@@ -120,9 +120,7 @@ impl Template {
 
     /// Whether the name is another one for every flow.
     pub(super) fn varies(&self) -> bool {
-        self.parts
-            .iter()
-            .any(|part| matches!(part, Part::Index(_)))
+        self.parts.iter().any(|part| matches!(part, Part::Index(_)))
     }
 
     /// The name for flow `index`; `None` when an expansion falls below zero.
@@ -454,8 +452,7 @@ impl<T: Copy> Kind for Choice<T> {
                 node.place,
                 ProblemKind::UnknownChoice {
                     value: node.show(),
-                    nearest: nearest(text, self.0.iter().map(|(word, ..)| *word))
-                        .map(Into::into),
+                    nearest: nearest(text, self.0.iter().map(|(word, ..)| *word)).map(Into::into),
                     known: self.0.iter().map(|(word, ..)| (*word).into()).collect(),
                 },
             );
@@ -571,9 +568,7 @@ impl<K: Kind> Kind for List<K> {
         let read: Vec<_> = items
             .iter()
             .enumerate()
-            .map(|(index, item)| {
-                cx.within(&item_label(index, item), |cx| self.item.read(item, cx))
-            })
+            .map(|(index, item)| cx.within(&item_label(index, item), |cx| self.item.read(item, cx)))
             .collect();
         read.into_iter().collect()
     }
@@ -721,7 +716,15 @@ mod tests {
         assert_eq!(template.expand(3).as_deref(), Some("n2-x"));
         assert_eq!(template.expand(0), None, "below zero");
         assert!(!Template::parse("left").unwrap().varies());
-        for bad in ["", "n{j}", "n{i", "a b", "n{i*2}", "n{i+}", "{i+99999999999}"] {
+        for bad in [
+            "",
+            "n{j}",
+            "n{i",
+            "a b",
+            "n{i*2}",
+            "n{i+}",
+            "{i+99999999999}",
+        ] {
             assert_eq!(Template::parse(bad), None, "{bad:?} was accepted");
         }
     }

@@ -6,7 +6,7 @@
 //! the network of one, and [`execute()`] plays them all.
 //!
 //! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps, the
-//! reference in `docs/scenario.md` and the JSON Schema ([`reference`]) are made from the same lines.
+//! reference in `docs/scenario.md` and the JSON Schema ([`mod@reference`]) are made from the same lines.
 //!
 //! ```
 //! use comity_sim::scenario::{NoFiles, Reading, Scenario};
@@ -234,7 +234,9 @@ impl Scenario {
 
     /// The text that it was read from, without overrides.
     pub fn text(&self) -> &str {
-        self.sources.first().map_or("", |source| source.text.as_str())
+        self.sources
+            .first()
+            .map_or("", |source| source.text.as_str())
     }
 
     /// What it shows.
@@ -388,7 +390,11 @@ impl Scenario {
         self.indices(point)
             .flat_map(|(group, index)| {
                 group.axes.iter().filter_map(move |axis| {
-                    Some(format!("{} = {}", axis.name, axis.values.get(index)?.show()))
+                    Some(format!(
+                        "{} = {}",
+                        axis.name,
+                        axis.values.get(index)?.show()
+                    ))
                 })
             })
             .collect::<Vec<_>>()

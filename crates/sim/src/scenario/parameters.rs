@@ -78,7 +78,13 @@ impl Kind for ParametersKind {
 
 impl ParameterTable {
     /// Sets in `parameters` what is written here; `path` leads to the table.
-    pub(super) fn set(&self, row: &Row, parameters: &mut Parameters, path: &str, cx: &mut Context<'_>) {
+    pub(super) fn set(
+        &self,
+        row: &Row,
+        parameters: &mut Parameters,
+        path: &str,
+        cx: &mut Context<'_>,
+    ) {
         for entry in &self.0 {
             cx.within_path(&[path, &entry.key], |cx| match setting(row, entry) {
                 Ok(value) => {
@@ -120,10 +126,9 @@ fn setting(row: &Row, entry: &Entry) -> Result<Setting, ProblemKind> {
             Some(Setting::Number(*number))
         }
         (Value::Boolean(flag), Domain::Flag) => Some(Setting::Flag(*flag)),
-        (
-            Value::Text(text),
-            Domain::Span { .. } | Domain::Rate { .. } | Domain::Bytes { .. },
-        ) => parameter.parse(text).ok(),
+        (Value::Text(text), Domain::Span { .. } | Domain::Rate { .. } | Domain::Bytes { .. }) => {
+            parameter.parse(text).ok()
+        }
         (Value::Text(text), Domain::Choice(_)) => Some(Setting::Text(text.clone().into())),
         _ => None,
     };

@@ -107,10 +107,7 @@ fn put(
         (Some(Shape::Parameters), Value::Table(entries)) => {
             let known = parameters::names();
             if !known.contains(part) {
-                return Err(unknown(
-                    part,
-                    known.into_iter().map(Into::into).collect(),
-                ));
+                return Err(unknown(part, known.into_iter().map(Into::into).collect()));
             }
             if !rest.is_empty() {
                 return Err(ProblemKind::PathIntoValue {
@@ -230,7 +227,10 @@ mod tests {
         }
         assign(&mut root, &shape, "flow.*.count", &value).unwrap();
         for item in root.get("flow").unwrap().items().unwrap() {
-            assert!(matches!(item.get("count").unwrap().value, Value::Integer(7)));
+            assert!(matches!(
+                item.get("count").unwrap().value,
+                Value::Integer(7)
+            ));
         }
     }
 
@@ -239,7 +239,10 @@ mod tests {
         let Err(ProblemKind::UnknownPath { part, nearest, .. }) = assigned("flow.tcp.windw") else {
             panic!("the path leads nowhere")
         };
-        assert_eq!((part.as_str(), nearest.as_deref()), ("windw", Some("window")));
+        assert_eq!(
+            (part.as_str(), nearest.as_deref()),
+            ("windw", Some("window"))
+        );
         let Err(ProblemKind::UnknownPath { known, .. }) = assigned("flow.sctp.window") else {
             panic!("there is no such group")
         };

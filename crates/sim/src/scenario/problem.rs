@@ -335,9 +335,7 @@ impl fmt::Display for Unfit {
             Self::SackRecoveryWithoutSack => {
                 "recovery = \"sack\" needs the option: leave `sack` out or set it to true"
             }
-            Self::WindowNeedsScaling => {
-                "a window above 65,535 bytes needs window_scaling = true"
-            }
+            Self::WindowNeedsScaling => "a window above 65,535 bytes needs window_scaling = true",
             Self::WindowBelowSegment => "the window has to hold at least one segment",
             Self::StopBeforeStart => "the flow would stop before it starts",
             Self::TimeoutFloorAboveCeiling => "min_timeout lies above max_timeout",
@@ -605,10 +603,7 @@ fn some(words: &[String]) -> String {
 }
 
 /// The known word that `word` was most likely meant to be, if one is spelled enough like it.
-pub(super) fn nearest<'a>(
-    word: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if word.chars().count() > LONGEST {
         return None;

@@ -78,7 +78,10 @@ impl Page {
                 variants.tag
             ));
             for (value, option) in &variants.options {
-                self.line(&format!("\n- `{} = \"{value}\"`: {}", variants.tag, option.doc));
+                self.line(&format!(
+                    "\n- `{} = \"{value}\"`: {}",
+                    variants.tag, option.doc
+                ));
             }
             for (value, option) in &variants.options {
                 if option.fields.is_empty() && option.variants.is_none() {
@@ -110,7 +113,11 @@ impl Page {
             if let Shape::Choice(options) = &field.shape {
                 for (index, (word, meaning)) in options.iter().enumerate() {
                     let separator = if index == 0 { "" } else { ";" };
-                    let _ = write!(doc, "{separator} `\"{word}\"`: {}", meaning.trim_end_matches('.'));
+                    let _ = write!(
+                        doc,
+                        "{separator} `\"{word}\"`: {}",
+                        meaning.trim_end_matches('.')
+                    );
                 }
                 doc.push('.');
             }
@@ -158,7 +165,7 @@ fn value(shape: &Shape) -> String {
         Shape::Text(what) => (*what).into(),
         Shape::Word(word) => format!("`\"{word}\"`"),
         Shape::Flag => "`true` or `false`".into(),
-        Shape::Whole { min, max } => format!("whole number, {}", bounds(min, max, u64::MAX.to_string())),
+        Shape::Whole { min, max } => format!("whole number, {}", bounds(*min, *max)),
         Shape::Real { min, max } => format!("number, {min} to {max}"),
         Shape::Quantity {
             what,
@@ -186,11 +193,11 @@ fn value(shape: &Shape) -> String {
     }
 }
 
-fn bounds(min: &u64, max: &u64, none: String) -> String {
-    if max.to_string() == none {
-        return format!("at least {min}");
+fn bounds(min: u64, max: u64) -> String {
+    match max {
+        u64::MAX => format!("at least {min}"),
+        max => format!("{min} to {max}"),
     }
-    format!("{min} to {max}")
 }
 
 fn link(title: &str) -> String {

@@ -280,8 +280,11 @@ pub(super) trait Kind {
 pub(super) trait Field {
     type Output;
     fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc);
-    fn read(&self, name: &'static str, reader: &mut TableReader<'_, '_, '_>)
-    -> Option<Self::Output>;
+    fn read(
+        &self,
+        name: &'static str,
+        reader: &mut TableReader<'_, '_, '_>,
+    ) -> Option<Self::Output>;
 }
 
 /// A key that has to be there.
@@ -309,9 +312,9 @@ impl<K: Kind> Field for Required<K> {
             None => {
                 let place = reader.place;
                 let expected = self.0.shape().expected();
-                reader
-                    .cx
-                    .within(name, |cx| cx.report(place, ProblemKind::Missing { expected }));
+                reader.cx.within(name, |cx| {
+                    cx.report(place, ProblemKind::Missing { expected });
+                });
                 None
             }
         }
@@ -388,11 +391,7 @@ impl<T: Table> Field for Keys<T> {
         T::describe_keys(table);
     }
 
-    fn read(
-        &self,
-        _: &'static str,
-        reader: &mut TableReader<'_, '_, '_>,
-    ) -> Option<Self::Output> {
+    fn read(&self, _: &'static str, reader: &mut TableReader<'_, '_, '_>) -> Option<Self::Output> {
         T::read_keys(reader)
     }
 }
@@ -522,8 +521,9 @@ impl<'n> TableReader<'n, '_, '_> {
                 if index.is_none() {
                     let place = self.place;
                     let expected = format!("one of \"{}\"", options.join("\", \""));
-                    self.cx
-                        .within(tag, |cx| cx.report(place, ProblemKind::Missing { expected }));
+                    self.cx.within(tag, |cx| {
+                        cx.report(place, ProblemKind::Missing { expected });
+                    });
                 }
                 index
             }
@@ -572,9 +572,7 @@ pub(super) fn item_label(index: usize, item: &Node) -> String {
     ["name", "group"]
         .iter()
         .find_map(|key| item.get(key)?.text())
-        .filter(|text| {
-            !text.is_empty() && text.len() <= 64 && !text.contains(['.', '*', '{', ' '])
-        })
+        .filter(|text| !text.is_empty() && text.len() <= 64 && !text.contains(['.', '*', '{', ' ']))
         .map_or_else(|| index.to_string(), Into::into)
 }
 
@@ -667,6 +665,7 @@ macro_rules! tagged {
     ) => {
         $(#[doc = $doc])*
         #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant, reason = "there is one for each table of a file")]
         pub(in crate::scenario) enum $Name {
             $(
                 #[doc = concat!("`", $option, "`")]

@@ -88,10 +88,7 @@ mod tests {
     fn lines_and_columns_count_from_one_in_characters() {
         let mut sources = Sources::default();
         let id = sources.add("x.toml", "a = 1\nµµ = 2\n");
-        assert_eq!(
-            sources.line_and_column(Place::new(id, 0..1)),
-            Some((1, 1))
-        );
+        assert_eq!(sources.line_and_column(Place::new(id, 0..1)), Some((1, 1)));
         // "µµ " is five bytes and three characters.
         assert_eq!(
             sources.line_and_column(Place::new(id, 11..12)),

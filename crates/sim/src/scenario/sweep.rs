@@ -57,7 +57,11 @@ pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<
         let Some(axis) = axis(table, cx) else {
             continue;
         };
-        let key = if table.name.is_some() { "name" } else { "parameter" };
+        let key = if table.name.is_some() {
+            "name"
+        } else {
+            "parameter"
+        };
         let place = table.written.place_of(key);
         match names.iter().find(|(name, _)| *name == axis.name) {
             Some((name, first)) => cx.report_at(
@@ -121,7 +125,12 @@ fn axis(table: &SweepTable, cx: &mut Context<'_>) -> Option<Axis> {
             match range_values(range, cx)? {
                 Ok(values) => values
                     .into_iter()
-                    .filter_map(|value| Some(Node { place: place?, value }))
+                    .filter_map(|value| {
+                        Some(Node {
+                            place: place?,
+                            value,
+                        })
+                    })
                     .collect(),
                 Err(reason) => {
                     cx.report_at(written, "range", ProblemKind::BadRange { reason });
@@ -359,7 +368,12 @@ mod tests {
             ("0.1", "0.3", "0.1", "0.1 0.2 0.3"),
             ("\"1ms\"", "\"2ms\"", "\"500us\"", "1ms 1.5ms 2ms"),
             ("\"1Mbps\"", "\"3Mbps\"", "\"1Mbps\"", "1Mbps 2Mbps 3Mbps"),
-            ("\"10 packets\"", "\"30 packets\"", "\"20 packets\"", "10 packets 30 packets"),
+            (
+                "\"10 packets\"",
+                "\"30 packets\"",
+                "\"20 packets\"",
+                "10 packets 30 packets",
+            ),
         ] {
             let values = shown(steps(&node(from), &node(to), &node(step)));
             assert_eq!(values.as_deref(), Ok(expected));
@@ -386,7 +400,10 @@ mod tests {
             ("nan", "3.0", "1.0", RangeFault::MixedUnits),
             ("0.0", "1.0", "1e-300", RangeFault::TooMany),
         ] {
-            assert_eq!(steps(&node(from), &node(to), &node(step)).err(), Some(fault));
+            assert_eq!(
+                steps(&node(from), &node(to), &node(step)).err(),
+                Some(fault)
+            );
         }
         for (from, to, factor, fault) in [
             ("1", "8", 1.0, RangeFault::Factor),

@@ -31,18 +31,18 @@ enum Message {
     Interrupt,
 }
 
-pub(crate) fn run(args: args::Run) -> Result<(), Failure> {
+pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let seeds = match (&args.seed, &args.seeds) {
         (Some(seed), _) => Some(vec![*seed]),
         (None, seeds) => seeds.as_ref().map(|seeds| seeds.0.clone()),
     };
     let scenario = Arc::new(load(&args.reading, seeds)?);
-    let began = Instant::now();
+    let began = now();
     let mut summary = Summary::default();
     let mut completed = Vec::new();
     let mut failed = 0;
     let axes: Vec<String> = scenario.axes().iter().map(|axis| (*axis).into()).collect();
-    let messages = start(&scenario, &args);
+    let messages = start(&scenario, args);
     let progress = Progress::new(scenario.run_count(), args.quiet);
     loop {
         match messages.recv_timeout(Duration::from_millis(200)) {
@@ -58,7 +58,11 @@ pub(crate) fn run(args: args::Run) -> Result<(), Failure> {
                 Err(reason) => {
                     failed += 1;
                     progress.pause(|| {
-                        complain(&format!("run {} (seed {}): {reason}", run.number, run.seed.get()));
+                        complain(&format!(
+                            "run {} (seed {}): {reason}",
+                            run.number,
+                            run.seed.get()
+                        ));
                     });
                 }
             },
@@ -90,6 +94,12 @@ pub(crate) fn run(args: args::Run) -> Result<(), Failure> {
     }
 }
 
+/// The clock on the wall, for progress and for how long it all took; results do not depend on it.
+#[allow(clippy::disallowed_methods, reason = "this is for people only")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// Plays the runs on other threads, so that an interrupt need not wait for those under way.
 fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> {
     static CANCEL: AtomicBool = AtomicBool::new(false);
@@ -104,7 +114,9 @@ fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> 
         }
     });
     if let Err(error) = handler {
-        say(&format!("warning: the interrupt key ends the program at once: {error}"));
+        say(&format!(
+            "warning: the interrupt key ends the program at once: {error}"
+        ));
     }
     let scenario = scenario.clone();
     let jobs = args.jobs;
@@ -138,7 +150,11 @@ fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> 
 
 fn complete(axes: &[String], run: &Run, report: RunReport) -> CompletedRun {
     CompletedRun {
-        axes: axes.iter().cloned().zip(run.values.iter().cloned()).collect(),
+        axes: axes
+            .iter()
+            .cloned()
+            .zip(run.values.iter().cloned())
+            .collect(),
         seed: run.seed,
         report,
     }
@@ -192,14 +208,13 @@ struct Progress {
 impl Progress {
     fn new(runs: usize, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::hidden());
-        if let Ok(style) =
-            ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {eta} to go")
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {eta} to go")
         {
             bar.set_style(style);
         }
         Self {
             bar,
-            began: Instant::now(),
+            began: now(),
             wanted: !quiet && std::io::stderr().is_terminal(),
         }
     }

@@ -101,8 +101,10 @@ impl Group {
         self.least.extend(least(&goodputs));
         self.most.extend(most(&goodputs));
         self.jain.extend(metrics::jain(&throughputs));
-        self.loss
-            .extend(metrics::loss_ratio(sum(|flow| flow.dropped_packets), offered));
+        self.loss.extend(metrics::loss_ratio(
+            sum(|flow| flow.dropped_packets),
+            offered,
+        ));
         if sent > 0 {
             let again = sum(|flow| flow.retransmitted_packets);
             self.resent.push(again as f64 / sent as f64);
@@ -385,17 +387,27 @@ impl Point {
                 .iter()
                 .filter(|flow| flow.group == name)
                 .collect();
-            named(&mut self.groups, name, |group| &group.name, |name| Group {
+            named(
+                &mut self.groups,
                 name,
-                ..Group::default()
-            })
+                |group| &group.name,
+                |name| Group {
+                    name,
+                    ..Group::default()
+                },
+            )
             .add(&flows);
         }
         for link in report.links.iter().take(backbone) {
-            let entry = named(&mut self.links, &link.name, |link| &link.name, |name| Link {
-                name,
-                ..Link::default()
-            });
+            let entry = named(
+                &mut self.links,
+                &link.name,
+                |link| &link.name,
+                |name| Link {
+                    name,
+                    ..Link::default()
+                },
+            );
             entry.utilisation.extend(link.utilisation);
             entry.queue.push(link.mean_queue_packets);
             entry.drops.push(link.dropped_measured as f64);

@@ -57,10 +57,13 @@ impl RateUnit {
         [("Gb/s", 1e9), ("Mb/s", 1e6), ("kb/s", 1e3)]
             .into_iter()
             .find(|(_, bps)| largest >= *bps)
-            .map_or(Self { name: "b/s", bps: 1.0 }, |(name, bps)| Self {
-                name,
-                bps,
-            })
+            .map_or(
+                Self {
+                    name: "b/s",
+                    bps: 1.0,
+                },
+                |(name, bps)| Self { name, bps },
+            )
     }
 
     pub(super) fn show(self, rate: f64) -> String {

@@ -21,7 +21,10 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
     let runs = scenario.runs();
     let Some(run) = runs.get(args.run) else {
         let last = runs.len() - 1;
-        complain(&format!("there is no run {}; expected 0 to {last}", args.run));
+        complain(&format!(
+            "there is no run {}; expected 0 to {last}",
+            args.run
+        ));
         return Err(Failure::Usage);
     };
     let (network, settings) = scenario.prepare(run);

@@ -8,14 +8,14 @@ use comity_units::{Bytes, SeqNo, Span, Time};
 use super::super::kinds::{Extent, Template};
 use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
+use super::super::tables::ScenarioTable;
 use super::super::tables::flow::{
     CbrTable, DelayedAckTable, FlowTable, HeadersTable, Preset, ReaderTable, RttTable, TcpTable,
     TransportTable, WorkloadTable,
 };
-use super::super::tables::ScenarioTable;
-use super::{Library, Limits};
 use super::graph::{Graph, Taken};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
+use super::{Library, Limits};
 use crate::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TransportSpec,
     Workload,
@@ -229,7 +229,9 @@ impl Hosts<'_> {
             Ends::Unknown => None,
             Ends::Routers(left, right) => Some((*left, *right)),
             Ends::Pairs(pairs) => {
-                let pair = pairs.get(graph.hosted as usize % pairs.len().max(1)).copied();
+                let pair = pairs
+                    .get(graph.hosted as usize % pairs.len().max(1))
+                    .copied();
                 if table.from.is_none() && table.to.is_none() {
                     graph.hosted += 1;
                 }
@@ -579,9 +581,7 @@ fn with_parameters(
     }
     let setup = Setup {
         initial_window: spec.initial_window,
-        initial_ssthresh: spec
-            .initial_ssthresh
-            .unwrap_or(spec.config.receive_buffer),
+        initial_ssthresh: spec.initial_ssthresh.unwrap_or(spec.config.receive_buffer),
         max_window: spec.config.receive_buffer,
         ..Setup::new(Bytes::new(spec.config.mss.into()))
     };
@@ -627,9 +627,24 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
     let is_new_reno = matches!(config.kind, RecoveryKind::NewReno { .. });
     let is_sack = matches!(config.kind, RecoveryKind::Sack { .. });
     for (key, is_given, fits, reason) in [
-        ("impatient", table.impatient.is_some(), is_new_reno, Unfit::KeyOfNewReno),
-        ("deflate_window", table.deflate_window.is_some(), is_new_reno, Unfit::KeyOfNewReno),
-        ("pipe", table.pipe.is_some(), is_sack, Unfit::PipeWithoutSack),
+        (
+            "impatient",
+            table.impatient.is_some(),
+            is_new_reno,
+            Unfit::KeyOfNewReno,
+        ),
+        (
+            "deflate_window",
+            table.deflate_window.is_some(),
+            is_new_reno,
+            Unfit::KeyOfNewReno,
+        ),
+        (
+            "pipe",
+            table.pipe.is_some(),
+            is_sack,
+            Unfit::PipeWithoutSack,
+        ),
     ] {
         if is_given && !fits {
             cx.report_at(&table.written, key, unfit(reason));

@@ -105,7 +105,11 @@ fn one_way(
     match config.validate() {
         Ok(()) => Some(config),
         Err(error) => {
-            cx.report_at(written, blamed(&error, written), ProblemKind::Link { error });
+            cx.report_at(
+                written,
+                blamed(&error, written),
+                ProblemKind::Link { error },
+            );
             None
         }
     }

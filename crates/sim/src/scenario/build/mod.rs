@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use comity_link::{RateProfile, parse_mahimahi, parse_steps};
 use super::RunSettings;
 use super::problem::{ProblemKind, Unfit};
 use super::schema::{Context, Files};
 use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
 use crate::network::Network;
+use comity_link::{RateProfile, parse_mahimahi, parse_steps};
 use graph::Graph;
 
 /// What may be kept of values over time in one run: bins times flows and links.

@@ -7,9 +7,9 @@ use super::super::schema::{At, Context};
 use super::super::tables::topology::{
     Access, DumbbellTable, GraphTable, ParkingLotTable, TopologyTable,
 };
-use super::{Library, Limits};
 use super::graph::{Graph, Reach, Taken};
 use super::link::duplex;
+use super::{Library, Limits};
 use crate::network::NodeId;
 
 /// The links of a host in both directions, the way of the data first; `None` where there is no host.
@@ -47,9 +47,12 @@ pub(super) fn build(
     cx: &mut Context<'_>,
 ) -> Option<Core> {
     let (written, key, what, found) = match table {
-        TopologyTable::Dumbbell(table) => {
-            (&table.written, "pairs", "pairs", u64::from(table.pairs.unwrap_or(0)))
-        }
+        TopologyTable::Dumbbell(table) => (
+            &table.written,
+            "pairs",
+            "pairs",
+            u64::from(table.pairs.unwrap_or(0)),
+        ),
         TopologyTable::ParkingLot(table) => {
             (&table.written, "links", "links", u64::from(table.links))
         }
@@ -57,7 +60,11 @@ pub(super) fn build(
     };
     if found > u64::from(limits.links) {
         let limit = limits.links.into();
-        cx.report_at(written, key, ProblemKind::TooManyThings { what, found, limit });
+        cx.report_at(
+            written,
+            key,
+            ProblemKind::TooManyThings { what, found, limit },
+        );
         return None;
     }
     match table {

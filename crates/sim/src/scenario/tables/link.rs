@@ -4,8 +4,8 @@ use comity_link::{Jitter, Limit, LossPlace, RedUnit};
 use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
-    Amount, Choice, Count, Either, Extent, ExtentKind, FASTEST, Flag, LONGEST, List, POSITIVE_BYTES,
-    POSITIVE_SPAN, RATE, Real, SHARE, SPAN, Text, Whole, Word,
+    Amount, Choice, Count, Either, Extent, ExtentKind, FASTEST, Flag, LONGEST, List,
+    POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SHARE, SPAN, Text, Whole, Word,
 };
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
 use super::{TRACE_FORMAT, TraceFormat};
