@@ -73,11 +73,9 @@ proc report {} {
     }
     close $file
     file delete $path
-    set name "$opt(variant) $opt(drops) $opt(careful) $opt(era)"
+    set name "$opt(drops) $opt(careful)"
     puts "$name counts [$sender set ndatapack_] [$sender set nrexmitpack_] [$sender set nrexmit_] $top $hundredth"
-    if {$opt(era) eq "2000"} {
-        foreach kind {send recv ack} { puts "$name $kind [run_lengths $events($kind)]" }
-    }
+    foreach kind {send recv ack} { puts "$name $kind [run_lengths $events($kind)]" }
     exit 0
 }
 $sim run

@@ -8,16 +8,13 @@ cd "$work"
 seeds() { seq 1 "$1"; }
 
 for variant in tahoe reno newreno sack vegas; do
-    {
-        echo "# variant drops careful era kind ..: README.md has the format"
-        for era in 2000 modern; do
-            for careful in false true; do
-                for drops in none 14 14+28 14+26+28 14+24+26+28; do
-                    ns "$here/drops.tcl" variant=$variant drops=$drops careful=$careful era=$era
-                done
+    for era in 2000 modern; do
+        for careful in false true; do
+            for drops in none 14 14+28 14+26+28 14+24+26+28; do
+                ns "$here/drops.tcl" variant=$variant drops=$drops careful=$careful era=$era
             done
-        done
-    } > "$here/drops_$variant.txt"
+        done > "$here/drops_${variant}_$era.txt"
+    done
 done
 
 dumbbell() { # name count options..
