@@ -5,8 +5,10 @@
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 
 pub mod histogram;
+pub mod metrics;
 pub mod network;
 pub mod report;
+pub mod results;
 pub mod trace;
 
 mod engine;
