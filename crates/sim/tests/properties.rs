@@ -396,7 +396,7 @@ fn check_order(network: &Network, record: &Record) -> Result<(), TestCaseError> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 4_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
 
     #[test]
     fn packets_are_conserved_in_order_and_within_windows(network in network(), seed in any::<u64>()) {
