@@ -235,7 +235,7 @@ fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildErr
             name: spec.name.clone(),
             error,
         })?;
-        Ok(LinkState::new(model))
+        Ok(LinkState::new(model, spec.config.duplication > 0.0))
     };
     network.links.iter().map(build).collect()
 }

@@ -122,6 +122,8 @@ pub(super) struct End {
     pub(super) connection: Connection,
     /// The time for which a timer event stands in the queue.
     pub(super) timer_queued_for: Time,
+    /// It is sending and may have more to send at this moment: nothing that comes later may be taken in yet.
+    pub(super) is_sending: bool,
 }
 
 /// What a TCP source has to send.
@@ -183,6 +185,7 @@ impl TcpFlow {
         let end = |connection| End {
             connection,
             timer_queued_for: Time::MAX,
+            is_sending: false,
         };
         Self {
             source: end(source),

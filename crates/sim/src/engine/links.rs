@@ -120,11 +120,15 @@ impl Counts {
 }
 
 impl LinkState {
-    pub(super) fn new(model: Model) -> Self {
-        let keeps_order = match &model {
-            Model::Clocked(link) => link.keeps_order(),
-            Model::Served(link) => link.keeps_order(),
-        };
+    /// A link; `makes_copies` says whether packets may come out of it twice.
+    pub(super) fn new(model: Model, makes_copies: bool) -> Self {
+        // A copy comes out between its original and what follows: a packet that is computed ahead behind this
+        // link would be there before the copy of the one in front of it.
+        let keeps_order = !makes_copies
+            && match &model {
+                Model::Clocked(link) => link.keeps_order(),
+                Model::Served(link) => link.keeps_order(),
+            };
         let wire = if keeps_order {
             OnTheWire::Ordered {
                 head: NONE,

@@ -257,6 +257,7 @@ impl<O: Observer> Engine<'_, O> {
                     &tcp.sink
                 };
                 self.depth < MAX_DEPTH
+                    && !end.is_sending
                     && arrival <= end.connection.next_timer()
                     && arrival < flow.stop_at
                     && (arrival < self.watch.warmup || self.is_measuring)
@@ -377,11 +378,16 @@ impl<O: Observer> Engine<'_, O> {
             let Agent::Tcp(tcp) = &mut flow.agent else {
                 return;
             };
-            let mut segment = tcp.end(at_destination).connection.poll_transmit(now);
+            let end = tcp.end(at_destination);
+            let mut segment = end.connection.poll_transmit(now);
+            end.is_sending = true;
             if segment.is_none() && !at_destination {
                 segment = draw_tokens(tcp, &mut flow.counts.tokens_used, now, self.watch.warmup);
             }
-            let Some(segment) = segment else { break };
+            let Some(segment) = segment else {
+                tcp.end(at_destination).is_sending = false;
+                break;
+            };
             let wire = tcp.wire_size(&segment);
             let packet = Packet {
                 flow: index,

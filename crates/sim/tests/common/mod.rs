@@ -1,5 +1,9 @@
 //! The networks of the reference runs, as plain data.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test binary uses its own part, as a private module"
+)]
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};

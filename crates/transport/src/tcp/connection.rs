@@ -162,7 +162,10 @@ impl Connection {
         }
         match self.state {
             State::Listen | State::Closed => self.state = State::Closed,
-            State::SynSent if self.sender.max == 0 => self.state = State::Closed,
+            // Nothing was sent and nothing is to be sent: there is no connection to end.
+            State::SynSent if self.sender.max == 0 && self.sender.end <= 1 => {
+                self.state = State::Closed;
+            }
             State::Established | State::SynReceived | State::SynSent => {
                 self.sender.fin = true;
                 if self.state == State::Established {

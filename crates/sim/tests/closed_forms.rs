@@ -1,0 +1,226 @@
+//! Runs whose outcome can be worked out by hand or from a formula.
+
+mod common;
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_link::{LinkConfig, Limit, Loss, LossModel, LossPlace};
+use comity_sim::network::{CbrSpacing, DatagramSpec, Network, NodeId, Start, TransportSpec, Workload};
+use comity_sim::report::RunReport;
+use comity_sim::{RunOptions, run};
+use comity_transport::tcp::Config;
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+
+fn play(network: &Network, seed: u64) -> RunReport {
+    run(network, Seed::new(seed), &RunOptions::default()).unwrap()
+}
+
+/// Two nodes, a link of `rate` and `delay` each way.
+fn pair(seconds: u64, forth: LinkConfig, back: LinkConfig) -> common::Builder {
+    let mut builder = common::Builder::new(seconds, 0);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    builder.link(a, b, forth);
+    builder.link(b, a, back);
+    builder
+}
+
+/// The two nodes of a [`pair`].
+const ENDS: (NodeId, NodeId) = (NodeId(0), NodeId(1));
+
+/// TCP of segments of 1000 bytes on the wire, 960 of them payload, from a window of one segment.
+fn tcp(window: u64, has_handshake: bool) -> TransportSpec {
+    let config = Config { handshake: has_handshake, ..Config::NS2_2_35 };
+    let mut tcp = common::ns2_tcp(config, RecoveryConfig::NEW_RENO, 1_000, window);
+    if let TransportSpec::Tcp(tcp) = &mut tcp {
+        tcp.initial_window = Bytes::new(960);
+    }
+    tcp
+}
+
+/// 15 segments by slow start, one, two, four, then eight. At 8 Mb/s a segment takes 1 ms, a header 0.04 ms;
+/// 50 ms each way.
+///
+/// ```text
+/// SYN there and back                              2 · 50.04           = 100.08 ms
+/// rounds of 1, 2 and 4: each begins with the first acknowledgement of the one before, a round trip later
+///                                                 3 · (51 + 50.04)    = 303.12 ms
+/// round of 8: two segments for each acknowledgement, 1 ms apart, so that they queue and leave without a gap;
+/// the last of them arrives after                  8 · 1 + 50          =  58 ms
+/// and is acknowledged after                       50.04               =  50.04 ms
+///                                                                       511.24 ms
+/// ```
+///
+/// The FIN rides on the last segment, and its acknowledgement is the last one.
+#[test]
+fn a_file_takes_as_long_as_slow_start_by_rounds() {
+    let link = common::link_config(Rate::from_mbps(8), Span::from_millis(50), Limit::Unlimited);
+    for (has_handshake, micros) in [(true, 511_240), (false, 411_160)] {
+        let mut builder = pair(5, link.clone(), link.clone());
+        let workload = Workload::File(Bytes::new(15 * 960));
+        builder.flow("tcp", ENDS, tcp(1_000, has_handshake), workload).start = Start::default();
+        let report = play(&builder.network, 1);
+        let flow = &report.flows[0];
+        assert_eq!(flow.finished, Some(Time::from_micros(micros)));
+        assert_eq!((flow.retransmitted_packets, flow.delivered_bytes), (0, 15 * 960));
+        // 15 segments, and with a handshake the SYN; its answer is acknowledged by the first segment.
+        assert_eq!(flow.sent_packets, 15 + u64::from(has_handshake));
+    }
+}
+
+/// With the window at its bound a round trip moves one window: W · 960 bytes every 1 + 50 + 0.04 + 50 ms, as
+/// long as the window is less than what fits into that time.
+#[test]
+fn a_clamped_window_gives_window_over_round_trip() {
+    let link = common::link_config(Rate::from_mbps(8), Span::from_millis(50), Limit::Unlimited);
+    for window in [1, 7, 40, 101, 102, 200] {
+        let mut builder = pair(61, link.clone(), link.clone());
+        builder.network.warmup = Span::from_secs(11);
+        builder.flow("tcp", ENDS, tcp(window, true), Workload::Greedy);
+        let report = play(&builder.network, 1);
+        let round_trip = 0.101_04;
+        let expected = (window as f64 / round_trip).min(1_000.0) * 50.0;
+        let delivered = report.flows[0].delivered_bytes as f64 / 960.0;
+        // Up to one window more or less lies at each end of the interval.
+        assert!((delivered - expected).abs() <= window.min(101) as f64 + 1.0, "window {window}: {delivered}, not {expected}");
+        assert_eq!(report.flows[0].retransmitted_packets, 0);
+        let rtt = report.flows[0].mean_rtt_s.unwrap();
+        // Beyond what fits the path the rest of the window waits: W segments at 1 ms each.
+        let expected = round_trip.max(window as f64 * 0.001);
+        assert!((rtt - expected).abs() < 1e-6, "window {window}: round trip {rtt}, not {expected}");
+    }
+}
+
+/// 10 Mb/s of 1000-byte packets into 8 Mb/s with room for 20. A packet comes every 0.8 ms and takes 1 ms: the
+/// queue gains one packet for every five that come. The first drop is when the 21st place would be needed, and
+/// from then on every fifth is dropped.
+///
+/// ```text
+/// packets offered in 10 s, the first at 0 and the last at 10 s:         12,501
+/// served by t: one each ms from 0 on, 10,000 by 10 s; 20 are held then
+/// dropped: 12,501 − 10,000 − 20 = 2,481
+/// ```
+#[test]
+fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
+    let slow = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Packets(20));
+    let mut builder = pair(10, slow.clone(), slow);
+    let workload = Workload::Cbr { spacing: CbrSpacing::Rate(Rate::from_mbps(10)), jitter: 0.0 };
+    let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_000) });
+    builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
+    let report = play(&builder.network, 1);
+    let link = &report.links[0];
+    assert_eq!(link.offered_packets, 12_501);
+    assert_eq!(link.dropped_full, 2_481);
+    // What left within the last 5 ms is on its way: the packets of 9.996 to 10 s; one leaves at 9.995 and
+    // arrives just in time.
+    assert_eq!((link.delivered_packets, link.in_flight_at_end, link.queued_at_end), (9_995, 5, 20));
+    assert_eq!(report.flows[0].dropped_packets, 2_481);
+}
+
+/// M/D/1: Poisson arrivals, a fixed service time S, load ρ. Pollaczek and Khinchine: the mean wait is
+///
+/// ```text
+/// W = ρ · S / (2 · (1 − ρ))
+/// ```
+///
+/// Waits that follow each other are alike, so n of them tell less than n draws would. The variance of their mean
+/// is about (c_a² + c_s²)³ / 2 · S² / ((1 − ρ)⁴ · n) in heavy traffic (Whitt 1989), and less in light traffic; with
+/// c_a = 1 for Poisson arrivals and c_s = 0 for a fixed service, four standard errors are 4 · S · √(1 / 2n) / (1 − ρ)².
+#[test]
+fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
+    let service = 0.001;
+    for load in [0.3, 0.5, 0.7, 0.85] {
+        let slow = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
+        let mut builder = pair(1_000, slow.clone(), slow);
+        let workload = Workload::Poisson { rate: Rate::from_bps_f64(8e6 * load) };
+        let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_000) });
+        builder.flow("poisson", ENDS, datagram, workload).start = Start::default();
+        let report = play(&builder.network, 1);
+        let link = &report.links[0];
+        let customers = link.offered_packets as f64;
+        let expected = load * service / (2.0 * (1.0 - load));
+        let bound = 4.0 * service * (0.5 / customers).sqrt() / ((1.0 - load) * (1.0 - load));
+        assert!(bound < 0.1 * expected, "load {load}: the sample is large enough to tell");
+        let wait = link.wait.mean;
+        assert!((wait - expected).abs() < bound, "load {load}: {wait}, not {expected} ± {bound}");
+        // Little: the mean number in the system is the rate of arrivals times the mean time in it.
+        let held = customers / 1_000.0 * (wait + service);
+        assert!((link.mean_queue_packets / held - 1.0).abs() < 1e-3, "{} against {held}", link.mean_queue_packets);
+        let utilisation = link.utilisation.unwrap();
+        assert!((utilisation - load).abs() < 4.0 * (load * service / 1_000.0).sqrt(), "{utilisation}");
+        // A path without a queue: what waits at the link is all that a packet's delay adds to.
+        let delay = report.flows[0].delay.mean;
+        assert!((delay - (wait + service + 0.005)).abs() < 1e-6, "{delay}");
+    }
+}
+
+/// The square-root law: with a packet lost in every 1/p and every packet acknowledged
+///
+/// ```text
+/// rate = MSS / RTT · √(3 / (2 · p))
+/// ```
+///
+/// Mathis et al. 1997 derive it for losses at regular distances and find 0.93 √(1/p) to 1.31 √(1/p) of it,
+/// depending on the recovery, where losses are random; √(3/2) is 1.22. The band here is 0.8 to 1.1 of the law
+/// for losses that SACK repairs without timeouts; and where p is four times as large the rate is half.
+#[test]
+fn throughput_follows_the_square_root_of_the_loss() {
+    let rate_at = |loss: f64| {
+        let mut forth = common::link_config(Rate::from_mbps(1_000), Span::from_millis(50), Limit::Unlimited);
+        let back = forth.clone();
+        forth.losses.push(Loss { model: LossModel::Bernoulli(loss), place: LossPlace::BeforeQueue });
+        let mut builder = pair(1_000, forth, back);
+        builder.network.warmup = Span::from_secs(50);
+        let config = Config { delayed_ack: None, limited_transmit: true, ..Config::NS2_2_35 };
+        let tcp = common::ns2_tcp(config, RecoveryConfig::SACK, 1_000, 10_000);
+        builder.flow("tcp", ENDS, tcp, Workload::Greedy);
+        let report = play(&builder.network, 1);
+        (report.flows[0].goodput_bps, report.flows[0].mean_rtt_s.unwrap())
+    };
+    let law = |loss: f64, rtt: f64| 960.0 * 8.0 / rtt * (1.5 / loss).sqrt();
+    let mut ratios = Vec::new();
+    for loss in [0.000_25, 0.001, 0.004] {
+        let (rate, rtt) = rate_at(loss);
+        // The links are fast: a round trip is the propagation, 8 µs of transmission, and a burst's wait.
+        assert!((0.1..0.101).contains(&rtt), "{rtt}");
+        ratios.push(rate / law(loss, rtt));
+    }
+    for ratio in &ratios {
+        assert!((0.8..1.1).contains(ratio), "{ratios:?} of the law");
+    }
+    // Half the rate for four times the loss, each of two steps to 15 %.
+    for step in ratios.windows(2) {
+        assert!((step[0] / step[1] - 1.0).abs() < 0.15, "{ratios:?}");
+    }
+}
+
+/// A link that loses a share of packets while on, on for a share of the time: the losses are the product.
+#[test]
+fn an_on_off_link_loses_its_share() {
+    for (on, off, drop_on) in [(1_000, 1_000, 0.2), (300, 900, 0.5), (2_000, 500, 1.0)] {
+        let mut forth = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
+        let back = forth.clone();
+        let model = LossModel::OnOff {
+            mean_on: Span::from_millis(on),
+            mean_off: Span::from_millis(off),
+            drop_on,
+            drop_off: 0.0,
+            start_on: true,
+        };
+        forth.losses.push(Loss { model, place: LossPlace::AfterTransmission });
+        let seconds = 4_000;
+        let mut builder = pair(seconds, forth, back);
+        let workload = Workload::Cbr { spacing: CbrSpacing::Rate(Rate::from_kbps(800)), jitter: 0.0 };
+        let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_000) });
+        builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
+        let report = play(&builder.network, 1);
+        let lost = report.links[0].lost as f64 / report.links[0].offered_packets as f64;
+        let (on, off) = (on as f64 / 1e3, off as f64 / 1e3);
+        let share = on / (on + off);
+        // A renewal process of exponential spells: the share of time on has, over T, the variance
+        // 2 · on² · off² / ((on + off)³ · T). The draws for single packets add p (1 − p) / n.
+        let of_time = 2.0 * on * on * off * off / ((on + off).powi(3) * seconds as f64);
+        let of_packets = share * drop_on / report.links[0].offered_packets as f64;
+        let bound = 4.0 * (drop_on * drop_on * of_time + of_packets).sqrt();
+        assert!(bound < 0.1 * share * drop_on, "the sample is large enough to tell");
+        assert!((lost - share * drop_on).abs() < bound, "{lost}, not {} ± {bound}", share * drop_on);
+    }
+}

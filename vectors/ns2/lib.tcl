@@ -1,0 +1,57 @@
+# What the scripts of this folder share: options as name=value words, the two eras of TCP defaults, agents.
+
+# Sets the global array `opt` from defaults and the command line; an unknown name ends the script.
+proc options {defaults} {
+    global opt argv
+    array set opt $defaults
+    foreach word $argv {
+        if {![regexp {^(\w+)=(.*)$} $word -> name value] || ![info exists opt($name)]} {
+            puts stderr "cannot use \"$word\"; expected name=value with a name of: [lsort [array names opt]]"
+            exit 2
+        }
+        set opt($name) $value
+    }
+}
+
+# Keeps the packet headers small; to be called before the simulator is made.
+proc only_ip_and_tcp {} {
+    remove-all-packet-headers
+    add-packet-header IP TCP Flags RTP
+}
+
+# modern: what ns-2.35 comes with. 2000: what it came with when the papers were run.
+proc tcp_defaults {era} {
+    switch -- $era {
+        modern {}
+        2000 {
+            foreach {name value} {
+                syn_ false  delay_growth_ false  windowInit_ 1  singledup_ 0  useHeaders_ false
+                tcpTick_ 0.1  minrto_ 0  maxrto_ 100000  rtxcur_init_ 6.0  rfc2988_ false
+                updated_rttvar_ false  precisionReduce_ false  bugfix_ss_ 0  timerfix_ false
+            } { Agent/TCP set $name $value }
+        }
+        default { puts stderr "era $era; expected modern or 2000"; exit 2 }
+    }
+}
+
+# A greedy sender of `wire`-byte packets with a window of `window` packets, connected to its sink.
+# Returns both agents.
+proc connection {sim from to variant wire window} {
+    array set class {tahoe TCP reno TCP/Reno newreno TCP/Newreno sack TCP/Sack1 vegas TCP/Vegas}
+    set sender [new Agent/$class($variant)]
+    set sink [new [expr {$variant eq "sack" ? "Agent/TCPSink/Sack1" : "Agent/TCPSink"}]]
+    # packetSize_ leaves the 40 bytes of headers out only where useHeaders_ adds them.
+    $sender set packetSize_ [expr {[Agent/TCP set useHeaders_] ? $wire - 40 : $wire}]
+    $sender set window_ $window
+    $sim attach-agent $from $sender
+    $sim attach-agent $to $sink
+    $sim connect $sender $sink
+    return [list $sender $sink]
+}
+
+# A pair of links between two nodes; `there` and `back` are the packets that they hold.
+proc pair {sim a b rate delay there back} {
+    $sim duplex-link $a $b $rate $delay DropTail
+    $sim queue-limit $a $b $there
+    $sim queue-limit $b $a $back
+}
