@@ -31,6 +31,18 @@ impl Sack {
     }
 }
 
+impl Sack {
+    /// Whether the acknowledgement has come far enough for another recovery: for RFC 6675, section 5.1, to
+    /// the recovery point, for ns-2 and the `recover` of NewReno beyond it.
+    fn admit(&mut self, event: &Duplicate) -> bool {
+        let una = match self.pipe {
+            PipeRule::Scoreboard => event.una.saturating_add(1),
+            PipeRule::Counter => event.una,
+        };
+        self.guard.admit(una, event.max)
+    }
+}
+
 impl Recovery for Sack {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
         if self.after_timeout {
@@ -44,7 +56,7 @@ impl Recovery for Sack {
             },
             Count::Beyond if !proven => Reaction::default(),
             Count::Below | Count::Reached | Count::Beyond => {
-                if self.recovering || !self.guard.admit(event.una, event.max) {
+                if self.recovering || !self.admit(event) {
                     return Reaction::default();
                 }
                 self.guard.duplicates = self.guard.duplicates.max(u32::from(self.guard.threshold));
@@ -70,9 +82,8 @@ impl Recovery for Sack {
         }
         self.guard.duplicates = 0;
         let recovered = core::mem::take(&mut self.recovering);
-        // ns-2 forgets the recovery point with the recovery; RFC 6675 keeps it, which is the same unless
-        // the acknowledgement stopped exactly there.
-        if recovered {
+        // ns-2 forgets the recovery point with the recovery.
+        if recovered && self.pipe == PipeRule::Counter {
             self.guard.recover = 0;
         }
         Reaction {

@@ -36,7 +36,7 @@ pub(super) struct Receiver {
     /// Full segments that wait for an acknowledgement.
     held: u8,
     /// Where the peer's FIN stands, once seen.
-    pub(super) fin: Option<u64>,
+    fin: Option<u64>,
     /// When to send an acknowledgement that is held back.
     pub(super) ack_at: Time,
     /// Ranges ahead of `next`, ascending, neither touching nor overlapping.
@@ -86,20 +86,29 @@ impl Receiver {
             .checked_add_signed(i64::from(sequence.distance_from(self.expected())))
     }
 
-    /// The window to offer: what the buffer can still take, never less than was offered before.
-    pub(super) fn window(&self, config: &Config) -> u64 {
+    /// How far the right edge of the window could move with the buffer as it is.
+    fn room_beyond_edge(&self, config: &Config) -> u64 {
         let free = config.receive_buffer.get().saturating_sub(self.unread);
-        free.max(self.edge.saturating_sub(self.next))
+        (self.next + free).saturating_sub(self.edge)
     }
 
     /// The window field of a header, and the memory of having offered it.
     ///
-    /// Rounded up to the scale's unit: rounding down would cost up to a whole segment of a window that is a
+    /// The edge stays until it can move by a segment or by half of the buffer, so that the peer is not
+    /// invited to send small segments (RFC 9293, section 3.8.6.2.2), and it never moves left. The field is
+    /// rounded up to the scale's unit: rounding down would cost up to a whole segment of a window that is a
     /// multiple of the segment size.
     pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
-        let window = self.window(config);
-        let field = (window + (1 << scale) - 1) >> scale;
+        let unit = 1 << scale;
+        let opened = self.room_beyond_edge(config);
+        let worth = u64::from(config.mss).min(config.receive_buffer.get() / 2);
+        let mut window = self.edge.saturating_sub(self.next);
+        // The last offer may have been rounded up by as much as a unit.
+        if opened + unit > worth {
+            window += opened;
+        }
+        let field = (window + unit - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
         self.edge = self.edge.max(self.next + (u64::from(field) << scale));
         field
@@ -107,7 +116,10 @@ impl Receiver {
 
     /// Takes in payload `[start, start + length)`. Returns how much of it was in order and new.
     pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) -> u64 {
-        let end = (start + length).min(self.edge);
+        // There is nothing behind a FIN.
+        let end = (start + length)
+            .min(self.edge)
+            .min(self.fin.unwrap_or(u64::MAX));
         self.arrivals = self.arrivals.wrapping_add(1);
         if end <= self.next || start >= self.edge {
             // Old or beyond the window: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
@@ -131,6 +143,26 @@ impl Receiver {
         let delivered = self.next - before;
         self.unread += delivered;
         delivered
+    }
+
+    /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the window,
+    /// or after another end was named.
+    pub(super) fn on_fin(&mut self, at: u64) {
+        self.ack_now = true;
+        let highest = self.ahead.last().map_or(self.next, |range| range.end);
+        if self.fin.is_none() && highest <= at && at <= self.edge {
+            self.fin = Some(at);
+        }
+    }
+
+    /// Passes the peer's FIN once everything before it has arrived; `true` at that moment.
+    pub(super) fn consume_fin(&mut self) -> bool {
+        let is_next = self.fin == Some(self.next);
+        if is_next {
+            self.next += 1;
+            self.ack_now = true;
+        }
+        is_next
     }
 
     fn hold_or_answer(&mut self, now: Time, config: &Config) {
@@ -228,7 +260,7 @@ impl Receiver {
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         let taken = limit.min(self.unread);
         self.unread -= taken;
-        let opened = (self.next + self.window(config)).saturating_sub(self.edge);
+        let opened = self.room_beyond_edge(config);
         let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
         if taken > 0 && opened >= worth.max(1) && self.fin.is_none() {
             self.ack_now = true;
