@@ -178,7 +178,7 @@ struct Offered {
 ///
 /// While it runs it checks what holds for every transmission whatever the configuration:
 /// * no payload goes beyond the highest window edge that ever reached its sender;
-/// * the window edge that an end offers never moves left;
+/// * the window edge that an end offers never moves left, but by less than a unit of its scale;
 /// * nothing is acknowledged that was not sent;
 /// * no timer asks to be woken at the same moment again and again.
 #[derive(Debug)]
@@ -445,13 +445,14 @@ impl Pair {
         };
         let edge = segment.acknowledgement + (u32::from(segment.window) << scale);
         let before = self.offered_by[side.index()];
+        let rounding = (1 << scale) - 1;
         assert!(
-            before.is_none_or(|before| !edge.precedes(before)),
+            before.is_none_or(|before| !edge.precedes(before.back(rounding))),
             "{} {side:?} takes back its window: {} after {before:?}\n{}",
             self.now,
             render(segment),
             self.transcript()
         );
-        self.offered_by[side.index()] = Some(edge);
+        self.offered_by[side.index()] = Some(before.map_or(edge, |before| before.latest(edge)));
     }
 }

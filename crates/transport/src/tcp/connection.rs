@@ -154,8 +154,8 @@ impl Connection {
         let peer_window = config.receive_buffer.get();
         let mut connection = Self::new(State::Established, config, controller);
         connection.peer_scale = connection.receiver.scale;
-        connection.receiver.initial = connection.config.initial_sequence;
-        connection.receiver.next = 1;
+        let initial = connection.config.initial_sequence;
+        connection.receiver.begin(initial);
         connection.last_ack_sent = 1;
         let _ = connection.receiver.offer(&connection.config, true);
         connection.sender.establish(1, peer_window);
@@ -313,8 +313,7 @@ impl Connection {
         let options = &segment.options;
         let sack = self.config.sack && options.sack_permitted;
         let recovery = self.config.recovery.with_sack(sack);
-        self.receiver.initial = segment.sequence;
-        self.receiver.next = 1;
+        self.receiver.begin(segment.sequence);
         let agreed = Config {
             mss: options
                 .mss

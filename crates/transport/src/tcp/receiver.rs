@@ -23,8 +23,11 @@ struct Ahead {
 pub(super) struct Receiver {
     /// The next offset expected.
     pub(super) next: u64,
-    /// The right edge of the window as last offered; never moves left.
+    /// The highest right edge that any window on the wire had: what is accepted.
     pub(super) edge: u64,
+    /// The right edge that is meant, before rounding to the unit of the wire: what is promised. Never moves
+    /// left, and never beyond what the buffer takes.
+    limit: u64,
     /// Payload in order that the application has not read.
     pub(super) unread: u64,
     /// The peer's first sequence number.
@@ -49,6 +52,7 @@ impl Receiver {
         Self {
             next: 0,
             edge: 0,
+            limit: 0,
             unread: 0,
             initial: SeqNo::ZERO,
             scale: 0,
@@ -86,29 +90,35 @@ impl Receiver {
             .checked_add_signed(i64::from(sequence.distance_from(self.expected())))
     }
 
+    /// The peer's SYN arrived: its stream begins, and windows offered before referred to nothing.
+    pub(super) fn begin(&mut self, initial: SeqNo) {
+        self.initial = initial;
+        self.next = 1;
+        self.edge = 0;
+        self.limit = 0;
+    }
+
     /// How far the right edge of the window could move with the buffer as it is.
-    fn room_beyond_edge(&self, config: &Config) -> u64 {
+    fn room_beyond_limit(&self, config: &Config) -> u64 {
         let free = config.receive_buffer.get().saturating_sub(self.unread);
-        (self.next + free).saturating_sub(self.edge)
+        (self.next + free).saturating_sub(self.limit.max(self.next))
     }
 
     /// The window field of a header, and the memory of having offered it.
     ///
     /// The edge stays until it can move by a segment or by half of the buffer, so that the peer is not
-    /// invited to send small segments (RFC 9293, section 3.8.6.2.2), and it never moves left. The field is
-    /// rounded up to the scale's unit: rounding down would cost up to a whole segment of a window that is a
-    /// multiple of the segment size.
+    /// invited to send small segments (RFC 9293, section 3.8.6.2.2). The field is rounded up to the scale's
+    /// unit: rounding down would cost up to a whole segment of a window that is a multiple of the segment
+    /// size. The edge on the wire may so move left by less than a unit, and what lies up to its highest place
+    /// is still accepted (RFC 7323, section 2.4).
     pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
-        let unit = 1 << scale;
-        let opened = self.room_beyond_edge(config);
-        let worth = u64::from(config.mss).min(config.receive_buffer.get() / 2);
-        let mut window = self.edge.saturating_sub(self.next);
-        // The last offer may have been rounded up by as much as a unit.
-        if opened + unit > worth {
-            window += opened;
+        let opened = self.room_beyond_limit(config);
+        if opened >= u64::from(config.mss).min(config.receive_buffer.get() / 2) {
+            self.limit = self.limit.max(self.next) + opened;
         }
-        let field = (window + unit - 1) >> scale;
+        let window = self.limit.saturating_sub(self.next);
+        let field = (window + (1 << scale) - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
         self.edge = self.edge.max(self.next + (u64::from(field) << scale));
         field
@@ -260,7 +270,7 @@ impl Receiver {
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         let taken = limit.min(self.unread);
         self.unread -= taken;
-        let opened = self.room_beyond_edge(config);
+        let opened = self.room_beyond_limit(config);
         let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
         if taken > 0 && opened >= worth.max(1) && self.fin.is_none() {
             self.ack_now = true;
