@@ -131,8 +131,8 @@ impl Receiver {
             .min(self.edge)
             .min(self.fin.unwrap_or(u64::MAX));
         self.arrivals = self.arrivals.wrapping_add(1);
-        if end <= self.next || start >= self.edge {
-            // Old or beyond the window: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
+        if end <= self.next || start >= end {
+            // Old, or beyond the window or the end of the stream: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
             self.ack_now = true;
             return 0;
         }
