@@ -713,7 +713,8 @@ impl Sender {
         if let Some((start, end)) = hole {
             return Some(self.resend_hole(start, end, config));
         }
-        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery.
+        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery. Only
+        // when it is not acknowledged; the RFC would also repeat once more what was sent again just now.
         if !rescued && board.highest().is_none_or(|highest| highest < self.max) {
             let start = self.max.saturating_sub(u64::from(config.mss)).max(self.una);
             if let Some(board) = &mut self.scoreboard {
