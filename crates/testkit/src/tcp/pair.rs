@@ -44,11 +44,14 @@ pub enum Fate {
     Twice(Span),
 }
 
+/// Decides over the segment with this index.
+type Judge = Box<dyn FnMut(u32, &Segment) -> Fate>;
+
 /// A path in one direction.
 pub struct Path {
     delay: Span,
     rate: Option<Rate>,
-    judge: Box<dyn FnMut(u32, &Segment) -> Fate>,
+    judge: Judge,
     judged: u32,
     idle_at: Time,
 }
