@@ -86,21 +86,23 @@ def read_ns2(output):
 
 
 def read_comity(output):
-    """Mean goodput in bit/s on the wire, as ns-2 counts it, and packet-hops from a JSON summary.
+    """Mean goodput in bit/s on the wire over all flows, as ns-2 counts it, and packet-hops from a JSON summary.
 
-    >>> read_comity('{"packet_hops": 90, "flows": [{"throughput_bps": 10.0}, {"throughput_bps": 20.0}]}')
-    (15.0, 90)
-    >>> read_comity('{"flows": []}')
+    >>> read_comity('{"totals": {"packet_hops": 90}, "points": [{"groups": ['
+    ...     '{"flows": 1, "throughput_bps": {"mean": 10.0}}, {"flows": 3, "throughput_bps": {"mean": 20.0}}]}]}')
+    (17.5, 90)
+    >>> read_comity('{"points": []}')
     Traceback (most recent call last):
     ...
-    race.RaceError: Comity's summary has no packet-hops or no flows
+    race.RaceError: Comity's summary has no packet-hops or no groups of flows
     """
     try:
         summary = json.loads(output)
-        goodput = statistics.fmean(flow["throughput_bps"] for flow in summary["flows"])
-        return goodput, summary["packet_hops"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise RaceError("Comity's summary has no packet-hops or no flows") from error
+        groups = summary["points"][0]["groups"]
+        total = sum(group["flows"] * group["throughput_bps"]["mean"] for group in groups)
+        return total / sum(group["flows"] for group in groups), summary["totals"]["packet_hops"]
+    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError) as error:
+        raise RaceError("Comity's summary has no packet-hops or no groups of flows") from error
 
 
 def differences(ns2, comity):

@@ -97,7 +97,11 @@ impl ClockedLink {
         }
         let is_tracked = self.ring.is_tracked();
         if is_tracked {
-            self.ring.expire(now);
+            if now >= self.clock.free_at() {
+                self.ring.clear();
+            } else {
+                self.ring.expire(now);
+            }
             if !self.ring.has_room(packet.bytes) {
                 return Outcome::Dropped(DropCause::QueueFull);
             }

@@ -1,6 +1,6 @@
 //! What is queued or in service, known from departure times alone.
 
-use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use comity_units::Time;
 
@@ -10,9 +10,14 @@ use crate::config::Limit;
 ///
 /// A packet is in the link until its departure, which is known when it is handed over; entries whose time
 /// has passed are taken out only when somebody asks. An untracked ring stays empty and allocates nothing.
+///
+/// The slots are a power of two in number, so that an index wraps with one `and`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
-    leaving: VecDeque<Leaving>,
+    slots: Vec<Leaving>,
+    /// The first entry and the number of entries, counted without wrapping.
+    first: u32,
+    count: u32,
     bytes: u64,
     limit: Limit,
     tracked: bool,
@@ -29,7 +34,9 @@ impl Ring {
     pub(crate) const fn new(limit: Limit, tracked: bool) -> Self {
         let tracked = tracked || !matches!(limit, Limit::Unlimited);
         Self {
-            leaving: VecDeque::new(),
+            slots: Vec::new(),
+            first: 0,
+            count: 0,
             bytes: 0,
             limit,
             tracked,
@@ -41,32 +48,76 @@ impl Ring {
         self.tracked
     }
 
+    /// The entry `offset` places behind the first slot in use, whether it holds a packet or not.
+    #[inline]
+    fn slot(&self, offset: u32) -> Option<&Leaving> {
+        let mask = self.slots.len().wrapping_sub(1);
+        self.slots
+            .get(self.first.wrapping_add(offset) as usize & mask)
+    }
+
+    #[inline]
+    fn front(&self) -> Option<&Leaving> {
+        if self.count == 0 { None } else { self.slot(0) }
+    }
+
+    /// Forgets everything: the link has been empty since the last packet left.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+        self.bytes = 0;
+    }
+
     /// Forgets what has left by `now`.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) {
-        while let Some(first) = self.leaving.front()
-            && first.at <= now
+        while let Some(&front) = self.front()
+            && front.at <= now
         {
-            self.bytes -= u64::from(first.bytes);
-            self.leaving.pop_front();
+            self.bytes -= u64::from(front.bytes);
+            self.first = self.first.wrapping_add(1);
+            self.count -= 1;
         }
     }
 
     /// Whether one more packet may enter.
     #[inline]
     pub(crate) fn has_room(&self, bytes: u32) -> bool {
-        self.limit.has_room(self.leaving.len(), self.bytes, bytes)
+        self.limit.has_room(self.packets(), self.bytes, bytes)
     }
 
     #[inline]
     pub(crate) fn push(&mut self, at: Time, bytes: u32) {
-        self.leaving.push_back(Leaving { at, bytes });
+        if self.count as usize == self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len().wrapping_sub(1);
+        let place = self.first.wrapping_add(self.count) as usize & mask;
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = Leaving { at, bytes };
+        }
+        self.count += 1;
         self.bytes += u64::from(bytes);
     }
 
+    /// Doubles the slots and puts the entries in order.
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = Vec::with_capacity((self.slots.len() * 2).max(4));
+        slots.extend((0..self.count).filter_map(|offset| self.slot(offset).copied()));
+        let nothing = Leaving {
+            at: Time::ZERO,
+            bytes: 0,
+        };
+        slots.resize(slots.capacity().next_power_of_two(), nothing);
+        self.slots = slots;
+        self.first = 0;
+    }
+
     /// Packets queued or in service.
-    pub(crate) fn packets(&self) -> usize {
-        self.leaving.len()
+    #[inline]
+    pub(crate) const fn packets(&self) -> usize {
+        self.count as usize
     }
 
     /// Bytes queued or in service.
@@ -76,13 +127,7 @@ impl Ring {
 
     /// Packets and bytes that wait, without the packet in service.
     pub(crate) fn waiting(&self) -> (usize, u64) {
-        let in_service = self
-            .leaving
-            .front()
-            .map_or(0, |first| u64::from(first.bytes));
-        (
-            self.leaving.len().saturating_sub(1),
-            self.bytes - in_service,
-        )
+        let in_service = self.front().map_or(0, |front| u64::from(front.bytes));
+        (self.packets().saturating_sub(1), self.bytes - in_service)
     }
 }

@@ -165,13 +165,13 @@ impl<'o, O: Observer> Engine<'o, O> {
                 &mut shared,
             )?;
             let source = index as u32 * 2;
-            queue.push(Event::new(flow.started_at, Class::Control, source));
+            queue.schedule(Event::new(flow.started_at, Class::Control, source));
             if flow.stop_at < watch.end {
-                queue.push(Event::new(flow.stop_at, Class::Control, source + 1));
+                queue.schedule(Event::new(flow.stop_at, Class::Control, source + 1));
             }
             flows.push(flow);
         }
-        queue.push(Event::new(watch.warmup, Class::Control, MEASURE));
+        queue.schedule(Event::new(watch.warmup, Class::Control, MEASURE));
         paths.count_users(&flows, &mut links);
         if options.collapse {
             paths.mark_ahead(&mut flows, &links);
@@ -187,7 +187,6 @@ impl<'o, O: Observer> Engine<'o, O> {
             events: 0,
             packet_hops: 0,
             order: 0,
-            top_is_spent: false,
             depth: 0,
             is_measuring: false,
         })

@@ -73,8 +73,12 @@ struct Counts {
     /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
     /// queue's length.
     queue_integral: u64,
-    /// Packets handed over in the watched interval that the link took.
-    watched: u64,
+    /// Packets that were dropped or lost before they used the link.
+    refused: u64,
+    /// Packets that used the link and had been handed over before the warm-up was over.
+    before_warmup: u64,
+    /// Packets that a served link still holds at the end.
+    held: u64,
     /// The waits of those that had to wait.
     wait: Distribution,
 }
@@ -82,13 +86,7 @@ struct Counts {
 impl Counts {
     /// The passage of a packet at the edge of the watched interval, or marked.
     #[cold]
-    fn account_at_the_edge(
-        &mut self,
-        offered_at: Time,
-        wire: u32,
-        passage: &Passage,
-        watch: Watch,
-    ) {
+    fn account_at_the_edge(&mut self, offered_at: Time, wire: u32, passage: Passage, watch: Watch) {
         if passage.arrival <= watch.end {
             self.delivered += 1;
         } else if passage.departure <= watch.end {
@@ -113,11 +111,10 @@ impl Counts {
             self.carried_bytes += u64::from(wire);
         }
         self.queue_integral += watch.overlap(offered_at, departure).as_nanos();
-        if offered_at >= watch.warmup {
-            self.watched += 1;
-            if start > offered_at {
-                self.wait.record(start.saturating_since(offered_at));
-            }
+        if offered_at < watch.warmup {
+            self.before_warmup += 1;
+        } else if start > offered_at {
+            self.wait.record(start.saturating_since(offered_at));
         }
     }
 }
@@ -170,7 +167,7 @@ impl LinkState {
         &mut self,
         offered_at: Time,
         (flow, wire): (u32, u32),
-        passage: &Passage,
+        passage: Passage,
         watch: Watch,
     ) {
         self.hash.add(passage.arrival.as_nanos(), flow);
@@ -180,7 +177,6 @@ impl LinkState {
             return;
         }
         counts.delivered += 1;
-        counts.watched += 1;
         counts.carried_bytes += u64::from(wire);
         counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
         if passage.start > offered_at {
@@ -195,12 +191,12 @@ impl LinkState {
         &mut self,
         offered_at: Time,
         (flow, wire): (u32, u32),
-        outcome: &Outcome,
+        outcome: Outcome,
         watch: Watch,
     ) {
         let counts = &mut self.counts;
         counts.dropped_measured += u64::from(offered_at >= watch.warmup);
-        match *outcome {
+        match outcome {
             Outcome::Carried(_) => {}
             Outcome::Lost {
                 start, departure, ..
@@ -211,6 +207,7 @@ impl LinkState {
             }
             Outcome::Dropped(cause) => {
                 self.hash.add(!offered_at.as_nanos(), flow);
+                counts.refused += 1;
                 match cause {
                     DropCause::QueueFull => counts.dropped_full += 1,
                     DropCause::EarlyDrop => counts.dropped_early += 1,
@@ -233,6 +230,7 @@ impl LinkState {
     /// Counts packets that a served link still holds when the run ends.
     pub(super) fn count_held(&mut self, packets: u64) {
         self.counts.queued_at_end += packets;
+        self.counts.held += packets;
     }
 
     /// Puts a packet on the wire. Returns the time for which an arrival event is needed, if the one that
@@ -331,7 +329,9 @@ impl LinkState {
             utilisation: rate
                 .map(|rate| per_second(counts.carried_bytes as f64 * 8.0) / rate.as_bps() as f64),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
-            wait: counts.wait.summary_with_zeros(counts.watched),
+            wait: counts.wait.summary_with_zeros(
+                counts.offered - counts.refused - counts.before_warmup - counts.held,
+            ),
         }
     }
 }

@@ -112,9 +112,6 @@ struct Engine<'o, O> {
     packet_hops: u64,
     /// Counts packets put on links, to order those that come out of one link at one instant.
     order: u64,
-    /// The event being handled still stands at the top of the queue. The first event that it brings about
-    /// takes its place, which is cheaper than taking one off and putting another in.
-    top_is_spent: bool,
     /// How many endpoints are acting ahead of the current event, one upon the other.
     depth: u32,
     /// The warm-up is over, and what counts from its end has been taken down.
@@ -123,13 +120,12 @@ struct Engine<'o, O> {
 
 impl<O: Observer> Engine<'_, O> {
     fn play(&mut self) {
-        while let Some(event) = self.queue.peek() {
+        while let Some(event) = self.queue.begin() {
             let now = event.time();
             if now > self.watch.end {
                 break;
             }
             self.events += 1;
-            self.top_is_spent = true;
             match event.class() {
                 Class::Arrival => self.on_arrival(now, event.source()),
                 Class::Timer => self.on_timer(now, event.source()),
@@ -137,20 +133,7 @@ impl<O: Observer> Engine<'_, O> {
                 Class::Service => self.on_service(now, event.source()),
                 Class::Control => self.on_control(now, event.source()),
             }
-            if self.top_is_spent {
-                self.queue.pop();
-            }
-        }
-    }
-
-    /// Adds an event.
-    #[inline]
-    fn schedule(&mut self, event: Event) {
-        if self.top_is_spent {
-            self.top_is_spent = false;
-            self.queue.replace_top(event);
-        } else {
-            self.queue.push(event);
+            self.queue.end();
         }
     }
 
@@ -169,7 +152,7 @@ impl<O: Observer> Engine<'_, O> {
         let (entry, flow) = (self.paths[packet.at as usize], packet.flow);
         if entry & END == 0 {
             if let Some(next) = state.next_arrival() {
-                self.schedule(Event::new(next, Class::Arrival, link));
+                self.queue.schedule(Event::new(next, Class::Arrival, link));
             }
             if entry & DRAW != 0 {
                 self.draw(flow);
@@ -186,7 +169,8 @@ impl<O: Observer> Engine<'_, O> {
             let place = self.arena.packet(slot).at;
             let may_act = self.paths[place as usize] == END | ACTS_AHEAD;
             if !may_act || !self.may_act_ahead(slot, arrival) {
-                self.schedule(Event::new(arrival, Class::Arrival, link));
+                self.queue
+                    .schedule(Event::new(arrival, Class::Arrival, link));
                 break;
             }
             self.links[link as usize].take(&self.arena);
@@ -214,11 +198,11 @@ impl<O: Observer> Engine<'_, O> {
             };
             let outcome = model.offer(at, link_view(wire));
             let Outcome::Carried(way) = outcome else {
-                self.lose(link, slot, at, &outcome);
+                self.lose(link, slot, at, outcome);
                 return;
             };
-            state.account_passage(at, (flow, wire), &way, self.watch);
-            self.show_link(link, slot, at, &outcome);
+            state.account_passage(at, (flow, wire), way, self.watch);
+            self.show_link(link, slot, at, outcome);
             self.packet_hops += 1;
             if let Some(second) = way.duplicate {
                 self.duplicate(link, place, slot, second);
@@ -250,7 +234,7 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A packet handed to a link at `offered_at` does not come out of it.
     #[cold]
-    fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: &Outcome) {
+    fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
         let &Packet { flow, wire, .. } = self.arena.packet(slot);
         self.links[link as usize].account_loss(offered_at, (flow, wire), outcome, self.watch);
         self.show_link(link, slot, offered_at, outcome);
@@ -285,7 +269,7 @@ impl<O: Observer> Engine<'_, O> {
         self.order += 1;
         let order = self.order;
         if let Some(time) = self.links[link as usize].put(&mut self.arena, slot, order) {
-            self.schedule(Event::new(time, Class::Arrival, link));
+            self.queue.schedule(Event::new(time, Class::Arrival, link));
         }
     }
 
@@ -380,7 +364,7 @@ impl<O: Observer> Engine<'_, O> {
             ReaderState::Playback(playback) if playback.next_read.is_never() => {
                 playback.next_read = now + playback.delay;
                 let event = Event::new(playback.next_read, Class::Application, index * 2 + 1);
-                self.schedule(event);
+                self.queue.schedule(event);
             }
             ReaderState::Playback(_) => {}
         }
@@ -439,7 +423,7 @@ impl<O: Observer> Engine<'_, O> {
             let due = due.max(now);
             end.timer_queued_for = due;
             let source = index * 2 + u32::from(at_destination);
-            self.schedule(Event::new(due, Class::Timer, source));
+            self.queue.schedule(Event::new(due, Class::Timer, source));
         }
     }
 
@@ -465,7 +449,7 @@ impl<O: Observer> Engine<'_, O> {
             && due < state.service_queued_for
         {
             state.service_queued_for = due;
-            self.schedule(Event::new(due, Class::Service, link));
+            self.queue.schedule(Event::new(due, Class::Service, link));
         }
     }
 
@@ -496,11 +480,11 @@ impl<O: Observer> Engine<'_, O> {
             ..
         } = self.arena.packet(slot);
         let Outcome::Carried(way) = outcome else {
-            self.lose(link, slot, offered_at, &outcome);
+            self.lose(link, slot, offered_at, outcome);
             return;
         };
-        self.links[link as usize].account_passage(offered_at, (flow, wire), &way, self.watch);
-        self.show_link(link, slot, offered_at, &outcome);
+        self.links[link as usize].account_passage(offered_at, (flow, wire), way, self.watch);
+        self.show_link(link, slot, offered_at, outcome);
         self.packet_hops += 1;
         if let Some(second) = way.duplicate {
             self.duplicate(link, place, slot, second);
@@ -550,7 +534,8 @@ impl<O: Observer> Engine<'_, O> {
             self.on_emission(now, index)
         };
         if let Some(next) = next {
-            self.schedule(Event::new(next, Class::Application, source));
+            self.queue
+                .schedule(Event::new(next, Class::Application, source));
         }
         if is_reader {
             self.pump(now, index, true);
@@ -702,7 +687,8 @@ impl<O: Observer> Engine<'_, O> {
                 if flow.is_drawn {
                     self.draw(index);
                 } else {
-                    self.schedule(Event::new(first, Class::Application, index * 2));
+                    self.queue
+                        .schedule(Event::new(first, Class::Application, index * 2));
                 }
             }
             Agent::Tcp(tcp) => {
@@ -716,11 +702,11 @@ impl<O: Observer> Engine<'_, O> {
                     }
                     TcpWorkload::Schedule { schedule, .. } => {
                         let first = Event::new(schedule.peek(), Class::Application, index * 2);
-                        self.schedule(first);
+                        self.queue.schedule(first);
                     }
                     TcpWorkload::Bucket { bucket, .. } => {
                         let first = Event::new(bucket.next_refill, Class::Application, index * 2);
-                        self.schedule(first);
+                        self.queue.schedule(first);
                     }
                 }
                 self.pump(now, index, false);
@@ -741,10 +727,10 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- looking on
 
     #[inline]
-    fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: &Outcome) {
+    fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
         if O::ACTIVE {
             let packet = self.arena.packet(slot);
-            let fate = match *outcome {
+            let fate = match outcome {
                 Outcome::Carried(way) => Fate::Carried {
                     departure: way.departure,
                     arrival: way.arrival,

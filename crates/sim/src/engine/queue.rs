@@ -43,6 +43,9 @@ impl Event {
         Self((u128::from(time.as_nanos()) << 64) | u128::from(tie))
     }
 
+    /// After all others.
+    const NEVER: Self = Self(u128::MAX);
+
     #[inline]
     pub(super) fn time(self) -> Time {
         Time::from_nanos((self.0 >> 64) as u64)
@@ -63,54 +66,124 @@ impl Event {
 /// A priority queue of events.
 ///
 /// The population is one entry for each link with packets on it and one or two for each flow, not one for
-/// each packet. Handling an event usually makes the next one of the same source, so the top entry is
-/// replaced rather than removed and inserted.
+/// each packet. Packets and timers have a heap each: timers lie far ahead and are many, packets are near and
+/// few, so that the heap in which nearly everything happens stays a handful deep.
+///
+/// Handling an event usually makes the next one of its kind. The event being handled therefore stays at the
+/// top of its heap, [spent](EventQueue::begin), until the next one takes its place.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    heap: Vec<Event>,
+    packets: Heap,
+    timers: Heap,
+    spent: Spent,
+}
+
+/// Whether the top of a heap is the event that is being handled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Spent {
+    #[default]
+    None,
+    Packet,
+    Timer,
+}
+
+impl EventQueue {
+    /// The earliest event. It stays in the queue, to be replaced by the first event scheduled of its kind or
+    /// taken off by [`EventQueue::end`].
+    #[inline]
+    pub(super) fn begin(&mut self) -> Option<Event> {
+        let (packet, timer) = (self.packets.first(), self.timers.first());
+        let (event, kind) = if packet <= timer {
+            (packet, Spent::Packet)
+        } else {
+            (timer, Spent::Timer)
+        };
+        if event == Event::NEVER {
+            return None;
+        }
+        self.spent = kind;
+        Some(event)
+    }
+
+    /// Adds an event, not before the spent one, in the place of the spent one if that is of its kind.
+    #[inline]
+    pub(super) fn schedule(&mut self, event: Event) {
+        let (heap, spent) = match event.class() {
+            Class::Arrival | Class::Service => (&mut self.packets, Spent::Packet),
+            Class::Timer | Class::Application | Class::Control => (&mut self.timers, Spent::Timer),
+        };
+        if self.spent == spent {
+            self.spent = Spent::None;
+            heap.replace_top(event);
+        } else {
+            heap.push(event);
+        }
+    }
+
+    /// The event given by [`EventQueue::begin`] is dealt with.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        match core::mem::take(&mut self.spent) {
+            Spent::None => {}
+            Spent::Packet => self.packets.pop(),
+            Spent::Timer => self.timers.pop(),
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        (self.packets.events.capacity() + self.timers.events.capacity()) * size_of::<Event>()
+    }
+}
+
+/// A heap in which each event has up to four children, behind each other in memory.
+#[derive(Debug, Default)]
+struct Heap {
+    events: Vec<Event>,
 }
 
 const ARITY: usize = 4;
 
-impl EventQueue {
+impl Heap {
+    /// The earliest event, or one after all others.
     #[inline]
-    pub(super) fn peek(&self) -> Option<Event> {
-        self.heap.first().copied()
+    fn first(&self) -> Event {
+        self.events.first().copied().unwrap_or(Event::NEVER)
     }
 
-    pub(super) fn push(&mut self, event: Event) {
-        self.heap.push(event);
-        let mut at = self.heap.len() - 1;
+    fn push(&mut self, event: Event) {
+        self.events.push(event);
+        let events = self.events.as_mut_slice();
+        let mut at = events.len() - 1;
         while at > 0 {
             let parent = (at - 1) / ARITY;
-            if self.heap[parent] <= event {
+            if events[parent] <= event {
                 break;
             }
-            self.heap[at] = self.heap[parent];
+            events[at] = events[parent];
             at = parent;
         }
-        self.heap[at] = event;
+        events[at] = event;
     }
 
-    /// Takes the earliest event off.
-    pub(super) fn pop(&mut self) {
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
+    fn pop(&mut self) {
+        if let Some(last) = self.events.pop()
+            && !self.events.is_empty()
         {
             self.replace_top(last);
         }
     }
 
     /// Puts `event` in the place of the earliest one.
-    pub(super) fn replace_top(&mut self, event: Event) {
-        let heap = self.heap.as_mut_slice();
+    fn replace_top(&mut self, event: Event) {
+        let events = self.events.as_mut_slice();
         let mut at = 0;
         loop {
             let first = at * ARITY + 1;
-            let Some(children) = heap.get(first..) else {
+            let Some(children) = events.get(first..) else {
                 break;
             };
-            // A knockout of four leaves the compiler nothing to branch on; only the last parent may have fewer.
+            // A knockout of four leaves the compiler nothing to branch on; only the last parent may have
+            // fewer.
             let (winner, least) = match children.first_chunk::<ARITY>() {
                 Some(&[a, b, c, d]) => {
                     let left = if b < a { (1, b) } else { (0, a) };
@@ -125,20 +198,25 @@ impl EventQueue {
             if event <= least {
                 break;
             }
-            heap[at] = least;
+            events[at] = least;
             at = first + winner;
         }
-        heap[at] = event;
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.heap.capacity() * size_of::<Event>()
+        events[at] = event;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn drain(queue: &mut EventQueue) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = queue.begin() {
+            events.push(event);
+            queue.end();
+        }
+        events
+    }
 
     #[test]
     fn events_come_out_by_time_then_class_then_source() {
@@ -153,14 +231,10 @@ mod tests {
             Event::new(at(3), Class::Service, 0),
         ];
         for index in [3, 0, 5, 1, 4, 2] {
-            queue.push(order[index]);
+            queue.schedule(order[index]);
         }
-        for expected in order {
-            assert_eq!(queue.peek(), Some(expected));
-            queue.pop();
-        }
-        assert_eq!(queue.peek(), None);
-        queue.pop();
+        assert_eq!(drain(&mut queue), order);
+        queue.end();
         let event = Event::new(at(77), Class::Service, u32::MAX);
         assert_eq!(
             (event.time(), event.class(), event.source()),
@@ -169,29 +243,31 @@ mod tests {
     }
 
     #[test]
-    fn a_heap_agrees_with_a_sorted_list() {
+    fn the_queue_agrees_with_a_sorted_list() {
         use proptest::prelude::*;
-        proptest!(|(times in prop::collection::vec((0u64..50, 0u32..20), 1..200))| {
+        let classes = [Class::Arrival, Class::Timer, Class::Application];
+        proptest!(|(plan in prop::collection::vec((0u64..50, 0u32..20, 0usize..3, 0usize..4), 1..300))| {
             let mut queue = EventQueue::default();
-            let mut sorted = Vec::new();
-            for (index, &(time, source)) in times.iter().enumerate() {
-                let event = Event::new(Time::from_nanos(time), Class::Arrival, source);
-                if index % 3 == 2 {
-                    // Replacing the top is taking it and putting another.
-                    sorted.sort();
-                    prop_assert_eq!(queue.peek(), sorted.first().copied());
-                    sorted[0] = event;
-                    queue.replace_top(event);
-                } else {
-                    queue.push(event);
+            let mut sorted: Vec<Event> = Vec::new();
+            for (time, source, class, followers) in plan {
+                // Each step handles the earliest event, which schedules up to three others.
+                sorted.sort();
+                let first = sorted.first().copied();
+                prop_assert_eq!(queue.begin(), first);
+                let now = first.map_or(0, |first| first.time().as_nanos());
+                if first.is_some() {
+                    sorted.remove(0);
+                }
+                for follower in 0..followers {
+                    let time = Time::from_nanos(now + time + 7 * follower as u64);
+                    let event = Event::new(time, classes[(class + follower) % 3], source);
+                    queue.schedule(event);
                     sorted.push(event);
                 }
+                queue.end();
             }
             sorted.sort();
-            for event in sorted {
-                prop_assert_eq!(queue.peek(), Some(event));
-                queue.pop();
-            }
+            prop_assert_eq!(drain(&mut queue), sorted);
         });
     }
 }

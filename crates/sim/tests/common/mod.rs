@@ -48,7 +48,12 @@ impl Builder {
     pub fn link(&mut self, from: NodeId, to: NodeId, config: LinkConfig) -> usize {
         let name = |node: NodeId| self.network.nodes[node.0 as usize].clone();
         let name = format!("{}->{}", name(from), name(to));
-        self.network.links.push(LinkSpec { name, from, to, config });
+        self.network.links.push(LinkSpec {
+            name,
+            from,
+            to,
+            config,
+        });
         self.network.links.len() - 1
     }
 
@@ -57,7 +62,13 @@ impl Builder {
         self.link(b, a, config.clone());
     }
 
-    pub fn flow(&mut self, group: &str, ends: (NodeId, NodeId), transport: TransportSpec, workload: Workload) -> &mut FlowSpec {
+    pub fn flow(
+        &mut self,
+        group: &str,
+        ends: (NodeId, NodeId),
+        transport: TransportSpec,
+        workload: Workload,
+    ) -> &mut FlowSpec {
         let name = format!("{group}{}", self.network.flows.len());
         self.network.flows.push(FlowSpec {
             name,
@@ -67,7 +78,10 @@ impl Builder {
             transport,
             workload,
             reader: Reader::Immediate,
-            start: Start { at: Time::ZERO, spread: Span::from_secs(1) },
+            start: Start {
+                at: Time::ZERO,
+                spread: Span::from_secs(1),
+            },
             stop: None,
         });
         self.network.flows.last_mut().unwrap()
@@ -82,16 +96,28 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
     let parameters = Parameters::new()
         .with("increase", Value::Text("per_ack".into()))
         .with("decrease_basis", Value::Text("window".into()))
-        .with("rounding", Value::Text(if is_old { "both" } else { "threshold" }.into()))
+        .with(
+            "rounding",
+            Value::Text(if is_old { "both" } else { "threshold" }.into()),
+        )
         .with("grow_when_limited", Value::Flag(true));
     let sack = recovery.name() == "sack";
     TransportSpec::Tcp(TcpSpec {
-        config: Config { mss, receive_buffer: Bytes::new(segment * window), recovery, sack, ..config },
+        config: Config {
+            mss,
+            receive_buffer: Bytes::new(segment * window),
+            recovery,
+            sack,
+            ..config
+        },
         controller: "reno".into(),
         parameters,
         initial_window: Bytes::new(if is_old { segment } else { 2 * segment }),
         initial_ssthresh: None,
-        headers: Headers::Fixed { bytes: 40, per_sack_block: 8 },
+        headers: Headers::Fixed {
+            bytes: 40,
+            per_sack_block: 8,
+        },
     })
 }
 
@@ -100,9 +126,21 @@ pub fn table1(flows: usize, transport: &TransportSpec, seconds: u64, delay: Span
     let mut builder = Builder::new(seconds, 50.min(seconds / 2));
     let (left, right) = (builder.node("r1"), builder.node("r2"));
     let bottleneck = Rate::from_kbps(1_500);
-    builder.link(left, right, link_config(bottleneck, delay, Limit::Packets(400)));
-    builder.link(right, left, link_config(bottleneck, delay, Limit::Packets(100_000)));
-    let access = link_config(Rate::from_mbps(10), Span::from_millis(2), Limit::Packets(1_000));
+    builder.link(
+        left,
+        right,
+        link_config(bottleneck, delay, Limit::Packets(400)),
+    );
+    builder.link(
+        right,
+        left,
+        link_config(bottleneck, delay, Limit::Packets(100_000)),
+    );
+    let access = link_config(
+        Rate::from_mbps(10),
+        Span::from_millis(2),
+        Limit::Packets(1_000),
+    );
     for index in 0..flows {
         let source = builder.node(&format!("s{index}"));
         let sink = builder.node(&format!("d{index}"));
@@ -114,19 +152,34 @@ pub fn table1(flows: usize, transport: &TransportSpec, seconds: u64, delay: Span
 }
 
 /// The packet-spacing network: constant-rate senders and TCP senders into one gateway.
-pub fn packet_spacing(cbr: usize, tcp: usize, gap: Span, transport: &TransportSpec, seconds: u64) -> Network {
+pub fn packet_spacing(
+    cbr: usize,
+    tcp: usize,
+    gap: Span,
+    transport: &TransportSpec,
+    seconds: u64,
+) -> Network {
     let mut builder = Builder::new(seconds, 0);
     let (gateway, sink) = (builder.node("gateway"), builder.node("sink"));
     let backbone = |limit| link_config(Rate::from_mbps(155), Span::from_millis(40), limit);
     builder.link(gateway, sink, backbone(Limit::Packets(10)));
     builder.link(sink, gateway, backbone(Limit::Packets(100_000)));
-    let access = link_config(Rate::from_mbps(100), Span::from_millis(2), Limit::Packets(100_000));
+    let access = link_config(
+        Rate::from_mbps(100),
+        Span::from_millis(2),
+        Limit::Packets(100_000),
+    );
     for index in 0..cbr + tcp {
         let source = builder.node(&format!("s{index}"));
         builder.duplex(source, gateway, &access);
         if index < cbr {
-            let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_500) });
-            let workload = Workload::Cbr { spacing: CbrSpacing::Gap(gap), jitter: 0.0 };
+            let datagram = TransportSpec::Datagram(DatagramSpec {
+                wire: Bytes::new(1_500),
+            });
+            let workload = Workload::Cbr {
+                spacing: CbrSpacing::Gap(gap),
+                jitter: 0.0,
+            };
             builder.flow("cbr", (source, sink), datagram, workload);
         } else {
             builder.flow("tcp", (source, sink), transport.clone(), Workload::Greedy);

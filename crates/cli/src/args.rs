@@ -1,0 +1,215 @@
+//! What can be written on the command line.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Deadline-aware media transport, and a simulator to try it in.
+#[derive(Debug, Parser)]
+#[command(
+    name = "comity",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  comity sim run experiments/demo/dumbbell.toml
+  comity sim list experiments
+  comity sim schema > scenario.md
+  comity completions bash > /etc/bash_completion.d/comity"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate networks that scenario files describe
+    #[command(subcommand, arg_required_else_help = true)]
+    Sim(Sim),
+    /// Print the completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// The folder to write them to, made if it is not there
+        dir: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Sim {
+    /// Play every run of a scenario and print what the flows got
+    Run(Run),
+    /// List the scenarios below a folder
+    List(List),
+    /// Print the reference of scenario files
+    Schema(Schema),
+    /// Play one run and write down what happens in it
+    Trace(Trace),
+}
+
+/// How a scenario is read.
+#[derive(Debug, Args)]
+pub(crate) struct Reading {
+    /// The scenario file
+    pub(crate) file: PathBuf,
+
+    /// Replace a value of the file, as path=value; may be given many times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:
+  0    all runs were played
+  1    a run failed, or its results could not be stored
+  2    the command line or the scenario is wrong
+  130  interrupted; nothing was stored
+
+Examples:
+  comity sim run experiments/demo/dumbbell.toml
+  comity sim run experiments/demo/dumbbell.toml --set flow.tcp.window=20 --seeds 1-5
+  comity sim run experiments/demo/dumbbell.toml --out results/demo --jobs 4
+  comity sim run experiments/demo/dumbbell.toml --json | jq .totals")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files (NAME.csv) or
+    /// a JSON file (NAME.json)
+    #[arg(long, short, value_name = "PATH")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// How many runs to play at a time [default: one on each processor]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Run every point with this seed instead of those of the file
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    pub(crate) seed: Option<u64>,
+
+    /// Run every point with these seeds, such as 1-5 or 1,2,7
+    #[arg(long, value_name = "LIST", value_parser = seeds)]
+    pub(crate) seeds: Option<Seeds>,
+
+    /// Print one JSON document (docs/run-json.md) instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print no tables and no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  comity sim list
+  comity sim list experiments/reference --json")]
+pub(crate) struct List {
+    /// The folder [default: experiments where there is one, else the present folder]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  comity sim schema | less
+  comity sim schema --json > scenario.schema.json")]
+pub(crate) struct Schema {
+    /// Print a JSON Schema instead of the reference, for editors
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  comity sim trace experiments/demo/dumbbell.toml --link bottleneck --pcapng bottleneck.pcapng
+  comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --qlog tcp-0.sqlog --csv events.csv")]
+#[command(group = clap::ArgGroup::new("outputs").required(true).multiple(true).args(["pcapng", "qlog", "csv"]))]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    /// The number of the run, from 0, in the order of `comity sim run`
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub(crate) run: usize,
+
+    /// A link to look at; may be given many times [default: all but those of hosts]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) link: Vec<String>,
+
+    /// A flow to look at; may be given many times [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) flow: Vec<String>,
+
+    /// Write the packets on the links, for Wireshark
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcapng: Option<PathBuf>,
+
+    /// Write what the sender of a flow knows and does, for qvis; with several flows the name of each is put
+    /// before the ending
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// Write a table of all events
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// Seeds as written on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seeds(pub(crate) Vec<u64>);
+
+/// Reads `1-5`, `1,2,7` or both mixed.
+fn seeds(text: &str) -> Result<Seeds, String> {
+    const MOST: u64 = 1_000_000;
+    let number = |text: &str| {
+        text.trim()
+            .parse::<u64>()
+            .map_err(|_| format!("{text:?} is no seed; expected numbers such as 1-5 or 1,2,7"))
+    };
+    let mut seeds = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if last < first {
+            return Err(format!("{part:?} goes backwards; expected as in 1-5"));
+        }
+        if last - first >= MOST {
+            return Err(format!("{part:?} has more than {MOST} seeds"));
+        }
+        seeds.extend(first..=last);
+    }
+    Ok(Seeds(seeds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn seeds_are_lists_and_ranges() {
+        assert_eq!(seeds("1-3,7"), Ok(Seeds(vec![1, 2, 3, 7])));
+        assert_eq!(seeds("5"), Ok(Seeds(vec![5])));
+        for bad in ["", "a", "3-1", "1-99999999999", "-1", "1,,2"] {
+            assert!(seeds(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+}

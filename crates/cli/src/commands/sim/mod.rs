@@ -1,0 +1,31 @@
+//! The simulator's verbs.
+
+pub(crate) mod list;
+pub(crate) mod run;
+pub(crate) mod schema;
+mod summary;
+mod tables;
+pub(crate) mod trace;
+
+use comity_sim::scenario::{Problems, Scenario};
+
+use super::{Failure, has_colours, say};
+use crate::args;
+
+/// Reads a scenario, saying everything that is wrong with it.
+fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Failure> {
+    let options = comity_sim::scenario::Reading {
+        set: reading.set.clone(),
+        seeds,
+        ..Default::default()
+    };
+    Scenario::load(&reading.file, &options).map_err(|problems| refuse(&problems))
+}
+
+fn refuse(problems: &Problems) -> Failure {
+    say(&problems.render(has_colours()));
+    if problems.count() > 1 {
+        say(&format!("\nerror: {} problems", problems.count()));
+    }
+    Failure::Usage
+}

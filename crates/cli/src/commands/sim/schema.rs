@@ -1,0 +1,13 @@
+//! `comity sim schema`
+
+use comity_sim::scenario::reference;
+
+use super::super::{Failure, print};
+use crate::args;
+
+pub(crate) fn schema(args: &args::Schema) -> Result<(), Failure> {
+    if args.json {
+        return print(format!("{:#}\n", reference::json_schema()));
+    }
+    print(reference::markdown())
+}

@@ -1,0 +1,424 @@
+//! What the runs of a scenario come to: per point and group, over the seeds.
+
+use std::sync::Arc;
+
+use comity_sim::metrics;
+use comity_sim::report::{FlowReport, RunReport};
+use comity_sim::results::AxisValue;
+use comity_sim::scenario::{Run, Scenario};
+use comity_units::Span;
+use serde_json::{Map, Value, json};
+
+use super::tables::{RateUnit, Table, digits, percent, thousands};
+
+/// The version of the JSON document: raised when a key changes its meaning or goes away.
+const FORMAT: &str = "comity-sim-run/1";
+
+/// Everything that is said about a scenario's runs.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    points: Vec<Point>,
+    events: u64,
+    packet_hops: u64,
+    runs: u64,
+}
+
+/// The runs of one point of the sweep.
+#[derive(Debug)]
+struct Point {
+    number: usize,
+    values: Arc<[AxisValue]>,
+    groups: Vec<Group>,
+    links: Vec<Link>,
+    runs: Vec<Value>,
+}
+
+/// A group of flows at one point; each list has a value for each run.
+#[derive(Debug, Default)]
+struct Group {
+    name: String,
+    flows: usize,
+    goodput: Vec<f64>,
+    throughput: Vec<f64>,
+    least: Vec<f64>,
+    most: Vec<f64>,
+    jain: Vec<f64>,
+    loss: Vec<f64>,
+    resent: Vec<f64>,
+    timeouts: Vec<f64>,
+    delay: Vec<f64>,
+    /// The mean time from start to end of those flows that came to one.
+    completion: Vec<f64>,
+    completed: usize,
+}
+
+/// A link at one point; each list has a value for each run.
+#[derive(Debug, Default)]
+struct Link {
+    name: String,
+    utilisation: Vec<f64>,
+    queue: Vec<f64>,
+    drops: Vec<f64>,
+    wait: Vec<f64>,
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    metrics::mean_with_interval(values)
+        .ok()
+        .map(|estimate| estimate.mean)
+}
+
+/// The mean of as many values as there are, with half of the interval that the true mean lies in.
+fn estimate(values: &[f64]) -> Value {
+    match metrics::mean_with_interval(values) {
+        Ok(estimate) => json!({
+            "mean": estimate.mean,
+            "half_width": estimate.half_width,
+            "count": estimate.count,
+        }),
+        Err(_) => Value::Null,
+    }
+}
+
+fn least(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::min)
+}
+
+fn most(values: &[f64]) -> Option<f64> {
+    values.iter().copied().reduce(f64::max)
+}
+
+impl Group {
+    fn add(&mut self, flows: &[&FlowReport]) {
+        let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
+        let throughputs: Vec<f64> = flows.iter().map(|flow| flow.throughput_bps).collect();
+        let sum = |of: fn(&FlowReport) -> u64| flows.iter().map(|flow| of(flow)).sum::<u64>();
+        let sent = sum(|flow| flow.sent_packets);
+        let offered = sent + sum(|flow| flow.returned_packets);
+        self.flows = self.flows.max(flows.len());
+        self.goodput.extend(mean(&goodputs));
+        self.throughput.extend(mean(&throughputs));
+        self.least.extend(least(&goodputs));
+        self.most.extend(most(&goodputs));
+        self.jain.extend(metrics::jain(&throughputs));
+        self.loss
+            .extend(metrics::loss_ratio(sum(|flow| flow.dropped_packets), offered));
+        if sent > 0 {
+            let again = sum(|flow| flow.retransmitted_packets);
+            self.resent.push(again as f64 / sent as f64);
+        }
+        self.timeouts.push(sum(|flow| flow.timeouts) as f64);
+        let delays: u64 = sum(|flow| flow.delay.count);
+        if delays > 0 {
+            let total: f64 = flows
+                .iter()
+                .map(|flow| flow.delay.mean * flow.delay.count as f64)
+                .sum();
+            self.delay.push(total / delays as f64);
+        }
+        self.add_completion(flows);
+    }
+
+    /// Takes in how long the flows took that came to an end.
+    fn add_completion(&mut self, flows: &[&FlowReport]) {
+        let times: Vec<f64> = flows
+            .iter()
+            .filter_map(|flow| flow.finished?.since(flow.started))
+            .map(Span::as_secs_f64)
+            .collect();
+        self.completed += times.len();
+        self.completion.extend(mean(&times));
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "group": self.name,
+            "flows": self.flows,
+            "goodput_bps": estimate(&self.goodput),
+            "goodput_min_bps": least(&self.least),
+            "goodput_max_bps": most(&self.most),
+            "throughput_bps": estimate(&self.throughput),
+            "jain": estimate(&self.jain),
+            "loss_ratio": estimate(&self.loss),
+            "retransmitted_ratio": estimate(&self.resent),
+            "timeouts": estimate(&self.timeouts),
+            "delay_s": estimate(&self.delay),
+            "completed_flows": self.completed,
+            "completion_s": estimate(&self.completion),
+        })
+    }
+}
+
+impl Link {
+    fn json(&self) -> Value {
+        json!({
+            "link": self.name,
+            "utilisation": estimate(&self.utilisation),
+            "mean_queue_packets": estimate(&self.queue),
+            "dropped_packets": estimate(&self.drops),
+            "wait_s": estimate(&self.wait),
+        })
+    }
+}
+
+/// The value of an axis as JSON.
+fn axis_json(value: &AxisValue) -> Value {
+    match value {
+        AxisValue::Integer(value) => json!(value),
+        AxisValue::Number(value) => json!(value),
+        AxisValue::Boolean(value) => json!(value),
+        AxisValue::Text(text) => json!(text),
+    }
+}
+
+impl Summary {
+    /// Takes in a run; `backbone` links from the first are those of the topology itself.
+    pub(super) fn add(&mut self, run: &Run, report: &RunReport, backbone: usize) {
+        self.runs += 1;
+        self.events += report.cost.events;
+        self.packet_hops += report.cost.packet_hops;
+        if self
+            .points
+            .last()
+            .is_none_or(|point| point.number != run.point)
+        {
+            self.points.push(Point {
+                number: run.point,
+                values: run.values.clone(),
+                groups: Vec::new(),
+                links: Vec::new(),
+                runs: Vec::new(),
+            });
+        }
+        let Some(point) = self.points.last_mut() else {
+            return;
+        };
+        point.add(report, backbone);
+        point.runs.push(json!({
+            "run": run.number,
+            "seed": run.seed.get(),
+            "fingerprint": format!("{:016x}", report.fingerprint),
+            "events": report.cost.events,
+            "packet_hops": report.cost.packet_hops,
+            "peak_packets": report.cost.peak_packets,
+            "memory_bytes": report.cost.memory_bytes,
+        }));
+    }
+
+    /// The whole as one JSON document, described in `docs/run-json.md`.
+    pub(super) fn json(&self, scenario: &Scenario, wall_seconds: f64) -> Value {
+        let axes = scenario.axes();
+        let points: Vec<Value> = self
+            .points
+            .iter()
+            .map(|point| {
+                let values: Map<String, Value> = axes
+                    .iter()
+                    .zip(point.values.iter())
+                    .map(|(axis, value)| ((*axis).to_owned(), axis_json(value)))
+                    .collect();
+                json!({
+                    "axes": values,
+                    "groups": point.groups.iter().map(Group::json).collect::<Vec<_>>(),
+                    "links": point.links.iter().map(Link::json).collect::<Vec<_>>(),
+                    "runs": point.runs,
+                })
+            })
+            .collect();
+        json!({
+            "format": FORMAT,
+            "version": env!("CARGO_PKG_VERSION"),
+            "scenario": {
+                "name": scenario.name(),
+                "description": scenario.description(),
+                "axes": axes,
+                "seeds": scenario.seeds(),
+            },
+            "points": points,
+            "totals": {
+                "runs": self.runs,
+                "events": self.events,
+                "packet_hops": self.packet_hops,
+                "wall_seconds": wall_seconds,
+            },
+        })
+    }
+
+    /// Tables for people.
+    pub(super) fn text(&self, scenario: &Scenario, wall_seconds: f64) -> String {
+        let mut text = scenario.name().to_owned();
+        if let Some(description) = scenario.description() {
+            text.push_str(": ");
+            text.push_str(description);
+        }
+        text.push_str("\n\n");
+        text.push_str(&self.groups(scenario).to_string());
+        text.push_str("\n\n");
+        text.push_str(&self.links(scenario).to_string());
+        let rate = self.packet_hops as f64 / wall_seconds.max(1e-9);
+        text.push_str(&format!(
+            "\n\n{} {}, {} packet hops, {} events in {} s ({} million packet hops per second)\n",
+            thousands(self.runs),
+            if self.runs == 1 { "run" } else { "runs" },
+            thousands(self.packet_hops),
+            thousands(self.events),
+            digits(wall_seconds),
+            digits(rate / 1e6),
+        ));
+        if let [point] = &self.points[..]
+            && let [run] = &point.runs[..]
+            && let Some(fingerprint) = run["fingerprint"].as_str()
+        {
+            text.push_str(&format!("fingerprint {fingerprint}\n"));
+        }
+        text
+    }
+
+    /// Whether means are over several seeds, so that they have an interval.
+    fn has_intervals(&self) -> bool {
+        self.points.iter().any(|point| point.runs.len() > 1)
+    }
+
+    fn groups(&self, scenario: &Scenario) -> Table {
+        let groups = || self.points.iter().flat_map(|point| &point.groups);
+        let unit = RateUnit::of(groups().filter_map(|group| mean(&group.goodput)));
+        let intervals = self.has_intervals();
+        let axes = scenario.axes();
+        let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
+        header.extend(["group".into(), "flows".into()]);
+        header.push(format!("goodput {}", unit.name));
+        if intervals {
+            header.push("±95%".into());
+        }
+        header.extend(
+            [
+                "min", "max", "Jain", "loss", "resent", "timeouts", "delay ms",
+            ]
+            .map(Into::into),
+        );
+        let has_ends = groups().any(|group| group.completed > 0);
+        if has_ends {
+            header.push("done after s".into());
+        }
+        let columns = header.len();
+        let mut table = Table::new(header);
+        for column in axes.len() + 1..columns {
+            table.right(column);
+        }
+        for point in &self.points {
+            for group in &point.groups {
+                let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
+                row.extend([group.name.clone(), group.flows.to_string()]);
+                let rate = |value: Option<f64>| or_dash(value, |value| unit.show(value));
+                row.push(rate(mean(&group.goodput)));
+                if intervals {
+                    let half = metrics::mean_with_interval(&group.goodput)
+                        .ok()
+                        .and_then(|estimate| estimate.half_width);
+                    row.push(rate(half));
+                }
+                row.extend([
+                    rate(least(&group.least)),
+                    rate(most(&group.most)),
+                    or_dash(mean(&group.jain), |jain| format!("{jain:.4}")),
+                    or_dash(mean(&group.loss), percent),
+                    or_dash(mean(&group.resent), percent),
+                    or_dash(mean(&group.timeouts), |timeouts| {
+                        if intervals {
+                            format!("{timeouts:.1}")
+                        } else {
+                            format!("{timeouts:.0}")
+                        }
+                    }),
+                    or_dash(mean(&group.delay), |delay| digits(delay * 1e3)),
+                ]);
+                if has_ends {
+                    row.push(or_dash(mean(&group.completion), digits));
+                }
+                table.row(row);
+            }
+        }
+        table
+    }
+
+    fn links(&self, scenario: &Scenario) -> Table {
+        let axes = scenario.axes();
+        let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
+        header.extend(["link", "used", "mean queue", "dropped", "wait ms"].map(Into::into));
+        let columns = header.len();
+        let mut table = Table::new(header);
+        for column in axes.len() + 1..columns {
+            table.right(column);
+        }
+        for point in &self.points {
+            for link in &point.links {
+                let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
+                row.extend([
+                    link.name.clone(),
+                    or_dash(mean(&link.utilisation), percent),
+                    or_dash(mean(&link.queue), digits),
+                    or_dash(mean(&link.drops), |drops| thousands(drops.round() as u64)),
+                    or_dash(mean(&link.wait), |wait| digits(wait * 1e3)),
+                ]);
+                table.row(row);
+            }
+        }
+        table
+    }
+}
+
+fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    value.map_or("-".into(), show)
+}
+
+impl Point {
+    fn add(&mut self, report: &RunReport, backbone: usize) {
+        let mut names: Vec<&str> = Vec::new();
+        for flow in &report.flows {
+            if names.last() != Some(&flow.group.as_str()) && !names.contains(&flow.group.as_str()) {
+                names.push(&flow.group);
+            }
+        }
+        for name in names {
+            let flows: Vec<_> = report
+                .flows
+                .iter()
+                .filter(|flow| flow.group == name)
+                .collect();
+            named(&mut self.groups, name, |group| &group.name, |name| Group {
+                name,
+                ..Group::default()
+            })
+            .add(&flows);
+        }
+        for link in report.links.iter().take(backbone) {
+            let entry = named(&mut self.links, &link.name, |link| &link.name, |name| Link {
+                name,
+                ..Link::default()
+            });
+            entry.utilisation.extend(link.utilisation);
+            entry.queue.push(link.mean_queue_packets);
+            entry.drops.push(link.dropped_measured as f64);
+            if link.wait.count > 0 {
+                entry.wait.push(link.wait.mean);
+            }
+        }
+    }
+}
+
+/// The entry called `name`, made when it is not there.
+fn named<'e, T>(
+    entries: &'e mut Vec<T>,
+    name: &str,
+    name_of: impl Fn(&T) -> &String,
+    make: impl Fn(String) -> T,
+) -> &'e mut T {
+    let index = match entries.iter().position(|entry| name_of(entry) == name) {
+        Some(index) => index,
+        None => {
+            entries.push(make(name.to_owned()));
+            entries.len() - 1
+        }
+    };
+    &mut entries[index]
+}

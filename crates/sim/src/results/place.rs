@@ -1,0 +1,441 @@
+//! Files that appear whole or not at all.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use super::tables;
+
+/// Why results could not be stored.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The disk, or what the user may take of it, is full.
+    DiskFull {
+        /// Where the results were to go.
+        path: PathBuf,
+    },
+    /// The system refused for another reason.
+    Io {
+        /// Where the results were to go.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The directory that the results were to be made in does not exist.
+    NoDirectory {
+        /// Where the results were to go.
+        path: PathBuf,
+    },
+    /// There is a file where a directory was to be made, or the other way round.
+    Occupied {
+        /// Where the results were to go.
+        path: PathBuf,
+        /// What would have to be there, if anything.
+        expected: &'static str,
+    },
+    /// The directory holds something that is not results.
+    NotResults {
+        /// Where the results were to go.
+        path: PathBuf,
+        /// What was found in it.
+        found: PathBuf,
+    },
+    /// The values cannot be put into a Parquet file.
+    Parquet {
+        /// Where the results were to go.
+        path: PathBuf,
+        /// What the encoder said.
+        source: parquet::errors::ParquetError,
+    },
+    /// A run has two values for one axis.
+    RepeatedAxis {
+        /// The axis.
+        axis: String,
+    },
+    /// The place may not be written to.
+    Unwritable {
+        /// Where the results were to go.
+        path: PathBuf,
+    },
+}
+
+impl WriteError {
+    pub(super) fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NoDirectory { path },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::Unwritable { path }
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            _ => Self::Io { path, source },
+        }
+    }
+
+    pub(super) fn parquet(path: &Path, source: parquet::errors::ParquetError) -> Self {
+        use parquet::errors::ParquetError;
+        match source {
+            ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+                Ok(source) => Self::io(path, *source),
+                Err(inner) => Self::Parquet {
+                    path: path.to_owned(),
+                    source: ParquetError::External(inner),
+                },
+            },
+            source => Self::Parquet {
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DiskFull { path } => {
+                write!(
+                    f,
+                    "results cannot be stored at {}: the disk is full",
+                    path.display()
+                )
+            }
+            Self::Io { path, source } => {
+                write!(
+                    f,
+                    "results cannot be stored at {}: {source}",
+                    path.display()
+                )
+            }
+            Self::NoDirectory { path } => write!(
+                f,
+                "results cannot be stored at {}: expected an existing directory at {}",
+                path.display(),
+                parent(path).display()
+            ),
+            Self::Occupied { path, expected } => write!(
+                f,
+                "results cannot be stored at {}: expected {expected} or nothing there",
+                path.display()
+            ),
+            Self::NotResults { path, found } => write!(
+                f,
+                "results cannot be stored at {}: expected only earlier results there, found {}",
+                path.display(),
+                found.display()
+            ),
+            Self::Parquet { path, source } => {
+                write!(
+                    f,
+                    "results cannot be stored as Parquet at {}: {source}",
+                    path.display()
+                )
+            }
+            Self::RepeatedAxis { axis } => {
+                write!(
+                    f,
+                    "a run has two values for the axis `{axis}`, expected one"
+                )
+            }
+            Self::Unwritable { path } => write!(
+                f,
+                "results cannot be stored at {}: expected permission to write in {}",
+                path.display(),
+                parent(path).display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::Parquet { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The directory that a path is in.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A file or directory beside the place that it will take, under a hidden name. Dropped before it has taken
+/// its place, it is removed.
+pub(super) struct Partial<'a> {
+    target: &'a Path,
+    at: PathBuf,
+}
+
+impl<'a> Partial<'a> {
+    /// A directory that will be `target`, which must not hold anything but earlier results.
+    pub(super) fn directory(target: &'a Path) -> Result<Self, WriteError> {
+        may_replace(target)?;
+        let at = beside(target, "partial", |at| fs::create_dir(at))?.0;
+        Ok(Self { target, at })
+    }
+
+    /// A file that will be `target`.
+    pub(super) fn file(target: &'a Path) -> Result<(Self, Writer<'a>), WriteError> {
+        if target.is_dir() {
+            return Err(WriteError::Occupied {
+                path: target.to_owned(),
+                expected: "a file",
+            });
+        }
+        let (at, file) = beside(target, "partial", |at| File::create_new(at))?;
+        Ok((Self { target, at }, Writer::new(file, target)))
+    }
+
+    /// A new file in the directory.
+    pub(super) fn create(&self, name: &str) -> Result<Writer<'a>, WriteError> {
+        let file = File::create_new(self.at.join(name));
+        let file = file.map_err(|source| WriteError::io(self.target, source))?;
+        Ok(Writer::new(file, self.target))
+    }
+
+    /// Takes the place of whatever is there.
+    pub(super) fn finish(self) -> Result<(), WriteError> {
+        let fail = |source| WriteError::io(self.target, source);
+        if !self.at.is_dir() || !self.target.is_dir() {
+            return fs::rename(&self.at, self.target).map_err(fail);
+        }
+        // A directory cannot be renamed onto one with files in it. The earlier results step aside, and come
+        // back if the new ones cannot take their place.
+        may_replace(self.target)?;
+        let (aside, ()) = beside(self.target, "earlier", |at| fs::create_dir(at))?;
+        fs::rename(self.target, &aside).map_err(fail)?;
+        if let Err(source) = fs::rename(&self.at, self.target) {
+            fs::rename(&aside, self.target).map_err(fail)?;
+            return Err(fail(source));
+        }
+        fs::remove_dir_all(&aside).map_err(fail)
+    }
+}
+
+impl Drop for Partial<'_> {
+    fn drop(&mut self) {
+        // Once it has taken its place there is nothing here; and a failure to remove has no one to hear it.
+        if self.at.is_dir() {
+            let _ = fs::remove_dir_all(&self.at);
+        } else {
+            let _ = fs::remove_file(&self.at);
+        }
+    }
+}
+
+/// Makes a hidden neighbour of `target` under a name that nobody uses, not even what another process of this
+/// number left when it was killed.
+fn beside<T>(
+    target: &Path,
+    role: &str,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> Result<(PathBuf, T), WriteError> {
+    let Some(name) = target.file_name() else {
+        return Err(WriteError::Occupied {
+            path: target.to_owned(),
+            expected: "a name",
+        });
+    };
+    for attempt in 0_u64.. {
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{role}-{}-{attempt}", process::id()));
+        let at = parent(target).join(hidden);
+        match make(&at) {
+            Ok(made) => return Ok((at, made)),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(WriteError::io(target, source)),
+        }
+    }
+    Err(WriteError::io(target, io::ErrorKind::AlreadyExists.into()))
+}
+
+/// Whether there is nothing at a path, or a directory with nothing but results in it.
+fn may_replace(target: &Path) -> Result<(), WriteError> {
+    let entries = match fs::read_dir(target) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(_) if target.is_file() => {
+            return Err(WriteError::Occupied {
+                path: target.to_owned(),
+                expected: "a directory",
+            });
+        }
+        Err(source) => return Err(WriteError::io(target, source)),
+    };
+    for entry in entries {
+        let name = entry
+            .map_err(|source| WriteError::io(target, source))?
+            .file_name();
+        if !is_result(&name) {
+            return Err(WriteError::NotResults {
+                path: target.to_owned(),
+                found: name.into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file name is one that results are stored under.
+fn is_result(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    match name.split_once('.') {
+        Some((table, "csv" | "parquet")) => tables::NAMES.contains(&table),
+        _ => name == super::separated::METADATA,
+    }
+}
+
+/// A file that reports errors under the path that the user knows.
+pub(super) struct Writer<'a> {
+    pub(super) file: BufWriter<File>,
+    pub(super) target: &'a Path,
+}
+
+impl<'a> Writer<'a> {
+    fn new(file: File, target: &'a Path) -> Self {
+        Self {
+            file: BufWriter::with_capacity(1 << 16, file),
+            target,
+        }
+    }
+
+    /// Brings everything to the disk: some systems say only now that it is full.
+    pub(super) fn close(mut self) -> Result<(), WriteError> {
+        let flushed = self
+            .file
+            .flush()
+            .and_then(|()| self.file.get_ref().sync_all());
+        flushed.map_err(|source| WriteError::io(self.target, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new directory of its own for each test.
+    fn scratch(test: &str) -> PathBuf {
+        let at = std::env::temp_dir().join(format!("comity-place-{test}-{}", process::id()));
+        let _ = fs::remove_dir_all(&at);
+        fs::create_dir(&at).unwrap();
+        at
+    }
+
+    fn names(at: &Path) -> Vec<OsString> {
+        let mut names: Vec<_> = fs::read_dir(at)
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_interrupted_write_leaves_what_was_there() {
+        let home = scratch("interrupted");
+        let target = home.join("results");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("runs.csv"), "earlier").unwrap();
+        let partial = Partial::directory(&target).unwrap();
+        let mut writer = partial.create("runs.csv").unwrap();
+        writer.file.write_all(b"half a ta").unwrap();
+        drop((writer, partial));
+        assert_eq!(names(&home), ["results"]);
+        assert_eq!(
+            fs::read_to_string(target.join("runs.csv")).unwrap(),
+            "earlier"
+        );
+
+        let file = home.join("results.json");
+        let (partial, writer) = Partial::file(&file).unwrap();
+        assert_eq!(names(&home).len(), 2);
+        drop((writer, partial));
+        assert_eq!(names(&home), ["results"]);
+        fs::remove_dir_all(&home).unwrap();
+    }
+
+    #[test]
+    fn new_results_replace_earlier_ones_whole() {
+        let home = scratch("replace");
+        let target = home.join("results");
+        for (name, text) in [
+            ("runs.csv", "one"),
+            ("metadata.json", "two"),
+            ("runs.csv", "three"),
+        ] {
+            let partial = Partial::directory(&target).unwrap();
+            let mut writer = partial.create(name).unwrap();
+            writer.file.write_all(text.as_bytes()).unwrap();
+            writer.close().unwrap();
+            partial.finish().unwrap();
+            assert_eq!(
+                (names(&target), names(&home)),
+                (vec![name.into()], vec!["results".into()])
+            );
+            assert_eq!(fs::read_to_string(target.join(name)).unwrap(), text);
+        }
+        fs::remove_dir_all(&home).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_in_nobodys_way() {
+        let home = scratch("killed");
+        let target = home.join("results");
+        let first = Partial::directory(&target).unwrap();
+        let second = Partial::directory(&target).unwrap();
+        assert_ne!(first.at, second.at);
+        second.finish().unwrap();
+        first.finish().unwrap();
+        assert_eq!(names(&home), ["results"]);
+        fs::remove_dir_all(&home).unwrap();
+    }
+
+    #[test]
+    fn only_results_are_replaced() {
+        for name in ["runs.csv", "link_series.parquet", "metadata.json"] {
+            assert!(is_result(OsStr::new(name)), "{name}");
+        }
+        for name in [
+            "thesis.csv",
+            "runs.tex",
+            "runs",
+            "metadata.csv",
+            "runs.csv.bak",
+            ".git",
+        ] {
+            assert!(!is_result(OsStr::new(name)), "{name}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_noticed_at_the_latest_when_a_file_is_closed() {
+        // Every write to this device fails as on a full disk; a small one only reaches it at the end.
+        let target = Path::new("results");
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut writer = Writer::new(full, target);
+        writer.file.write_all(b"small").unwrap();
+        let error = writer.close().unwrap_err();
+        assert!(matches!(error, WriteError::DiskFull { .. }), "{error:?}");
+        assert_eq!(
+            error.to_string(),
+            "results cannot be stored at results: the disk is full"
+        );
+    }
+}

@@ -1,0 +1,696 @@
+//! From flow tables to flows with their hosts.
+
+use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
+use comity_congestion::table::{Parameters, Setup, Value, find};
+use comity_transport::tcp;
+use comity_units::{Bytes, SeqNo, Span, Time};
+
+use super::super::kinds::{Extent, Template};
+use super::super::problem::{ProblemKind, Unfit};
+use super::super::schema::{At, Context};
+use super::super::tables::flow::{
+    CbrTable, DelayedAckTable, FlowTable, HeadersTable, Preset, ReaderTable, RttTable, TcpTable,
+    TransportTable, WorkloadTable,
+};
+use super::super::tables::ScenarioTable;
+use super::{Library, Limits};
+use super::graph::{Graph, Taken};
+use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
+use crate::network::{
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TransportSpec,
+    Workload,
+};
+
+/// Bytes of an IPv4 and a TCP header without options.
+const REAL_HEADERS: u64 = 40;
+/// Bytes of the timestamps option with its padding.
+const TIMESTAMPS: u64 = 12;
+/// The largest window without scaling.
+const UNSCALED_WINDOW: u64 = 65_535;
+
+/// Adds the flows of a group with their hosts, reporting what is wrong.
+pub(super) fn build(
+    table: &FlowTable,
+    scenario: &ScenarioTable,
+    core: &Core,
+    graph: &mut Graph,
+    library: &Library,
+    limits: &Limits,
+    cx: &mut Context<'_>,
+) {
+    let written = &table.written;
+    let transport = transport(table, cx);
+    let workload = workload(table, cx);
+    check_times(table, scenario, cx);
+    let own = table
+        .access
+        .as_ref()
+        .map(|access| access_link(access, library, cx));
+    let access = match &own {
+        None => Some(core.access.clone()),
+        Some(own) => own.clone(),
+    };
+    let access_to = match (&table.access_to, &own) {
+        (Some(access), _) => access_link(access, library, cx),
+        (None, Some(own)) => own.clone(),
+        (None, None) => Some(core.access_to.clone()),
+    };
+    let template = match &table.name {
+        Some(template) if table.count > 1 && !template.varies() => {
+            return cx.report_at(written, "name", unfit(Unfit::NameWithoutIndex));
+        }
+        Some(template) => Some(template.clone()),
+        None => Template::parse(&format!("{}-{{i}}", table.group)),
+    };
+    let total = graph.flows.len() as u64 + u64::from(table.count);
+    if total > u64::from(limits.flows) {
+        return cx.report_at(
+            written,
+            "count",
+            ProblemKind::TooManyThings {
+                what: "flows",
+                found: total,
+                limit: limits.flows.into(),
+            },
+        );
+    }
+    let (
+        Some(transport),
+        Some(workload),
+        Some(reader),
+        Some(access),
+        Some(access_to),
+        Some(template),
+    ) = (
+        transport,
+        workload,
+        reader(table, cx),
+        access,
+        access_to,
+        template,
+    )
+    else {
+        return;
+    };
+    let prototype = FlowSpec {
+        name: String::new(),
+        group: table.group.clone(),
+        source: NodeId(0),
+        destination: NodeId(0),
+        transport,
+        workload,
+        reader,
+        start: Start {
+            at: Time::ZERO + table.start.at,
+            spread: table.start.spread,
+        },
+        stop: table.stop.map(|stop| Time::ZERO + stop),
+    };
+    let hosts = Hosts {
+        table,
+        core,
+        access: &access,
+        access_to: &access_to,
+    };
+    for index in 0..table.count {
+        let added = template
+            .expand(index)
+            .ok_or_else(|| cx.report_at(written, "name", unfit(Unfit::IndexBelowZero)))
+            .and_then(|name| hosts.add(index, &name, &prototype, graph, cx));
+        // One flow of a group is like the next: more reports would repeat the first.
+        if added.is_err() {
+            return;
+        }
+    }
+}
+
+fn unfit(reason: Unfit) -> ProblemKind {
+    ProblemKind::Unfit { reason }
+}
+
+/// Gives the flows of one group their places in the network.
+struct Hosts<'t> {
+    table: &'t FlowTable,
+    core: &'t Core,
+    access: &'t AccessLink,
+    access_to: &'t AccessLink,
+}
+
+impl Hosts<'_> {
+    /// Adds one flow; an error has been reported.
+    fn add(
+        &self,
+        index: u32,
+        name: &str,
+        prototype: &FlowSpec,
+        graph: &mut Graph,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ()> {
+        let written = &self.table.written;
+        let (from, to) = self.routers(index, graph, cx)?;
+        let (source, destination) = (graph.name(from).to_owned(), graph.name(to).to_owned());
+        if from == to && (self.access.is_none() || self.access_to.is_none()) {
+            let key = if written.has("to") { "to" } else { "from" };
+            cx.report_at(
+                written,
+                key,
+                ProblemKind::FlowToItself {
+                    flow: name.into(),
+                    node: source,
+                },
+            );
+            return Err(());
+        }
+        for (key, (start, start_name), (end, end_name)) in [
+            ("to", (from, &source), (to, &destination)),
+            ("from", (to, &destination), (from, &source)),
+        ] {
+            if !self.core.reach.leads(start, end) {
+                let key = if written.has(key) { key } else { "" };
+                cx.report_at(
+                    written,
+                    key,
+                    ProblemKind::Unreachable {
+                        flow: name.into(),
+                        from: start_name.clone(),
+                        to: end_name.clone(),
+                    },
+                );
+                return Err(());
+            }
+        }
+        let key = if written.has("name") { "name" } else { "group" };
+        let mut attach = || -> Result<FlowSpec, Taken> {
+            let place = written.place_of(key);
+            graph.claim_flow(name, place)?;
+            let mut flow = prototype.clone();
+            flow.name = name.into();
+            flow.source = match self.access {
+                None => from,
+                Some(configs) => {
+                    let host = format!("{name}.source");
+                    let node = graph.add_node(&host, place)?;
+                    graph.add_duplex(&host, (node, from), configs, place)?;
+                    node
+                }
+            };
+            flow.destination = match self.access_to {
+                None => to,
+                Some(configs) => {
+                    let host = format!("{name}.destination");
+                    let node = graph.add_node(&host, place)?;
+                    graph.add_duplex(&host, (to, node), configs, place)?;
+                    node
+                }
+            };
+            Ok(flow)
+        };
+        match attach() {
+            Ok(flow) => {
+                graph.flows.push(flow);
+                Ok(())
+            }
+            Err(taken) => {
+                report_taken(cx, written, key, taken);
+                Err(())
+            }
+        }
+    }
+
+    /// The nodes of the topology at either end of the flow.
+    fn routers(
+        &self,
+        index: u32,
+        graph: &mut Graph,
+        cx: &mut Context<'_>,
+    ) -> Result<(NodeId, NodeId), ()> {
+        let (table, written) = (self.table, &self.table.written);
+        let automatic = match &self.core.ends {
+            Ends::Unknown => None,
+            Ends::Routers(left, right) => Some((*left, *right)),
+            Ends::Pairs(pairs) => {
+                let pair = pairs.get(graph.hosted as usize % pairs.len().max(1)).copied();
+                if table.from.is_none() && table.to.is_none() {
+                    graph.hosted += 1;
+                }
+                pair
+            }
+        };
+        let mut end = |template: &Option<Template>, key, automatic: Option<NodeId>| match template {
+            Some(template) => {
+                let Some(name) = template.expand(index) else {
+                    cx.report_at(written, key, unfit(Unfit::IndexBelowZero));
+                    return None;
+                };
+                find_node(graph, &name, written, key, cx)
+            }
+            None => {
+                if automatic.is_none() {
+                    cx.report_at(written, key, unfit(Unfit::EndsMissing));
+                }
+                automatic
+            }
+        };
+        let from = end(&table.from, "from", automatic.map(|(from, _)| from));
+        let to = end(&table.to, "to", automatic.map(|(_, to)| to));
+        from.zip(to).ok_or(())
+    }
+}
+
+fn check_times(table: &FlowTable, scenario: &ScenarioTable, cx: &mut Context<'_>) {
+    let latest = table.start.at + table.start.spread;
+    if table.start.at >= scenario.duration {
+        cx.report_at(&table.written, "start", unfit(Unfit::StartAfterEnd));
+    }
+    if table.stop.is_some_and(|stop| stop <= latest) {
+        cx.report_at(&table.written, "stop", unfit(Unfit::StopBeforeStart));
+    }
+}
+
+fn workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<Workload> {
+    let datagram = matches!(table.transport, TransportTable::Datagram(_));
+    Some(match &table.workload {
+        None | Some(WorkloadTable::Greedy(_)) if datagram => {
+            cx.report_at(&table.written, "workload", unfit(Unfit::GreedyDatagrams));
+            return None;
+        }
+        None | Some(WorkloadTable::Greedy(_)) => Workload::Greedy,
+        Some(WorkloadTable::File(file)) => Workload::File(file.size),
+        Some(WorkloadTable::Cbr(cbr)) => Workload::Cbr {
+            spacing: spacing(cbr, cx)?,
+            jitter: cbr.jitter,
+        },
+        Some(WorkloadTable::OnOff(table)) => Workload::OnOff {
+            rate: table.rate,
+            mean_on: table.mean_on,
+            mean_off: table.mean_off,
+        },
+        Some(WorkloadTable::TokenBucket(table)) => {
+            if table.refill > table.depth {
+                cx.report_at(&table.written, "refill", unfit(Unfit::RefillBeyondDepth));
+                return None;
+            }
+            Workload::TokenBucket {
+                depth: table.depth,
+                refill: table.refill,
+                interval: table.interval,
+            }
+        }
+        Some(WorkloadTable::Poisson(table)) => Workload::Poisson { rate: table.rate },
+    })
+}
+
+fn spacing(table: &CbrTable, cx: &mut Context<'_>) -> Option<CbrSpacing> {
+    match (table.rate, table.interval, table.gap) {
+        (Some(rate), None, None) => Some(CbrSpacing::Rate(rate)),
+        (None, Some(interval), None) => Some(CbrSpacing::Interval(interval)),
+        (None, None, Some(gap)) => Some(CbrSpacing::Gap(gap)),
+        _ => {
+            cx.report_at(&table.written, "", unfit(Unfit::SpacingNotOne));
+            None
+        }
+    }
+}
+
+fn reader(table: &FlowTable, cx: &mut Context<'_>) -> Option<Reader> {
+    let TransportTable::Tcp(tcp) = &table.transport else {
+        return Some(Reader::Immediate);
+    };
+    match &tcp.reader {
+        None | Some(ReaderTable::Immediate(_)) => Some(Reader::Immediate),
+        Some(ReaderTable::Playback(playback)) => {
+            let buffer = Packets::of(tcp, cx)?.receive_buffer;
+            if playback.bytes > buffer {
+                cx.report_at(&playback.written, "bytes", unfit(Unfit::ReadBeyondWindow));
+                return None;
+            }
+            Some(Reader::Playback {
+                bytes: playback.bytes,
+                interval: playback.interval,
+                delay: playback.delay,
+            })
+        }
+    }
+}
+
+fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
+    match &table.transport {
+        TransportTable::Tcp(tcp) => tcp_spec(tcp, cx).map(TransportSpec::Tcp),
+        TransportTable::Datagram(datagram) => Some(TransportSpec::Datagram(DatagramSpec {
+            wire: datagram.packet,
+        })),
+    }
+}
+
+/// What a preset says beside the settings of the endpoints.
+struct PresetRest {
+    config: tcp::Config,
+    headers: Headers,
+    is_ns2: bool,
+    window: Option<u32>,
+    initial_window: u32,
+    ssthresh: Option<Bytes>,
+    controller: &'static str,
+    parameters: &'static [(&'static str, Setting)],
+}
+
+/// A parameter that a preset sets.
+#[derive(Clone, Copy)]
+enum Setting {
+    Flag(bool),
+    Word(&'static str),
+}
+
+/// The headers of ns-2: 40 bytes, and 8 for each SACK block.
+const NS2_HEADERS: Headers = Headers::Fixed {
+    bytes: 40,
+    per_sack_block: 8,
+};
+
+impl Preset {
+    fn rest(self) -> PresetRest {
+        match self {
+            Self::Modern => PresetRest {
+                config: tcp::Config::MODERN,
+                headers: Headers::Real,
+                is_ns2: false,
+                window: None,
+                initial_window: 10,
+                ssthresh: Some(Bytes::MAX),
+                controller: "cubic",
+                parameters: &[],
+            },
+            Self::Ns2Release => PresetRest {
+                config: tcp::Config::NS2_2_35,
+                headers: NS2_HEADERS,
+                is_ns2: true,
+                window: Some(20),
+                initial_window: 2,
+                ssthresh: None,
+                controller: "reno",
+                parameters: &[
+                    ("increase", Setting::Word("per_ack")),
+                    ("decrease_basis", Setting::Word("window")),
+                    ("rounding", Setting::Word("threshold")),
+                    ("grow_when_limited", Setting::Flag(true)),
+                ],
+            },
+            Self::Ns2Era2000 => PresetRest {
+                config: tcp::Config::NS2_2000,
+                initial_window: 1,
+                parameters: &[
+                    ("increase", Setting::Word("per_ack")),
+                    ("decrease_basis", Setting::Word("window")),
+                    ("rounding", Setting::Word("both")),
+                    ("grow_when_limited", Setting::Flag(true)),
+                ],
+                ..Self::Ns2Release.rest()
+            },
+        }
+    }
+}
+
+/// The sizes that follow from each other: packets, segments, windows.
+struct Packets {
+    headers: Headers,
+    timestamps: bool,
+    mss: u32,
+    receive_buffer: Bytes,
+}
+
+impl Packets {
+    fn of(table: &TcpTable, cx: &mut Context<'_>) -> Option<Self> {
+        const USUAL_PACKET: Bytes = Bytes::new(1_500);
+        let rest = table.preset.rest();
+        let headers = match &table.headers {
+            None => rest.headers,
+            Some(HeadersTable::Real) => Headers::Real,
+            Some(HeadersTable::Fixed {
+                bytes,
+                per_sack_block,
+            }) => Headers::Fixed {
+                bytes: narrow(*bytes),
+                per_sack_block: narrow(*per_sack_block),
+            },
+        };
+        let timestamps = table.timestamps.unwrap_or(rest.config.timestamps);
+        let weight = match headers {
+            Headers::Real if timestamps => REAL_HEADERS + TIMESTAMPS,
+            Headers::Real => REAL_HEADERS,
+            Headers::Fixed { bytes, .. } => bytes.into(),
+        };
+        let payload = match (table.packet, table.mss) {
+            (Some(_), Some(_)) => {
+                cx.report_at(
+                    &table.written,
+                    "mss",
+                    ProblemKind::Excludes { other: "packet" },
+                );
+                return None;
+            }
+            (None, Some(mss)) => mss,
+            (packet, None) => packet
+                .unwrap_or(USUAL_PACKET)
+                .saturating_sub(Bytes::new(weight)),
+        };
+        if payload == Bytes::ZERO {
+            cx.report_at(&table.written, "packet", unfit(Unfit::PacketWithinHeader));
+            return None;
+        }
+        let receive_buffer = match (table.window, rest.window) {
+            (Some(window), _) => size(window, payload),
+            (None, Some(packets)) => payload * packets.into(),
+            (None, None) => rest.config.receive_buffer,
+        };
+        if receive_buffer < payload {
+            cx.report_at(&table.written, "window", unfit(Unfit::WindowBelowSegment));
+            return None;
+        }
+        Some(Self {
+            headers,
+            timestamps,
+            mss: narrow(payload),
+            receive_buffer,
+        })
+    }
+}
+
+fn size(extent: Extent, payload: Bytes) -> Bytes {
+    match extent {
+        Extent::Packets(packets) => payload * packets.into(),
+        Extent::Bytes(bytes) => bytes,
+        Extent::Unlimited => Bytes::MAX,
+    }
+}
+
+/// Sizes below 2³² whose bounds the schema has checked.
+fn narrow(bytes: Bytes) -> u32 {
+    u32::try_from(bytes.get()).unwrap_or(u32::MAX)
+}
+
+fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
+    let reported = cx.problems.len();
+    let written = &table.written;
+    let rest = table.preset.rest();
+    let base = rest.config;
+    let packets = Packets::of(table, cx);
+    let recovery = recovery(table, &rest, cx);
+    let rtt = rtt(table.rtt.as_ref(), &base, cx);
+    let by_sack = matches!(recovery.kind, RecoveryKind::Sack { .. });
+    let sack = match (table.sack, table.recovery) {
+        (Some(sack), _) => sack,
+        (None, Some(_)) => by_sack,
+        (None, None) => base.sack,
+    };
+    if by_sack && !sack {
+        cx.report_at(written, "sack", unfit(Unfit::SackRecoveryWithoutSack));
+    }
+    let packets = packets?;
+    let window_scaling = table.window_scaling.unwrap_or(base.window_scaling);
+    if !window_scaling && packets.receive_buffer > Bytes::new(UNSCALED_WINDOW) {
+        cx.report_at(written, "window", unfit(Unfit::WindowNeedsScaling));
+    }
+    let config = tcp::Config {
+        mss: packets.mss,
+        receive_buffer: packets.receive_buffer,
+        window_scaling,
+        timestamps: packets.timestamps,
+        sack,
+        delayed_ack: delayed_ack(table, &base),
+        limited_transmit: table.limited_transmit.unwrap_or(base.limited_transmit),
+        handshake: table.handshake.unwrap_or(base.handshake),
+        initial_sequence: table
+            .initial_sequence
+            .map_or(base.initial_sequence, SeqNo::new),
+        recovery,
+        rtt,
+        restart_timer_before_sample: table
+            .restart_timer_before_sample
+            .unwrap_or(base.restart_timer_before_sample),
+        max_burst: table.max_burst.or(base.max_burst),
+        time_wait: table.time_wait.unwrap_or(base.time_wait),
+    };
+    let mss = Bytes::new(packets.mss.into());
+    let spec = TcpSpec {
+        config,
+        controller: table
+            .controller
+            .clone()
+            .unwrap_or_else(|| rest.controller.into()),
+        parameters: Parameters::new(),
+        initial_window: table
+            .initial_window
+            .map_or(mss * rest.initial_window.into(), |window| size(window, mss)),
+        initial_ssthresh: match table.ssthresh {
+            Some(extent) => Some(size(extent, mss)),
+            None => rest.ssthresh,
+        },
+        headers: packets.headers,
+    };
+    let spec = with_parameters(spec, table, &rest, cx)?;
+    (cx.problems.len() == reported).then_some(spec)
+}
+
+/// Sets the parameters of the controller and checks that it can be built.
+fn with_parameters(
+    mut spec: TcpSpec,
+    table: &TcpTable,
+    rest: &PresetRest,
+    cx: &mut Context<'_>,
+) -> Option<TcpSpec> {
+    let written = &table.written;
+    let row = find(&spec.controller).ok()?;
+    for (name, setting) in rest.parameters {
+        if row.parameters.iter().any(|known| known.name == *name) {
+            let value = match setting {
+                Setting::Flag(flag) => Value::Flag(*flag),
+                Setting::Word(word) => Value::Text((*word).into()),
+            };
+            spec.parameters.insert(name, value);
+        }
+    }
+    let reported = cx.problems.len();
+    if let Some(table) = &table.parameters {
+        let path = written.path_of("parameters");
+        table.set(row, &mut spec.parameters, &path, cx);
+    }
+    if cx.problems.len() > reported {
+        return None;
+    }
+    let setup = Setup {
+        initial_window: spec.initial_window,
+        initial_ssthresh: spec
+            .initial_ssthresh
+            .unwrap_or(spec.config.receive_buffer),
+        max_window: spec.config.receive_buffer,
+        ..Setup::new(Bytes::new(spec.config.mss.into()))
+    };
+    if let Err(error) = row.build(&setup, &spec.parameters) {
+        let key = blamed(&error, written);
+        cx.report_at(written, key, ProblemKind::Controller { error });
+        return None;
+    }
+    Some(spec)
+}
+
+/// The key that a refusal of a controller is about.
+fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'static str {
+    use comity_congestion::table::ParameterError;
+    let key = match error {
+        ParameterError::OutOfRange { name, .. } => match *name {
+            "mss" => "packet",
+            "initial_window" => "initial_window",
+            "initial_ssthresh" => "ssthresh",
+            "max_window" => "window",
+            _ => "parameters",
+        },
+        _ => "parameters",
+    };
+    if written.has(key) { key } else { "controller" }
+}
+
+fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> RecoveryConfig {
+    let mut config = table
+        .recovery
+        .map_or(rest.config.recovery, |name| name.config(rest.is_ns2));
+    match &mut config.kind {
+        RecoveryKind::NewReno {
+            impatient,
+            deflate_window,
+        } => {
+            *impatient = table.impatient.unwrap_or(*impatient);
+            *deflate_window = table.deflate_window.unwrap_or(*deflate_window);
+        }
+        RecoveryKind::Sack { pipe } => *pipe = table.pipe.unwrap_or(*pipe),
+        RecoveryKind::Tahoe | RecoveryKind::Reno => {}
+    }
+    let is_new_reno = matches!(config.kind, RecoveryKind::NewReno { .. });
+    let is_sack = matches!(config.kind, RecoveryKind::Sack { .. });
+    for (key, is_given, fits, reason) in [
+        ("impatient", table.impatient.is_some(), is_new_reno, Unfit::KeyOfNewReno),
+        ("deflate_window", table.deflate_window.is_some(), is_new_reno, Unfit::KeyOfNewReno),
+        ("pipe", table.pipe.is_some(), is_sack, Unfit::PipeWithoutSack),
+    ] {
+        if is_given && !fits {
+            cx.report_at(&table.written, key, unfit(reason));
+        }
+    }
+    config.duplicate_threshold = table
+        .duplicate_threshold
+        .and_then(|threshold| u8::try_from(threshold).ok())
+        .unwrap_or(config.duplicate_threshold);
+    config.careful = table.careful.unwrap_or(config.careful);
+    config
+}
+
+fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> {
+    const USUAL: tcp::DelayedAck = tcp::DelayedAck {
+        segments: 2,
+        timeout: Span::from_millis(40),
+    };
+    match &table.delayed_ack {
+        None => base.delayed_ack,
+        Some(DelayedAckTable::Flag(false)) => None,
+        Some(DelayedAckTable::Flag(true)) => Some(base.delayed_ack.unwrap_or(USUAL)),
+        Some(DelayedAckTable::Settings(settings)) => Some(tcp::DelayedAck {
+            segments: u8::try_from(settings.segments).unwrap_or(u8::MAX),
+            timeout: settings.timeout,
+        }),
+    }
+}
+
+fn rtt(
+    table: Option<&RttTable>,
+    base: &tcp::Config,
+    cx: &mut Context<'_>,
+) -> comity_congestion::RttConfig {
+    let base = base.rtt;
+    let Some(table) = table else { return base };
+    let config = comity_congestion::RttConfig {
+        tick: table.tick.unwrap_or(base.tick),
+        phase: table.phase.unwrap_or(base.phase),
+        granularity: table.granularity.unwrap_or(base.granularity),
+        initial_timeout: table.initial_timeout.unwrap_or(base.initial_timeout),
+        min_timeout: table.min_timeout.unwrap_or(base.min_timeout),
+        max_timeout: table.max_timeout.unwrap_or(base.max_timeout),
+        max_doublings: table
+            .max_doublings
+            .and_then(|doublings| u8::try_from(doublings).ok())
+            .unwrap_or(base.max_doublings),
+        floor_before_backoff: table
+            .floor_before_backoff
+            .unwrap_or(base.floor_before_backoff),
+        forget_after_backoff: table
+            .forget_after_backoff
+            .unwrap_or(base.forget_after_backoff),
+    };
+    if config.min_timeout > config.max_timeout {
+        let key = if table.written.has("min_timeout") {
+            "min_timeout"
+        } else {
+            "max_timeout"
+        };
+        cx.report_at(&table.written, key, unfit(Unfit::TimeoutFloorAboveCeiling));
+    }
+    config
+}

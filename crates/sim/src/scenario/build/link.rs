@@ -1,0 +1,177 @@
+//! From link tables to link configurations.
+
+use comity_link::{
+    CodelConfig, ConfigError, DelayProfile, Jitter, Limit, LinkConfig, Loss, LossModel, Queue,
+    RateProfile, RedConfig,
+};
+use comity_units::Time;
+
+use super::super::problem::{ProblemKind, Unfit};
+use super::super::schema::{At, Context};
+use super::super::tables::link::{
+    DelayValue, DuplexTable, LinkTable, LossModelTable, LossTable, QueueTable, RateValue, limit,
+};
+use super::Library;
+
+/// Both ways of a link; `None` only after a report.
+pub(super) fn duplex(
+    table: &DuplexTable,
+    library: &Library,
+    cx: &mut Context<'_>,
+) -> Option<(LinkConfig, LinkConfig)> {
+    let forth = one_way(&table.forth, None, library, cx);
+    let back = match &table.reverse {
+        None => forth.as_ref().map(inherited),
+        Some(reverse) => one_way(reverse, forth.as_ref(), library, cx),
+    };
+    Some((forth?, back?))
+}
+
+/// What the way back takes over from the way forth.
+fn inherited(forth: &LinkConfig) -> LinkConfig {
+    LinkConfig {
+        losses: Vec::new(),
+        jitter: Jitter::None,
+        duplication: 0.0,
+        ..forth.clone()
+    }
+}
+
+/// One way of a link; what it does not say is as in `forth`.
+fn one_way(
+    table: &LinkTable,
+    forth: Option<&LinkConfig>,
+    library: &Library,
+    cx: &mut Context<'_>,
+) -> Option<LinkConfig> {
+    let written = &table.written;
+    let unfit = |reason| ProblemKind::Unfit { reason };
+    let rate = match (&table.rate, &table.trace, forth) {
+        (Some(_), Some(_), _) => {
+            cx.report_at(written, "trace", ProblemKind::Excludes { other: "rate" });
+            None
+        }
+        (Some(RateValue::Unlimited), None, _) => Some(RateProfile::Unlimited),
+        (Some(RateValue::Constant(rate)), None, _) => Some(RateProfile::Constant(*rate)),
+        (Some(RateValue::Steps(steps)), None, _) => Some(RateProfile::Steps(
+            steps
+                .iter()
+                .map(|step| (Time::ZERO + step.at, step.rate))
+                .collect(),
+        )),
+        (None, Some(trace), _) => match library.trace(cx.files, &trace.file, trace.format) {
+            Ok(profile) => Some(profile),
+            Err(kind) => {
+                cx.report_at(written, "trace", kind);
+                None
+            }
+        },
+        (None, None, Some(forth)) => Some(forth.rate.clone()),
+        (None, None, None) => {
+            cx.report_at(written, "rate", unfit(Unfit::NoRate));
+            None
+        }
+    };
+    let delay = match (&table.delay, forth) {
+        (Some(DelayValue::Constant(delay)), _) => Some(DelayProfile::Constant(*delay)),
+        (Some(DelayValue::Steps(steps)), _) => Some(DelayProfile::Steps(
+            steps
+                .iter()
+                .map(|step| (Time::ZERO + step.at, step.delay))
+                .collect(),
+        )),
+        (None, Some(forth)) => Some(forth.delay.clone()),
+        (None, None) => {
+            cx.report_at(written, "delay", unfit(Unfit::NoDelay));
+            None
+        }
+    };
+    let queue = match (&table.queue, forth) {
+        (Some(table), _) => queue(table),
+        (None, Some(forth)) => forth.queue.clone(),
+        (None, None) => Queue::DropTail(Limit::Unlimited),
+    };
+    let config = LinkConfig {
+        rate: rate?,
+        delay: delay?,
+        queue,
+        losses: table.losses.iter().flatten().map(loss).collect(),
+        jitter: table
+            .jitter
+            .as_ref()
+            .map_or(Jitter::None, |jitter| jitter.jitter()),
+        duplication: table.duplication.unwrap_or(0.0),
+    };
+    match config.validate() {
+        Ok(()) => Some(config),
+        Err(error) => {
+            cx.report_at(written, blamed(&error, written), ProblemKind::Link { error });
+            None
+        }
+    }
+}
+
+/// The key that an error of a link is about.
+fn blamed(error: &ConfigError, written: &At) -> &'static str {
+    let field = match error {
+        ConfigError::StepsOutOfOrder { field, .. }
+        | ConfigError::NoSteps { field }
+        | ConfigError::NoRoom { field }
+        | ConfigError::Probability { field, .. }
+        | ConfigError::Zero { field } => field.split(' ').next().unwrap_or_default(),
+        _ => "queue",
+    };
+    ["rate", "delay", "queue", "losses", "jitter", "duplication"]
+        .into_iter()
+        .find(|key| *key == field && written.has(key))
+        .unwrap_or("")
+}
+
+fn queue(table: &QueueTable) -> Queue {
+    match table {
+        QueueTable::DropTail(table) => Queue::DropTail(limit(table.limit)),
+        QueueTable::Red(table) => Queue::Red(RedConfig {
+            limit: limit(table.limit),
+            min_threshold: table.min_threshold,
+            max_threshold: table.max_threshold,
+            max_probability: table.max_probability,
+            weight: table.weight,
+            gentle: table.gentle,
+            ecn: table.ecn,
+            mean_packet: table.mean_packet,
+            unit: table.unit,
+            wait: table.wait,
+        }),
+        QueueTable::CoDel(table) => Queue::CoDel(CodelConfig {
+            target: table.target,
+            interval: table.interval,
+            limit: limit(table.limit),
+            ecn: table.ecn,
+            mtu: table.mtu,
+        }),
+    }
+}
+
+fn loss(table: &LossTable) -> Loss {
+    let model = match &table.model {
+        LossModelTable::Packets(table) => LossModel::Packets(table.packets.clone()),
+        LossModelTable::Bernoulli(table) => LossModel::Bernoulli(table.probability),
+        LossModelTable::GilbertElliott(table) => LossModel::GilbertElliott {
+            p_good_to_bad: table.good_to_bad,
+            p_bad_to_good: table.bad_to_good,
+            loss_good: table.loss_good,
+            loss_bad: table.loss_bad,
+        },
+        LossModelTable::OnOff(table) => LossModel::OnOff {
+            mean_on: table.mean_on,
+            mean_off: table.mean_off,
+            drop_on: table.drop_on,
+            drop_off: table.drop_off,
+            start_on: table.start_on,
+        },
+    };
+    Loss {
+        model,
+        place: table.place,
+    }
+}

@@ -1,0 +1,155 @@
+//! From tables to a network.
+
+mod flow;
+mod graph;
+mod link;
+mod topology;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use comity_link::{RateProfile, parse_mahimahi, parse_steps};
+use super::RunSettings;
+use super::problem::{ProblemKind, Unfit};
+use super::schema::{Context, Files};
+use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
+use crate::network::Network;
+use graph::Graph;
+
+/// What may be kept of values over time in one run: bins times flows and links.
+const MAX_SERIES: u64 = 100_000_000;
+
+/// How large a scenario may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most runs, below what the scenario itself allows.
+    pub runs: u64,
+    /// The most flows of one run.
+    pub flows: u32,
+    /// The most links of one run that the topology itself asks for.
+    pub links: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            runs: u64::MAX,
+            flows: MAX_FLOWS,
+            links: MAX_LINKS,
+        }
+    }
+}
+
+/// The trace files that were read so far: a sweep reads each once.
+#[derive(Debug, Default)]
+pub(super) struct Library {
+    read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
+}
+
+impl Library {
+    fn trace(
+        &self,
+        files: &dyn Files,
+        file: &str,
+        format: TraceFormat,
+    ) -> Result<RateProfile, ProblemKind> {
+        let key = (file.to_owned(), format);
+        // A thread that panicked while it held the lock left the map as it was before.
+        let mut read = self
+            .read
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        read.entry(key)
+            .or_insert_with(|| read_trace(files, file, format))
+            .clone()
+    }
+}
+
+fn read_trace(
+    files: &dyn Files,
+    file: &str,
+    format: TraceFormat,
+) -> Result<RateProfile, ProblemKind> {
+    let text = files
+        .read(Path::new(file))
+        .map_err(|error| ProblemKind::File {
+            file: file.into(),
+            reason: error.to_string(),
+        })?;
+    let as_steps = match format {
+        TraceFormat::Steps => true,
+        TraceFormat::Mahimahi => false,
+        TraceFormat::Guess => Path::new(file)
+            .extension()
+            .is_some_and(|extension| extension == "csv" || extension == "steps"),
+    };
+    let read = if as_steps {
+        parse_steps(&text).map(RateProfile::Steps)
+    } else {
+        parse_mahimahi(&text).map(RateProfile::Deliveries)
+    };
+    read.map_err(|error| ProblemKind::Trace {
+        file: file.into(),
+        error,
+    })
+}
+
+/// The network that the tables describe, and what is asked of it; `None` only after a report.
+pub(super) fn build(
+    file: &ScenarioFile,
+    library: &Library,
+    limits: &Limits,
+    cx: &mut Context<'_>,
+) -> Option<(Network, RunSettings)> {
+    debug_assert!(
+        file.sweep.is_none(),
+        "the axes are taken out before a point is read"
+    );
+    let reported = cx.problems.len();
+    let scenario = &file.scenario;
+    if scenario.warmup >= scenario.duration {
+        cx.report_at(
+            &scenario.written,
+            "warmup",
+            ProblemKind::Unfit {
+                reason: Unfit::WarmupCoversRun,
+            },
+        );
+    }
+    let mut graph = Graph::default();
+    let core = topology::build(&file.topology, &mut graph, library, limits, cx);
+    if let Some(core) = &core {
+        for table in &file.flow {
+            flow::build(table, scenario, core, &mut graph, library, limits, cx);
+        }
+    }
+    if let Some(bins) = scenario.bins {
+        let things = (graph.flows.len() + graph.links.len()) as u64;
+        let count = scenario.duration.as_nanos().div_ceil(bins.as_nanos());
+        if count.saturating_mul(things) > MAX_SERIES {
+            cx.report_at(
+                &scenario.written,
+                "bins",
+                ProblemKind::Unfit {
+                    reason: Unfit::BinsTooShort,
+                },
+            );
+        }
+    }
+    if cx.problems.len() > reported {
+        return None;
+    }
+    let network = Network {
+        nodes: graph.nodes,
+        links: graph.links,
+        flows: graph.flows,
+        duration: scenario.duration,
+        warmup: scenario.warmup,
+    };
+    let settings = RunSettings {
+        bins: scenario.bins,
+        backbone: core?.backbone,
+    };
+    Some((network, settings))
+}

@@ -1,0 +1,491 @@
+//! Scenarios: experiments as text.
+//!
+//! A scenario file describes a network, the flows in it, and what is varied. [`Scenario::load`] reads it,
+//! checks every point of its sweep and reports everything that is wrong at once, each with file, line,
+//! column, key, value and what was expected. [`Scenario::runs`] lists the runs, [`Scenario::prepare`] gives
+//! the network of one, and [`execute()`] plays them all.
+//!
+//! The tables of the file are declared once, in `tables`: reading, checking, the paths of sweeps, the
+//! reference in `docs/scenario.md` and the JSON Schema ([`reference`]) are made from the same lines.
+//!
+//! ```
+//! use comity_sim::scenario::{NoFiles, Reading, Scenario};
+//!
+//! let text = r#"
+//!     [scenario]
+//!     name = "two-flows"
+//!     duration = "10s"
+//!     seeds = { first = 1, count = 3 }
+//!
+//!     [topology]
+//!     kind = "dumbbell"
+//!     bottleneck = { rate = "1.5Mbps", delay = "20ms", queue = 20 }
+//!     access = { rate = "10Mbps", delay = "2ms" }
+//!
+//!     [[flow]]
+//!     group = "tcp"
+//!     count = 2
+//!     window = 10
+//!
+//!     [[sweep]]
+//!     parameter = "flow.tcp.window"
+//!     values = [5, 10]
+//! "#;
+//! let scenario = Scenario::parse("two.toml", text, NoFiles, &Reading::default())?;
+//! assert_eq!(scenario.runs().len(), 2 * 3);
+//! let (network, _) = scenario.prepare(&scenario.runs()[0]);
+//! assert_eq!(network.flows[1].name, "tcp-1");
+//!
+//! let mistake = text.replace("window = 10", "windw = 10");
+//! let problems = Scenario::parse("two.toml", &mistake, NoFiles, &Reading::default()).unwrap_err();
+//! assert!(problems.to_string().contains("did you mean `window`?"));
+//! # Ok::<(), comity_sim::scenario::Problems>(())
+//! ```
+
+mod build;
+mod document;
+mod execute;
+mod kinds;
+mod parameters;
+mod path;
+mod problem;
+pub mod reference;
+mod schema;
+mod source;
+mod sweep;
+mod tables;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use comity_units::{Seed, Span};
+use rayon::prelude::*;
+
+pub use build::Limits;
+pub use execute::{Execution, Interrupted, Outcome, execute, play};
+pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
+pub use schema::{Files, Folder, NoFiles};
+pub use source::{MAX_TEXT, Place, Source, Sources};
+
+use crate::network::Network;
+use crate::results::AxisValue;
+use build::Library;
+use document::{Entry, Node, Value};
+use schema::{Context, Kind, Nested, Shape, Table};
+use sweep::Group;
+use tables::{ScenarioFile, ScenarioTable, SweepTable};
+
+/// How a scenario is to be read.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// Values that replace those of the file, as `path=value`; a value that is no TOML is a text.
+    pub set: Vec<String>,
+    /// Seeds that replace those of the file.
+    pub seeds: Option<Vec<u64>>,
+    /// How large the scenario may become.
+    pub limits: Limits,
+}
+
+/// What a run is asked for beside its network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RunSettings {
+    /// The length of the bins of values over time; `None` for no such values.
+    pub bins: Option<Span>,
+    /// How many links, from the first of the network, are the topology's own; those behind are the links of
+    /// hosts.
+    pub backbone: usize,
+}
+
+/// One run of a scenario: a point of its sweep, with a seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The number of the run, from 0: points in the order of the axes, the last one fastest, and for each
+    /// point the seeds in their order.
+    pub number: usize,
+    /// The number of the point, from 0.
+    pub point: usize,
+    /// The seed.
+    pub seed: Seed,
+    /// The value of each axis, in the order of [`Scenario::axes`].
+    pub values: Arc<[AxisValue]>,
+}
+
+/// A scenario of which every point has been read and found right.
+pub struct Scenario {
+    name: String,
+    description: Option<String>,
+    seeds: Vec<u64>,
+    sources: Arc<Sources>,
+    document: Node,
+    groups: Vec<Group>,
+    files: Box<dyn Files + Send + Sync>,
+    library: Library,
+    limits: Limits,
+    shape: Shape,
+}
+
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scenario")
+            .field("name", &self.name)
+            .field("points", &self.points())
+            .field("seeds", &self.seeds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scenario {
+    /// Reads a file and checks every point.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path, reading: &Reading) -> Result<Self, Problems> {
+        Self::outline(path, reading)?.checked()
+    }
+
+    /// Reads a file as far as needed to tell its name and its number of runs.
+    ///
+    /// # Errors
+    /// What is wrong with its grammar, its `[scenario]` or its axes.
+    pub fn outline(path: &Path, reading: &Reading) -> Result<Self, Problems> {
+        let name = path.display().to_string();
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::read(&name, &text, Box::new(Folder(folder)), reading),
+            Err(error) => {
+                let kind = ProblemKind::Unreadable {
+                    reason: error.to_string(),
+                };
+                let problem = Problem::new(None, &name, kind);
+                Err(Problems::new(Arc::default(), vec![problem]))
+            }
+        }
+    }
+
+    /// Reads a text and checks every point; `files` has the traces that the text names.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        files: impl Files + Send + Sync + 'static,
+        reading: &Reading,
+    ) -> Result<Self, Problems> {
+        Self::read(name, text, Box::new(files), reading)?.checked()
+    }
+
+    fn read(
+        name: &str,
+        text: &str,
+        files: Box<dyn Files + Send + Sync>,
+        reading: &Reading,
+    ) -> Result<Self, Problems> {
+        let mut sources = Sources::default();
+        let mut document = match document::parse(&mut sources, name, text) {
+            Ok(document) => document,
+            Err(problems) => return Err(Problems::new(Arc::new(sources), problems)),
+        };
+        let shape = Nested::<ScenarioFile>::KIND.shape();
+        let mut problems = Vec::new();
+        for text in &reading.set {
+            if let Err(found) = set(&mut document, &shape, text, &mut sources) {
+                problems.extend(found);
+            }
+        }
+        let outlined = if problems.is_empty() {
+            let mut cx = Context::new(&*files);
+            let is_swept = document.get("sweep").is_some();
+            let outlined = outline(&mut document, reading, &mut cx);
+            // What else is wrong can be told at once, unless it depends on the axes what is.
+            if outlined.is_none()
+                && !is_swept
+                && let Some(file) = ScenarioFile::read_table(&document, &mut cx)
+            {
+                build::build(&file, &Library::default(), &reading.limits, &mut cx);
+            }
+            problems.append(&mut cx.problems);
+            outlined
+        } else {
+            None
+        };
+        let sources = Arc::new(sources);
+        match outlined {
+            Some((table, seeds, groups)) if problems.is_empty() => Ok(Self {
+                name: table.name,
+                description: table.description,
+                seeds,
+                sources,
+                document,
+                groups,
+                files,
+                library: Library::default(),
+                limits: reading.limits,
+                shape,
+            }),
+            _ => Err(Problems::new(sources, problems)),
+        }
+    }
+
+    /// What the scenario is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text that it was read from, without overrides.
+    pub fn text(&self) -> &str {
+        self.sources.first().map_or("", |source| source.text.as_str())
+    }
+
+    /// What it shows.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// The seeds that every point is run with.
+    pub fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// The names of the axes.
+    pub fn axes(&self) -> Vec<&str> {
+        self.groups
+            .iter()
+            .flat_map(|group| group.axes.iter().map(|axis| axis.name.as_str()))
+            .collect()
+    }
+
+    /// How many points the sweep has, 1 without axes.
+    pub fn points(&self) -> usize {
+        self.groups.iter().map(Group::len).product()
+    }
+
+    /// How many runs there are: points times seeds.
+    pub fn run_count(&self) -> usize {
+        self.points() * self.seeds.len()
+    }
+
+    /// The runs, in order.
+    pub fn runs(&self) -> Vec<Run> {
+        (0..self.points())
+            .flat_map(|point| {
+                let values: Arc<[AxisValue]> = self
+                    .indices(point)
+                    .flat_map(|(group, index)| {
+                        group
+                            .axes
+                            .iter()
+                            .filter_map(move |axis| axis.values.get(index).map(AxisValue::from))
+                    })
+                    .collect();
+                self.seeds
+                    .iter()
+                    .enumerate()
+                    .map(move |(replication, seed)| Run {
+                        number: point * self.seeds.len() + replication,
+                        point,
+                        seed: Seed::new(*seed),
+                        values: values.clone(),
+                    })
+            })
+            .collect()
+    }
+
+    /// The network of a run, and what is asked of it.
+    ///
+    /// # Panics
+    /// With a run of another scenario.
+    pub fn prepare(&self, run: &Run) -> (Network, RunSettings) {
+        match self.read_point(run.point) {
+            Ok(prepared) => prepared,
+            Err(problems) => panic!(
+                "point {} is not one of this scenario, whose points all read: {problems:?}",
+                run.point
+            ),
+        }
+    }
+
+    /// The groups of axes with the number of the value that each has at a point.
+    fn indices(&self, point: usize) -> impl Iterator<Item = (&Group, usize)> {
+        let mut rest = self.points();
+        let mut left = point;
+        self.groups.iter().map(move |group| {
+            rest /= group.len().max(1);
+            let index = left / rest.max(1);
+            left %= rest.max(1);
+            (group, index)
+        })
+    }
+
+    fn read_point(&self, point: usize) -> Result<(Network, RunSettings), Vec<Problem>> {
+        let mut document = self.document.clone();
+        let mut cx = Context::new(&*self.files);
+        for (group, index) in self.indices(point) {
+            for axis in &group.axes {
+                let Some(value) = axis.values.get(index) else {
+                    continue;
+                };
+                for path in &axis.paths {
+                    if let Err(kind) = path::assign(&mut document, &self.shape, path, value) {
+                        cx.problems.push(Problem::new(axis.place, path, kind));
+                    }
+                }
+            }
+        }
+        let built = ScenarioFile::read_table(&document, &mut cx)
+            .and_then(|file| build::build(&file, &self.library, &self.limits, &mut cx));
+        match built {
+            Some(prepared) if cx.problems.is_empty() => Ok(prepared),
+            _ => Err(cx.problems),
+        }
+    }
+
+    fn checked(self) -> Result<Self, Problems> {
+        const AT_ONCE: usize = 1_024;
+        let points = self.points();
+        let mut found: Vec<(Problem, usize)> = Vec::new();
+        let mut checked = 0;
+        while checked < points && found.len() < Problems::MOST {
+            let end = (checked + AT_ONCE).min(points);
+            let problems: Vec<(usize, Vec<Problem>)> = (checked..end)
+                .into_par_iter()
+                .filter_map(|point| Some((point, self.read_point(point).err()?)))
+                .collect();
+            for (point, problems) in problems {
+                for problem in problems {
+                    match found.iter_mut().find(|(known, _)| {
+                        known.place == problem.place
+                            && known.path == problem.path
+                            && known.kind == problem.kind
+                    }) {
+                        Some((_, count)) => *count += 1,
+                        None => {
+                            let point = Some(self.describe_point(point));
+                            found.push((Problem { point, ..problem }, 1));
+                        }
+                    }
+                }
+            }
+            checked = end;
+        }
+        if found.is_empty() {
+            return Ok(self);
+        }
+        let problems = found
+            .into_iter()
+            .map(|(mut problem, count)| {
+                // What is wrong at every point is not about the point.
+                if count >= checked {
+                    problem.point = None;
+                }
+                problem
+            })
+            .collect();
+        Err(Problems::new(self.sources, problems))
+    }
+
+    fn describe_point(&self, point: usize) -> String {
+        self.indices(point)
+            .flat_map(|(group, index)| {
+                group.axes.iter().filter_map(move |axis| {
+                    Some(format!("{} = {}", axis.name, axis.values.get(index)?.show()))
+                })
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+}
+
+/// Applies an override.
+fn set(
+    document: &mut Node,
+    shape: &Shape,
+    text: &str,
+    sources: &mut Sources,
+) -> Result<(), Vec<Problem>> {
+    let Some((path, value)) = text.split_once('=') else {
+        let kind = ProblemKind::BadOverride { text: text.into() };
+        return Err(vec![Problem::new(None, "", kind)]);
+    };
+    let (path, value) = (path.trim(), value.trim());
+    let name = format!("--set {path}");
+    let node = match document::parse_value(sources, &name, value) {
+        Ok(node) => node,
+        // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
+        Err(problems) => match problems.first().and_then(|problem| problem.place) {
+            Some(place) => Node {
+                place: Place::new(place.source() as u32, 0..value.len()),
+                value: Value::Text(value.into()),
+            },
+            None => return Err(problems),
+        },
+    };
+    path::assign(document, shape, path, &node)
+        .map_err(|kind| vec![Problem::new(Some(node.place), path, kind)])
+}
+
+/// Reads what concerns all runs, and takes the axes out of the document.
+fn outline(
+    document: &mut Node,
+    reading: &Reading,
+    cx: &mut Context<'_>,
+) -> Option<(ScenarioTable, Vec<u64>, Vec<Group>)> {
+    let place = document.place;
+    let Value::Table(entries) = &mut document.value else {
+        return None;
+    };
+    let axes: Vec<Entry> = entries
+        .extract_if(.., |entry| entry.key == "sweep")
+        .collect();
+    let table = match entries.iter().find(|entry| entry.key == "scenario") {
+        Some(entry) => cx.within("scenario", |cx| ScenarioTable::read_table(&entry.node, cx)),
+        None => {
+            let expected = Nested::<ScenarioTable>::KIND.shape().expected();
+            cx.within("scenario", |cx| {
+                cx.report(place, ProblemKind::Missing { expected });
+            });
+            None
+        }
+    };
+    let groups = match axes.first() {
+        None => Some(Vec::new()),
+        Some(entry) => {
+            let list = kinds::List {
+                item: Nested::<SweepTable>::KIND,
+                min: 0,
+                max: 64,
+            };
+            cx.within("sweep", |cx| list.read(&entry.node, cx))
+                .and_then(|tables| sweep::groups(&tables, cx))
+        }
+    };
+    let (table, groups) = (table?, groups?);
+    let seeds = reading
+        .seeds
+        .clone()
+        .unwrap_or_else(|| table.seeds.0.clone());
+    let runs = groups
+        .iter()
+        .map(|group| group.len() as u128)
+        .fold(seeds.len() as u128, u128::saturating_mul);
+    let limit = table.max_runs.min(reading.limits.runs);
+    if runs > limit.into() {
+        let mut product: Vec<String> = groups
+            .iter()
+            .map(|group| {
+                let names: Vec<_> = group.axes.iter().map(|axis| axis.name.as_str()).collect();
+                format!("{} ({})", group.len(), names.join(", "))
+            })
+            .collect();
+        product.push(format!("{} seeds", seeds.len()));
+        let kind = ProblemKind::TooManyRuns {
+            product: product.join(" * "),
+            runs,
+            limit,
+        };
+        let place = axes.first().map_or(place, |entry| entry.key_place);
+        cx.problems.push(Problem::new(Some(place), "sweep", kind));
+        return None;
+    }
+    Some((table, seeds, groups))
+}

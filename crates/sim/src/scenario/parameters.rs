@@ -1,0 +1,148 @@
+//! Controllers and their parameters, as the table of controllers has them.
+
+use comity_congestion::table::{Domain, Parameters, Row, TABLE, Value as Setting, find};
+
+use super::document::{Entry, Node, Value};
+use super::problem::{ProblemKind, nearest};
+use super::schema::{Context, Kind, Shape, is_text};
+
+/// The name of a controller.
+pub(super) struct ControllerName;
+
+impl Kind for ControllerName {
+    type Value = String;
+
+    fn shape(&self) -> Shape {
+        Shape::Choice(
+            TABLE
+                .iter()
+                .map(|row| (row.name.into(), row.summary.into()))
+                .collect(),
+        )
+    }
+
+    fn takes(&self, node: &Node) -> bool {
+        is_text(node)
+    }
+
+    fn read(&self, node: &Node, cx: &mut Context<'_>) -> Option<String> {
+        let Some(name) = node.text() else {
+            cx.wrong_kind(node, &self.shape());
+            return None;
+        };
+        match find(name) {
+            Ok(row) => Some(row.name.into()),
+            Err(error) => {
+                cx.report(
+                    node.place,
+                    ProblemKind::UnknownChoice {
+                        value: node.show(),
+                        known: TABLE.iter().map(|row| row.name.into()).collect(),
+                        nearest: error.nearest.map(Into::into),
+                    },
+                );
+                None
+            }
+        }
+    }
+}
+
+/// Parameters as written; what they mean is known once the controller is.
+#[derive(Clone, Debug)]
+pub(super) struct ParameterTable(Vec<Entry>);
+
+/// A table of parameters.
+pub(super) struct ParametersKind;
+
+impl Kind for ParametersKind {
+    type Value = ParameterTable;
+
+    fn shape(&self) -> Shape {
+        Shape::Parameters
+    }
+
+    fn takes(&self, node: &Node) -> bool {
+        matches!(node.value, Value::Table(_))
+    }
+
+    fn read(&self, node: &Node, cx: &mut Context<'_>) -> Option<ParameterTable> {
+        match node.entries() {
+            Some(entries) => Some(ParameterTable(entries.to_vec())),
+            None => {
+                cx.wrong_kind(node, &Shape::Parameters);
+                None
+            }
+        }
+    }
+}
+
+impl ParameterTable {
+    /// Sets in `parameters` what is written here; `path` leads to the table.
+    pub(super) fn set(&self, row: &Row, parameters: &mut Parameters, path: &str, cx: &mut Context<'_>) {
+        for entry in &self.0 {
+            cx.within_path(&[path, &entry.key], |cx| match setting(row, entry) {
+                Ok(value) => {
+                    parameters.insert(&entry.key, value);
+                }
+                Err(kind) => {
+                    let place = match kind {
+                        ProblemKind::UnknownKey { .. } => entry.key_place,
+                        _ => entry.node.place,
+                    };
+                    cx.report(place, kind);
+                }
+            });
+        }
+    }
+}
+
+fn setting(row: &Row, entry: &Entry) -> Result<Setting, ProblemKind> {
+    let names = || row.parameters.iter().map(|parameter| parameter.name);
+    let Some(parameter) = row
+        .parameters
+        .iter()
+        .find(|parameter| parameter.name == entry.key)
+    else {
+        return Err(ProblemKind::UnknownKey {
+            known: names().map(Into::into).collect(),
+            nearest: nearest(&entry.key, names()).map(Into::into),
+            elsewhere: TABLE
+                .iter()
+                .find(|row| row.parameters.iter().any(|other| other.name == entry.key))
+                .map(|row| ("controller".into(), row.name.into())),
+        });
+    };
+    let value = match (&entry.node.value, &parameter.domain) {
+        (Value::Integer(number), Domain::Number { .. } | Domain::Whole { .. }) => {
+            Some(Setting::Number(*number as f64))
+        }
+        (Value::Float(number), Domain::Number { .. } | Domain::Whole { .. }) => {
+            Some(Setting::Number(*number))
+        }
+        (Value::Boolean(flag), Domain::Flag) => Some(Setting::Flag(*flag)),
+        (
+            Value::Text(text),
+            Domain::Span { .. } | Domain::Rate { .. } | Domain::Bytes { .. },
+        ) => parameter.parse(text).ok(),
+        (Value::Text(text), Domain::Choice(_)) => Some(Setting::Text(text.clone().into())),
+        _ => None,
+    };
+    value
+        .filter(|value| parameter.domain.admits(value))
+        .ok_or_else(|| ProblemKind::WrongKind {
+            found: entry.node.kind(),
+            value: entry.node.show(),
+            expected: parameter.domain.to_string(),
+        })
+}
+
+/// The names of all parameters of all controllers.
+pub(super) fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = TABLE
+        .iter()
+        .flat_map(|row| row.parameters.iter().map(|parameter| parameter.name))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

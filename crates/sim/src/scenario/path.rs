@@ -1,0 +1,263 @@
+//! Paths of keys, as sweeps and overrides use them.
+
+use super::document::{Entry, Node, Value};
+use super::parameters;
+use super::problem::{ProblemKind, nearest};
+use super::schema::{FieldDoc, Shape, TableDoc, item_label};
+
+/// Puts `value` where `path` leads, making the tables on the way where they are not written.
+///
+/// An item of a list is meant by its `name`, its `group` or its number from 0, and by `*` every item is.
+///
+/// # Errors
+/// When the schema has no such key, or the list no such item.
+pub(super) fn assign(
+    root: &mut Node,
+    shape: &Shape,
+    path: &str,
+    value: &Node,
+) -> Result<(), ProblemKind> {
+    let parts: Vec<_> = path.split('.').map(str::trim).collect();
+    put(root, shape, &parts, "", value)
+}
+
+fn put(
+    node: &mut Node,
+    shape: &Shape,
+    parts: &[&str],
+    before: &str,
+    value: &Node,
+) -> Result<(), ProblemKind> {
+    let Some((part, rest)) = parts.split_first() else {
+        *node = value.clone();
+        return Ok(());
+    };
+    let fitting = match shape {
+        Shape::Either(shapes) => shapes.iter().find(|shape| match &node.value {
+            Value::Table(_) => matches!(shape, Shape::Table(_)),
+            Value::List(_) => matches!(shape, Shape::List(_)),
+            _ => false,
+        }),
+        shape => Some(shape),
+    };
+    let here = if before.is_empty() {
+        (*part).to_owned()
+    } else {
+        format!("{before}.{part}")
+    };
+    let plain = ProblemKind::PathIntoValue {
+        part: before.into(),
+        value: node.show(),
+    };
+    match (fitting, &mut node.value) {
+        (Some(Shape::Table(table)), Value::Table(entries)) => {
+            let field = match field(table, entries, part) {
+                Ok(field) => field,
+                Err(known) => return Err(unknown(part, known)),
+            };
+            let place = value.place;
+            let index = match entries.iter().position(|entry| entry.key == *part) {
+                Some(index) => index,
+                None => {
+                    entries.push(Entry {
+                        key: (*part).into(),
+                        key_place: place,
+                        node: Node {
+                            place,
+                            value: Value::Table(Vec::new()),
+                        },
+                    });
+                    entries.len() - 1
+                }
+            };
+            let Some(entry) = entries.get_mut(index) else {
+                return Err(plain);
+            };
+            match field {
+                Some(field) => put(&mut entry.node, &field.shape, rest, &here, value),
+                // The tag of alternatives is a plain word.
+                None if rest.is_empty() => {
+                    entry.node = value.clone();
+                    Ok(())
+                }
+                None => Err(ProblemKind::PathIntoValue {
+                    part: here,
+                    value: entry.node.show(),
+                }),
+            }
+        }
+        (Some(Shape::List(item)), Value::List(items)) => {
+            let mut found = false;
+            for (index, node) in items.iter_mut().enumerate() {
+                if *part == "*" || is_called(node, index, part) {
+                    found = true;
+                    put(node, item, rest, &here, value)?;
+                }
+            }
+            if found {
+                return Ok(());
+            }
+            let labels = items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| item_label(index, item))
+                .collect();
+            Err(unknown(part, labels))
+        }
+        (Some(Shape::Parameters), Value::Table(entries)) => {
+            let known = parameters::names();
+            if !known.contains(part) {
+                return Err(unknown(
+                    part,
+                    known.into_iter().map(Into::into).collect(),
+                ));
+            }
+            if !rest.is_empty() {
+                return Err(ProblemKind::PathIntoValue {
+                    part: here,
+                    value: value.show(),
+                });
+            }
+            entries.retain(|entry| entry.key != *part);
+            entries.push(Entry {
+                key: (*part).into(),
+                key_place: value.place,
+                node: value.clone(),
+            });
+            Ok(())
+        }
+        _ => Err(plain),
+    }
+}
+
+fn unknown(part: &str, known: Vec<String>) -> ProblemKind {
+    ProblemKind::UnknownPath {
+        part: part.into(),
+        nearest: nearest(part, known.iter().map(String::as_str)).map(Into::into),
+        known,
+    }
+}
+
+/// The field called `name`, `None` for the tag of alternatives; the names that there are otherwise.
+///
+/// Of alternatives that are chosen already only the chosen one counts.
+fn field<'t>(
+    table: &'t TableDoc,
+    entries: &[Entry],
+    name: &str,
+) -> Result<Option<&'t FieldDoc>, Vec<String>> {
+    let mut fields: Vec<&FieldDoc> = table.fields.iter().collect();
+    let mut names = Vec::new();
+    if let Some(variants) = &table.variants {
+        if variants.tag == name {
+            return Ok(None);
+        }
+        names.push(variants.tag.to_owned());
+        let tag = entries
+            .iter()
+            .find(|entry| entry.key == variants.tag)
+            .and_then(|entry| entry.node.text())
+            .or(variants.default);
+        for (option, table) in &variants.options {
+            if tag.is_none_or(|tag| tag == *option) {
+                fields.extend(table.all_fields());
+            }
+        }
+    }
+    if let Some(field) = fields.iter().find(|field| field.name == name) {
+        return Ok(Some(field));
+    }
+    names.extend(fields.iter().map(|field| field.name.to_owned()));
+    Err(names)
+}
+
+fn is_called(item: &Node, index: usize, part: &str) -> bool {
+    part.parse() == Ok(index)
+        || ["name", "group"]
+            .iter()
+            .any(|key| item.get(key).and_then(Node::text) == Some(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::parse;
+    use super::super::schema::{Kind, Nested};
+    use super::super::source::Sources;
+    use super::super::tables::ScenarioFile;
+    use super::*;
+
+    fn document() -> Node {
+        let text = r#"
+            topology = { kind = "dumbbell", bottleneck = { rate = "1Mbps", queue = 20 } }
+            [[flow]]
+            group = "tcp"
+            [[flow]]
+            group = "udp"
+            transport = "datagram"
+        "#;
+        parse(&mut Sources::default(), "x", text).unwrap()
+    }
+
+    fn assigned(path: &str) -> Result<String, ProblemKind> {
+        let mut root = document();
+        let value = Node {
+            place: root.place,
+            value: Value::Integer(7),
+        };
+        let shape = Nested::<ScenarioFile>::KIND.shape();
+        assign(&mut root, &shape, path, &value).map(|()| root.show())
+    }
+
+    #[test]
+    fn values_are_put_where_the_path_leads() {
+        let mut root = document();
+        let value = Node {
+            place: root.place,
+            value: Value::Integer(7),
+        };
+        let shape = Nested::<ScenarioFile>::KIND.shape();
+        for (path, expected) in [
+            ("flow.tcp.window", r#"{ group = "tcp", window = 7 }"#),
+            ("flow.0.window", r#"{ group = "tcp", window = 7 }"#),
+            (
+                "flow.tcp.rtt.tick",
+                r#"{ group = "tcp", window = 7, rtt = { tick = 7 } }"#,
+            ),
+        ] {
+            assign(&mut root, &shape, path, &value).unwrap();
+            let first = &root.get("flow").unwrap().items().unwrap()[0];
+            assert_eq!(first.show(), expected, "{path}");
+        }
+        assign(&mut root, &shape, "flow.*.count", &value).unwrap();
+        for item in root.get("flow").unwrap().items().unwrap() {
+            assert!(matches!(item.get("count").unwrap().value, Value::Integer(7)));
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_say_where_they_could() {
+        let Err(ProblemKind::UnknownPath { part, nearest, .. }) = assigned("flow.tcp.windw") else {
+            panic!("the path leads nowhere")
+        };
+        assert_eq!((part.as_str(), nearest.as_deref()), ("windw", Some("window")));
+        let Err(ProblemKind::UnknownPath { known, .. }) = assigned("flow.sctp.window") else {
+            panic!("there is no such group")
+        };
+        assert_eq!(known, ["tcp", "udp"]);
+        assert!(
+            matches!(
+                assigned("flow.udp.window"),
+                Err(ProblemKind::UnknownPath { .. })
+            ),
+            "datagrams have no window"
+        );
+        assert!(matches!(
+            assigned("topology.bottleneck.queue.limit"),
+            Err(ProblemKind::PathIntoValue { .. })
+        ));
+        assert!(matches!(
+            assigned("topology.bottleneck.rate.x"),
+            Err(ProblemKind::PathIntoValue { .. })
+        ));
+    }
+}

@@ -1,0 +1,706 @@
+//! What can be wrong with a scenario, and how it is told.
+
+use std::fmt;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use comity_congestion::table::ParameterError;
+use comity_link::{ConfigError, TraceError};
+use comity_units::ParseError;
+
+use super::source::{Place, Sources};
+
+/// One thing that is wrong with a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// Where it stands; `None` when it is about the whole file.
+    pub place: Option<Place>,
+    /// The keys that lead there, such as `flow.tcp.window`.
+    pub path: String,
+    /// What is wrong.
+    pub kind: ProblemKind,
+    /// The point of the sweep that it was first met at, such as `flow.tcp.window = 20`.
+    pub point: Option<String>,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// The text is not TOML.
+    Syntax {
+        /// What the TOML reader says.
+        message: String,
+    },
+    /// The text is too long.
+    TextTooLong {
+        /// The most bytes.
+        limit: usize,
+    },
+    /// The scenario file cannot be read.
+    Unreadable {
+        /// What the system says.
+        reason: String,
+    },
+    /// A key that this table does not have.
+    UnknownKey {
+        /// The keys that it has.
+        known: Vec<String>,
+        /// The known key that is spelled most like it.
+        nearest: Option<String>,
+        /// Where the key does exist: a tag and its value, such as `transport` and `datagram`.
+        elsewhere: Option<(String, String)>,
+    },
+    /// A key that has to be there.
+    Missing {
+        /// What is expected as its value.
+        expected: String,
+    },
+    /// A value of another kind than expected.
+    WrongKind {
+        /// The kind that was found.
+        found: &'static str,
+        /// The value as written.
+        value: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A text that is no quantity.
+    Quantity {
+        /// The text as written.
+        value: String,
+        /// Why not.
+        error: ParseError,
+    },
+    /// A value beyond its bounds.
+    OutOfBounds {
+        /// The value as written.
+        value: String,
+        /// The least.
+        min: String,
+        /// The largest.
+        max: String,
+    },
+    /// A word that is not among those to choose from.
+    UnknownChoice {
+        /// The word as written.
+        value: String,
+        /// The words to choose from.
+        known: Vec<String>,
+        /// The one that is spelled most like it.
+        nearest: Option<String>,
+    },
+    /// A text that cannot serve as a name.
+    BadName {
+        /// The text as written.
+        value: String,
+    },
+    /// A name with an expansion that is not `{i}`, `{i+1}` or `{i-1}`.
+    BadTemplate {
+        /// The text as written.
+        value: String,
+    },
+    /// A list with too few or too many entries.
+    Length {
+        /// How many there are.
+        found: usize,
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+    /// A name that was given before.
+    Duplicate {
+        /// What has the name: a flow, a link, a node.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Where it was given first.
+        first: Option<Place>,
+    },
+    /// A node that the network does not have.
+    UnknownNode {
+        /// The name.
+        name: String,
+        /// The nodes that there are.
+        known: Vec<String>,
+        /// The one that is spelled most like it.
+        nearest: Option<String>,
+    },
+    /// A flow that ends where it begins.
+    FlowToItself {
+        /// The name of the flow.
+        flow: String,
+        /// The node.
+        node: String,
+    },
+    /// No links lead from one end of a flow to the other.
+    Unreachable {
+        /// The name of the flow.
+        flow: String,
+        /// Where its packets would start.
+        from: String,
+        /// Where they would go.
+        to: String,
+    },
+    /// Two keys that exclude each other.
+    Excludes {
+        /// The other key.
+        other: &'static str,
+    },
+    /// A key without another one that it needs.
+    Needs {
+        /// The other key.
+        other: &'static str,
+    },
+    /// A value that cannot go together with the rest of the scenario.
+    Unfit {
+        /// The value, and why not.
+        reason: Unfit,
+    },
+    /// A file that the scenario names cannot be read.
+    File {
+        /// The file.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// A file that the scenario names does not hold a trace.
+    Trace {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        error: TraceError,
+    },
+    /// Parameters that the controller does not take.
+    Controller {
+        /// What the table of controllers says.
+        error: ParameterError,
+    },
+    /// A link that cannot be.
+    Link {
+        /// What the link says.
+        error: ConfigError,
+    },
+    /// A path in a sweep or an override that leads nowhere.
+    UnknownPath {
+        /// The part of the path that is not known.
+        part: String,
+        /// What could stand there.
+        known: Vec<String>,
+        /// The one that is spelled most like it.
+        nearest: Option<String>,
+    },
+    /// A path that goes into a value which is written in its short form.
+    PathIntoValue {
+        /// The part of the path that is a plain value.
+        part: String,
+        /// The value as written.
+        value: String,
+    },
+    /// A path to something that belongs to the scenario as a whole and cannot be swept.
+    NotSwept,
+    /// An override that is not `key=value`.
+    BadOverride {
+        /// The text as given.
+        text: String,
+    },
+    /// Axes that advance together have different lengths.
+    UnevenZip {
+        /// The name of the group.
+        group: String,
+        /// How many values this axis has.
+        found: usize,
+        /// How many the first one has.
+        expected: usize,
+    },
+    /// A range that gives no values, or too many.
+    BadRange {
+        /// Why.
+        reason: RangeFault,
+    },
+    /// More runs than allowed.
+    TooManyRuns {
+        /// The product, as in `20 (a) * 30 (b) * 5 seeds`.
+        product: String,
+        /// How many runs that is.
+        runs: u128,
+        /// The most.
+        limit: u64,
+    },
+    /// More flows, nodes or links than allowed.
+    TooManyThings {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many.
+        found: u64,
+        /// The most.
+        limit: u64,
+    },
+}
+
+/// Why a range gives no usable values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RangeFault {
+    /// Neither `step` nor `factor`, or both.
+    StepOrFactor,
+    /// `to` lies before `from`.
+    Reversed,
+    /// A step of zero or less.
+    Step,
+    /// A factor of one or less.
+    Factor,
+    /// A factor, from zero.
+    FactorFromZero,
+    /// `from`, `to` and `step` are not of one kind.
+    MixedUnits,
+    /// More values than any sweep may have.
+    TooMany,
+}
+
+impl fmt::Display for RangeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::StepOrFactor => "a range has either `step` or `factor`",
+            Self::Reversed => "`to` lies before `from`",
+            Self::Step => "`step` has to be above zero",
+            Self::Factor => "`factor` has to be above 1",
+            Self::FactorFromZero => "with `factor`, `from` has to be above zero",
+            Self::MixedUnits => {
+                "`from`, `to` and `step` have to be of one kind: integers, numbers, \
+                 or quantities with the unit of the swept key"
+            }
+            Self::TooMany => "the range has more values than a sweep may have runs",
+        })
+    }
+}
+
+/// Why a value cannot go together with the rest of the scenario.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// The warm-up takes the whole run.
+    WarmupCoversRun,
+    /// The bins are so short that their number would exhaust memory.
+    BinsTooShort,
+    /// Datagrams have no feedback that would stop a greedy source.
+    GreedyDatagrams,
+    /// The header takes the whole packet.
+    PacketWithinHeader,
+    /// SACK recovery without the option.
+    SackRecoveryWithoutSack,
+    /// More than the header can offer.
+    WindowNeedsScaling,
+    /// A receive buffer below one segment.
+    WindowBelowSegment,
+    /// A flow that stops before it can start.
+    StopBeforeStart,
+    /// A floor above the ceiling.
+    TimeoutFloorAboveCeiling,
+    /// A parking lot needs named ends.
+    EndsMissing,
+    /// A variant of NewReno without NewReno.
+    KeyOfNewReno,
+    /// A link without a speed.
+    NoRate,
+    /// A link without a delay.
+    NoDelay,
+    /// A spacing that is given twice or not at all.
+    SpacingNotOne,
+    /// Reads larger than the receive buffer can never be satisfied.
+    ReadBeyondWindow,
+    /// The name of a flow expands to the same text every time.
+    NameWithoutIndex,
+    /// An expansion below zero.
+    IndexBelowZero,
+    /// A flow that starts when the run is over.
+    StartAfterEnd,
+    /// A way to count the pipe without SACK recovery.
+    PipeWithoutSack,
+    /// A token bucket that could never hold what falls into it.
+    RefillBeyondDepth,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WarmupCoversRun => "the warm-up has to end before the run does",
+            Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
+            Self::GreedyDatagrams => {
+                "datagrams have no feedback, a greedy source would send without end: \
+                 give a workload such as { kind = \"cbr\", rate = \"1Mbps\" }"
+            }
+            Self::PacketWithinHeader => "the headers leave no room for payload",
+            Self::SackRecoveryWithoutSack => {
+                "recovery = \"sack\" needs the option: leave `sack` out or set it to true"
+            }
+            Self::WindowNeedsScaling => {
+                "a window above 65,535 bytes needs window_scaling = true"
+            }
+            Self::WindowBelowSegment => "the window has to hold at least one segment",
+            Self::StopBeforeStart => "the flow would stop before it starts",
+            Self::TimeoutFloorAboveCeiling => "min_timeout lies above max_timeout",
+            Self::EndsMissing => "only a dumbbell knows by itself where flows go",
+            Self::KeyOfNewReno => "only recovery = \"newreno\" has this variant",
+            Self::NoRate => "a link needs a `rate` or a `trace`",
+            Self::NoDelay => "a link needs a `delay`, \"0s\" if it has none",
+            Self::SpacingNotOne => {
+                "constant rate needs exactly one of `rate`, `interval` and `gap`"
+            }
+            Self::ReadBeyondWindow => "one read asks for more than the receive buffer can hold",
+            Self::NameWithoutIndex => {
+                "several flows need names of their own: put {i} into the name"
+            }
+            Self::IndexBelowZero => "the expansion goes below zero",
+            Self::StartAfterEnd => "the flow would start when the run is over",
+            Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe",
+            Self::RefillBeyondDepth => "more falls at once than the bucket can hold",
+        })
+    }
+}
+
+impl Problem {
+    pub(super) fn new(place: Option<Place>, path: &str, kind: ProblemKind) -> Self {
+        Self {
+            place,
+            path: path.into(),
+            kind,
+            point: None,
+        }
+    }
+
+    /// What is wrong, in one sentence that begins with the keys that lead to it.
+    fn headline(&self) -> String {
+        let path = &self.path;
+        match &self.kind {
+            ProblemKind::Syntax { message } => format!("this is not TOML: {message}"),
+            ProblemKind::TextTooLong { limit } => {
+                format!("the text is longer than {limit} bytes")
+            }
+            ProblemKind::Unreadable { reason } => format!("the file cannot be read: {reason}"),
+            ProblemKind::UnknownKey { .. } => format!("`{path}` is not a known key"),
+            ProblemKind::Missing { .. } => format!("`{path}` is missing"),
+            ProblemKind::WrongKind { found, value, .. } => {
+                format!("`{path}` is {found}, {value}")
+            }
+            ProblemKind::Quantity { value, .. } | ProblemKind::BadName { value } => {
+                format!("`{path}` cannot be {value}")
+            }
+            ProblemKind::OutOfBounds { value, .. } => {
+                format!("`{path}` = {value} is out of bounds")
+            }
+            ProblemKind::UnknownChoice { value, .. } => {
+                format!("`{path}` cannot be {value}")
+            }
+            ProblemKind::BadTemplate { value } => {
+                format!("`{path}` = {value} cannot be expanded")
+            }
+            ProblemKind::Length { found, .. } => format!(
+                "`{path}` has {found} {}",
+                if *found == 1 { "entry" } else { "entries" }
+            ),
+            ProblemKind::Duplicate { what, name, .. } => {
+                format!("`{path}`: there is already a {what} called \"{name}\"")
+            }
+            ProblemKind::UnknownNode { name, .. } => {
+                format!("`{path}`: there is no node called \"{name}\"")
+            }
+            ProblemKind::FlowToItself { flow, node } => {
+                format!("`{path}`: the flow \"{flow}\" goes from \"{node}\" to itself")
+            }
+            ProblemKind::Unreachable { flow, from, to } => format!(
+                "`{path}`: no links lead from \"{from}\" to \"{to}\", the flow \"{flow}\" needs both ways"
+            ),
+            ProblemKind::Excludes { other } => {
+                format!("`{path}` cannot be given together with `{other}`")
+            }
+            ProblemKind::Needs { other } => format!("`{path}` needs `{other}` as well"),
+            ProblemKind::Unfit { reason } => format!("`{path}`: {reason}"),
+            ProblemKind::File { file, reason } => {
+                format!("`{path}`: the file \"{file}\" cannot be read: {reason}")
+            }
+            ProblemKind::Trace { file, error } => {
+                format!("`{path}`: the file \"{file}\" is not such a trace: {error}")
+            }
+            ProblemKind::Controller { error } => format!("`{path}`: {error}"),
+            ProblemKind::Link { error } => format!("`{path}`: {error}"),
+            ProblemKind::UnknownPath { part, .. } => {
+                format!("`{path}` leads nowhere: `{part}` is not known")
+            }
+            ProblemKind::PathIntoValue { part, value } => {
+                format!("`{path}` goes into `{part}`, which is the plain value {value}")
+            }
+            ProblemKind::NotSwept => format!("`{path}` belongs to all runs and cannot be swept"),
+            ProblemKind::BadOverride { text } => format!("{text:?} is not of the form key=value"),
+            ProblemKind::UnevenZip {
+                group,
+                found,
+                expected,
+            } => format!(
+                "the axes of the zip group \"{group}\" need the same number of values: \
+                 `{path}` has {found}, the first one {expected}"
+            ),
+            ProblemKind::BadRange { reason } => format!("`{path}`: {reason}"),
+            ProblemKind::TooManyRuns {
+                product,
+                runs,
+                limit,
+            } => format!("{product} = {runs} runs are more than the limit of {limit}"),
+            ProblemKind::TooManyThings { what, found, limit } => {
+                format!("`{path}`: {found} {what} are more than the limit of {limit}")
+            }
+        }
+    }
+
+    /// What was expected in the place, or why it is pointed at.
+    fn label(&self) -> String {
+        match &self.kind {
+            ProblemKind::UnknownKey { nearest, .. } => match nearest {
+                Some(nearest) => format!("did you mean `{nearest}`?"),
+                None => "unknown key".into(),
+            },
+            ProblemKind::Missing { .. } => "this table lacks the key".into(),
+            ProblemKind::WrongKind { expected, .. } => format!("expected {expected}"),
+            ProblemKind::Quantity { error, .. } => error.to_string(),
+            ProblemKind::OutOfBounds { min, max, .. } => format!("expected {min} to {max}"),
+            ProblemKind::UnknownChoice { nearest, known, .. } => match nearest {
+                Some(nearest) => format!("did you mean \"{nearest}\"?"),
+                None => format!("expected {}", one_of(known)),
+            },
+            ProblemKind::BadName { .. } => "expected 1 to 64 letters, digits or any of -_.+".into(),
+            ProblemKind::BadTemplate { .. } => {
+                "expected a name in which {i}, {i+1} or {i-1} stand for the flow's number, from 0"
+                    .into()
+            }
+            ProblemKind::Length { min, max, .. } => match (*min, *max) {
+                (min, usize::MAX) => format!("expected at least {min}"),
+                (min, max) if min == max => format!("expected {min}"),
+                (min, max) => format!("expected {min} to {max}"),
+            },
+            ProblemKind::UnknownNode { nearest, .. } | ProblemKind::UnknownPath { nearest, .. } => {
+                match nearest {
+                    Some(nearest) => format!("did you mean \"{nearest}\"?"),
+                    None => String::new(),
+                }
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Further lines: what is known here, what to do.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        match &self.kind {
+            ProblemKind::UnknownKey {
+                known, elsewhere, ..
+            } => {
+                if let Some((tag, value)) = elsewhere {
+                    notes.push(format!("it is a key of {tag} = \"{value}\""));
+                }
+                notes.push(format!("known keys here: {}", known.join(", ")));
+            }
+            ProblemKind::Missing { expected } => notes.push(format!("expected {expected}")),
+            ProblemKind::UnknownChoice {
+                known,
+                nearest: Some(_),
+                ..
+            } => notes.push(format!("expected {}", one_of(known))),
+            ProblemKind::UnknownNode { known, .. } => {
+                notes.push(format!("the nodes are {}", some(known)));
+            }
+            ProblemKind::UnknownPath { known, .. } if !known.is_empty() => {
+                notes.push(format!("known here: {}", some(known)));
+            }
+            ProblemKind::PathIntoValue { part, .. } => notes.push(format!(
+                "write `{part}` as a table to reach the keys in it"
+            )),
+            ProblemKind::NotSwept => notes.push(
+                "sweeps reach `topology`, `flow` and the `duration`, `warmup` and `bins` of `scenario`"
+                    .into(),
+            ),
+            ProblemKind::TooManyRuns { .. } => notes.push(
+                "sweep fewer values, or raise `scenario.max_runs` if this is meant".into(),
+            ),
+            _ => {}
+        }
+        if let Some(point) = &self.point {
+            notes.push(format!("met at {point}"));
+        }
+        notes
+    }
+
+    fn render(&self, sources: &Sources, renderer: &Renderer) -> String {
+        let headline = self.headline();
+        let label = self.label();
+        let notes = self.notes();
+        let mut group = Group::with_title(Level::ERROR.primary_title(headline.as_str()));
+        let placed = self
+            .place
+            .and_then(|place| Some((place, sources.source(place)?)));
+        if let Some((place, source)) = placed {
+            let end = source.text.len();
+            let fit = |range: std::ops::Range<usize>| {
+                let start = floor_boundary(&source.text, range.start.min(end));
+                start..floor_boundary(&source.text, range.end.min(end)).max(start)
+            };
+            let mut annotation = AnnotationKind::Primary.span(fit(place.range()));
+            if !label.is_empty() {
+                annotation = annotation.label(label.as_str());
+            }
+            let mut snippet = Snippet::source(source.text.as_str())
+                .path(source.name.as_str())
+                .annotation(annotation);
+            if let ProblemKind::Duplicate {
+                first: Some(first), ..
+            } = &self.kind
+                && first.source() == place.source()
+                && *first != place
+            {
+                snippet = snippet.annotation(
+                    AnnotationKind::Context
+                        .span(fit(first.range()))
+                        .label("given first here"),
+                );
+            }
+            group = group.element(snippet);
+        } else if !label.is_empty() {
+            group = group.element(Level::NOTE.message(label.as_str()));
+        }
+        for note in &notes {
+            group = group.element(Level::NOTE.message(note.as_str()));
+        }
+        renderer.render(&[group])
+    }
+}
+
+/// The largest boundary of a character at or before `at`.
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0)
+}
+
+fn one_of(words: &[String]) -> String {
+    match words {
+        [] => "nothing".into(),
+        [one] => format!("\"{one}\""),
+        many => format!("one of \"{}\"", many.join("\", \"")),
+    }
+}
+
+fn some(words: &[String]) -> String {
+    const MOST: usize = 12;
+    let mut text = words
+        .iter()
+        .take(MOST)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if words.len() > MOST {
+        text.push_str(&format!(" and {} more", words.len() - MOST));
+    }
+    text
+}
+
+/// The known word that `word` was most likely meant to be, if one is spelled enough like it.
+pub(super) fn nearest<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    const LONGEST: usize = 64;
+    if word.chars().count() > LONGEST {
+        return None;
+    }
+    let allowed = (word.chars().count() / 3).clamp(1, 4);
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        // A word of which no letter is left is another word.
+        .filter(|(distance, _)| *distance <= allowed && *distance < word.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Everything that is wrong with a scenario, in the order of the text.
+#[derive(Clone, Debug)]
+pub struct Problems {
+    sources: Arc<Sources>,
+    list: Vec<Problem>,
+    more: usize,
+}
+
+impl Problems {
+    /// The most problems that are kept; further ones are counted.
+    pub const MOST: usize = 50;
+
+    pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
+        list.sort_by_key(|problem| problem.place);
+        list.dedup_by(|a, b| a.place == b.place && a.path == b.path && a.kind == b.kind);
+        let more = list.len().saturating_sub(Self::MOST);
+        list.truncate(Self::MOST);
+        Self {
+            sources,
+            list,
+            more,
+        }
+    }
+
+    /// The problems.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.list.iter()
+    }
+
+    /// The texts that they stand in.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.list.len() + self.more
+    }
+
+    /// All of them with the lines that they are in, for a terminal with colours or without.
+    pub fn render(&self, colours: bool) -> String {
+        let renderer = if colours {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
+        let mut text = self
+            .list
+            .iter()
+            .map(|problem| problem.render(&self.sources, &renderer))
+            .collect::<Vec<_>>()
+            .join("\n\n");
+        if self.more > 0 {
+            text.push_str(&format!("\n\nand {} more", self.more));
+        }
+        text
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        let known = ["window", "workload", "stop"];
+        assert_eq!(nearest("windw", known), Some("window"));
+        assert_eq!(nearest("wnidow", known), Some("window"));
+        assert_eq!(nearest("queue", known), None);
+        assert_eq!(nearest("a", ["b"]), None);
+        assert_eq!(nearest(&"x".repeat(10_000), known), None);
+    }
+}

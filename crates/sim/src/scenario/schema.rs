@@ -1,0 +1,717 @@
+//! Declaring tables once: the reader, the checks and the reference are made from the same lines.
+//!
+//! [`table!`] declares a table as a structure whose fields are keys, each with its documentation, its
+//! [`Kind`] and whether it has to be there; [`tagged!`] declares alternatives of which a key such as
+//! `kind = "dumbbell"` chooses one. Both give a `read` that reports everything that is wrong, and a
+//! [`TableDoc`] that the reference, the JSON Schema and the paths of sweeps are made from.
+
+use std::path::{Path, PathBuf};
+
+use super::document::{Entry, Node, Value, default_value};
+use super::problem::{Problem, ProblemKind, nearest};
+use super::source::Place;
+
+/// What a value looks like, for the reference and for messages.
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    /// Any text; what it means.
+    Text(&'static str),
+    /// One fixed word.
+    Word(&'static str),
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Whole { min: u64, max: u64 },
+    /// A number.
+    Real { min: f64, max: f64 },
+    /// A number with a unit in a text: what it is, an example, its bounds.
+    Quantity {
+        what: &'static str,
+        example: &'static str,
+        units: &'static [&'static str],
+        min: String,
+        max: String,
+    },
+    /// One of some words, with what each means.
+    Choice(Vec<(String, String)>),
+    /// A table.
+    Table(TableDoc),
+    /// A list.
+    List(Box<Self>),
+    /// One of several.
+    Either(Vec<Self>),
+    /// The parameters of the chosen controller.
+    Parameters,
+    /// Whatever the swept key takes.
+    Anything,
+}
+
+/// A table as declared.
+#[derive(Clone, Debug)]
+pub(super) struct TableDoc {
+    pub(super) title: &'static str,
+    pub(super) doc: String,
+    pub(super) fields: Vec<FieldDoc>,
+    pub(super) variants: Option<Variants>,
+}
+
+/// The alternatives of a table, chosen by the key `tag`.
+#[derive(Clone, Debug)]
+pub(super) struct Variants {
+    pub(super) tag: &'static str,
+    pub(super) default: Option<&'static str>,
+    pub(super) options: Vec<(&'static str, TableDoc)>,
+}
+
+/// A key as declared.
+#[derive(Clone, Debug)]
+pub(super) struct FieldDoc {
+    pub(super) name: &'static str,
+    pub(super) doc: String,
+    pub(super) shape: Shape,
+    pub(super) presence: Presence,
+}
+
+/// Whether a key has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    Required,
+    /// What its absence means.
+    Optional(&'static str),
+    /// The value that stands for it, as TOML.
+    Default(&'static str),
+}
+
+impl Shape {
+    /// With article, as in `expected a duration such as "40ms"`.
+    pub(super) fn expected(&self) -> String {
+        match self {
+            Self::Text(what) => format!("a text: {what}"),
+            Self::Word(word) => format!("\"{word}\""),
+            Self::Flag => "true or false".into(),
+            Self::Whole { min, max } => match *max {
+                u64::MAX => format!("a whole number of at least {min}"),
+                max => format!("a whole number from {min} to {max}"),
+            },
+            Self::Real { min, max } => format!("a number from {min} to {max}"),
+            Self::Quantity { what, example, .. } => format!("{what} such as \"{example}\""),
+            Self::Choice(options) => {
+                let words: Vec<_> = options.iter().map(|(word, _)| word.as_str()).collect();
+                format!("one of \"{}\"", words.join("\", \""))
+            }
+            Self::Table(table) => format!("a table ({})", table.title),
+            Self::List(item) => match &**item {
+                Self::Table(table) => format!("a list of tables ({})", table.title),
+                item => format!("a list, each {}", item.expected()),
+            },
+            Self::Either(shapes) => {
+                let words: Vec<_> = shapes.iter().map(Self::expected).collect();
+                words.join(", or ")
+            }
+            Self::Parameters => "a table of the controller's parameters".into(),
+            Self::Anything => "values of the swept key".into(),
+        }
+    }
+}
+
+impl TableDoc {
+    /// The names of all keys, those of all alternatives included.
+    pub(super) fn all_fields(&self) -> Vec<&FieldDoc> {
+        let mut fields: Vec<_> = self.fields.iter().collect();
+        if let Some(variants) = &self.variants {
+            for (_, table) in &variants.options {
+                fields.extend(table.all_fields());
+            }
+        }
+        fields
+    }
+}
+
+/// Where the files are that a scenario names.
+pub trait Files {
+    /// The text of a file; a relative path is meant from the folder of the scenario.
+    ///
+    /// # Errors
+    /// What the system says when the file cannot be read.
+    fn read(&self, path: &Path) -> std::io::Result<String>;
+}
+
+/// Files below a folder of the file system.
+#[derive(Clone, Debug)]
+pub struct Folder(pub PathBuf);
+
+impl Files for Folder {
+    fn read(&self, path: &Path) -> std::io::Result<String> {
+        std::fs::read_to_string(self.0.join(path))
+    }
+}
+
+/// No files at all, for scenarios that come from elsewhere than a file.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFiles;
+
+impl Files for NoFiles {
+    fn read(&self, _: &Path) -> std::io::Result<String> {
+        Err(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "this scenario was not read from a folder",
+        ))
+    }
+}
+
+/// What a reader carries along: the way to where it is, and what it found wrong.
+pub(super) struct Context<'f> {
+    path: Vec<String>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) files: &'f dyn Files,
+}
+
+impl<'f> Context<'f> {
+    pub(super) fn new(files: &'f dyn Files) -> Self {
+        Self {
+            path: Vec::new(),
+            problems: Vec::new(),
+            files,
+        }
+    }
+
+    pub(super) fn path(&self) -> String {
+        self.path.join(".")
+    }
+
+    pub(super) fn within<T>(&mut self, key: &str, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(key.into());
+        let value = read(self);
+        self.path.pop();
+        value
+    }
+
+    /// As [`Context::within`], from the top of the document.
+    pub(super) fn within_path<T>(&mut self, path: &[&str], read: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(
+            &mut self.path,
+            path.iter().map(|part| String::from(*part)).collect(),
+        );
+        let value = read(self);
+        self.path = before;
+        value
+    }
+
+    /// Reports a problem with the value that is being read.
+    pub(super) fn report(&mut self, place: Place, kind: ProblemKind) {
+        let path = self.path();
+        self.problems.push(Problem::new(Some(place), &path, kind));
+    }
+
+    /// Reports a value of the wrong kind.
+    pub(super) fn wrong_kind(&mut self, node: &Node, shape: &Shape) {
+        self.report(
+            node.place,
+            ProblemKind::WrongKind {
+                found: node.kind(),
+                value: node.show(),
+                expected: shape.expected(),
+            },
+        );
+    }
+
+    /// Reports a problem with a key of a table that was read before.
+    pub(super) fn report_at(&mut self, at: &At, key: &str, kind: ProblemKind) {
+        let path = at.path_of(key);
+        self.problems
+            .push(Problem::new(at.place_of(key), &path, kind));
+    }
+}
+
+/// Where a table and its keys were written, kept for checks that need more than one of them.
+#[derive(Clone, Debug)]
+pub(super) struct At {
+    path: String,
+    place: Option<Place>,
+    keys: Vec<(String, Place)>,
+}
+
+impl At {
+    /// For a table that stands for a short form: the key that holds it is the one to report.
+    pub(super) const fn nowhere() -> Self {
+        Self {
+            path: String::new(),
+            place: None,
+            keys: Vec::new(),
+        }
+    }
+
+    /// Where the value of `key` stands, or the table when the key is not written.
+    pub(super) fn place_of(&self, key: &str) -> Option<Place> {
+        self.keys
+            .iter()
+            .find(|(name, _)| name == key)
+            .map_or(self.place, |(_, place)| Some(*place))
+    }
+
+    /// The keys that lead to `key`; to the table itself when it is empty.
+    pub(super) fn path_of(&self, key: &str) -> String {
+        match (self.path.as_str(), key) {
+            (path, "") => path.into(),
+            ("", key) => key.into(),
+            (path, key) => format!("{path}.{key}"),
+        }
+    }
+
+    /// Whether `key` is written.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|(name, _)| name == key)
+    }
+}
+
+/// A kind of value: how it reads and how it is described.
+pub(super) trait Kind {
+    /// What reading gives.
+    type Value;
+    /// What it looks like.
+    fn shape(&self) -> Shape;
+    /// Whether the form of a value is this kind's, so that [`Kind::read`] is the one to judge it.
+    fn takes(&self, node: &Node) -> bool;
+    /// Reads a value, reporting what is wrong; `None` only after a report.
+    fn read(&self, node: &Node, cx: &mut Context<'_>) -> Option<Self::Value>;
+}
+
+/// A field of a table: a kind, and whether it has to be there.
+pub(super) trait Field {
+    type Output;
+    fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc);
+    fn read(&self, name: &'static str, reader: &mut TableReader<'_, '_, '_>)
+    -> Option<Self::Output>;
+}
+
+/// A key that has to be there.
+pub(super) struct Required<K>(pub(super) K);
+
+impl<K: Kind> Field for Required<K> {
+    type Output = K::Value;
+
+    fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc) {
+        table.fields.push(FieldDoc {
+            name,
+            doc: doc.into(),
+            shape: self.0.shape(),
+            presence: Presence::Required,
+        });
+    }
+
+    fn read(
+        &self,
+        name: &'static str,
+        reader: &mut TableReader<'_, '_, '_>,
+    ) -> Option<Self::Output> {
+        match reader.take(name) {
+            Some(node) => reader.cx.within(name, |cx| self.0.read(node, cx)),
+            None => {
+                let place = reader.place;
+                let expected = self.0.shape().expected();
+                reader
+                    .cx
+                    .within(name, |cx| cx.report(place, ProblemKind::Missing { expected }));
+                None
+            }
+        }
+    }
+}
+
+/// A key that may be left out, with what that means.
+pub(super) struct Optional<K>(pub(super) K, pub(super) &'static str);
+
+impl<K: Kind> Field for Optional<K> {
+    type Output = Option<K::Value>;
+
+    fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc) {
+        table.fields.push(FieldDoc {
+            name,
+            doc: doc.into(),
+            shape: self.0.shape(),
+            presence: Presence::Optional(self.1),
+        });
+    }
+
+    fn read(
+        &self,
+        name: &'static str,
+        reader: &mut TableReader<'_, '_, '_>,
+    ) -> Option<Self::Output> {
+        match reader.take(name) {
+            Some(node) => reader.cx.within(name, |cx| self.0.read(node, cx)).map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+/// A key that may be left out, with the TOML value that stands for it then.
+pub(super) struct Default<K>(pub(super) K, pub(super) &'static str);
+
+impl<K: Kind> Field for Default<K> {
+    type Output = K::Value;
+
+    fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc) {
+        table.fields.push(FieldDoc {
+            name,
+            doc: doc.into(),
+            shape: self.0.shape(),
+            presence: Presence::Default(self.1),
+        });
+    }
+
+    fn read(
+        &self,
+        name: &'static str,
+        reader: &mut TableReader<'_, '_, '_>,
+    ) -> Option<Self::Output> {
+        let written = reader.take(name);
+        let place = reader.place;
+        reader.cx.within(name, |cx| match written {
+            Some(node) => self.0.read(node, cx),
+            None => self.0.read(&default_value(self.1, place)?, cx),
+        })
+    }
+}
+
+/// All keys of another declaration, as if they were declared here.
+pub(super) struct Keys<T>(std::marker::PhantomData<T>);
+
+impl<T: Table> Keys<T> {
+    pub(super) const OF: Self = Self(std::marker::PhantomData);
+}
+
+impl<T: Table> Field for Keys<T> {
+    type Output = T;
+
+    fn describe(&self, _: &'static str, _: &str, table: &mut TableDoc) {
+        T::describe_keys(table);
+    }
+
+    fn read(
+        &self,
+        _: &'static str,
+        reader: &mut TableReader<'_, '_, '_>,
+    ) -> Option<Self::Output> {
+        T::read_keys(reader)
+    }
+}
+
+/// Something declared with [`table!`] or [`tagged!`].
+pub(super) trait Table: Sized {
+    const TITLE: &'static str;
+    fn doc() -> String;
+    fn describe_keys(table: &mut TableDoc);
+    fn read_keys(reader: &mut TableReader<'_, '_, '_>) -> Option<Self>;
+
+    fn describe() -> TableDoc {
+        let mut table = TableDoc {
+            title: Self::TITLE,
+            doc: Self::doc(),
+            fields: Vec::new(),
+            variants: None,
+        };
+        Self::describe_keys(&mut table);
+        table
+    }
+
+    fn read_table(node: &Node, cx: &mut Context<'_>) -> Option<Self> {
+        let Some(entries) = node.entries() else {
+            cx.wrong_kind(node, &Shape::Table(Self::describe()));
+            return None;
+        };
+        let mut reader = TableReader {
+            entries,
+            place: node.place,
+            cx,
+            asked: Vec::new(),
+            variant_unknown: false,
+        };
+        let value = Self::read_keys(&mut reader);
+        let complete = reader.finish(Self::describe);
+        value.filter(|_| complete)
+    }
+}
+
+/// The kind of a table.
+pub(super) struct Nested<T>(std::marker::PhantomData<T>);
+
+impl<T: Table> Nested<T> {
+    pub(super) const KIND: Self = Self(std::marker::PhantomData);
+}
+
+impl<T: Table> Kind for Nested<T> {
+    type Value = T;
+
+    fn shape(&self) -> Shape {
+        Shape::Table(T::describe())
+    }
+
+    fn takes(&self, node: &Node) -> bool {
+        matches!(node.value, Value::Table(_))
+    }
+
+    fn read(&self, node: &Node, cx: &mut Context<'_>) -> Option<T> {
+        T::read_table(node, cx)
+    }
+}
+
+/// Hands out the values of a table and remembers which keys were asked for.
+pub(super) struct TableReader<'n, 'c, 'f> {
+    entries: &'n [Entry],
+    place: Place,
+    pub(super) cx: &'c mut Context<'f>,
+    asked: Vec<&'static str>,
+    variant_unknown: bool,
+}
+
+impl<'n> TableReader<'n, '_, '_> {
+    pub(super) fn take(&mut self, key: &'static str) -> Option<&'n Node> {
+        self.asked.push(key);
+        self.entries
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.node)
+    }
+
+    pub(super) fn written(&self) -> At {
+        At {
+            path: self.cx.path(),
+            place: Some(self.place),
+            keys: self
+                .entries
+                .iter()
+                .map(|entry| (entry.key.clone(), entry.node.place))
+                .collect(),
+        }
+    }
+
+    /// Reads the tag of alternatives: which of `options` is meant.
+    pub(super) fn tag(
+        &mut self,
+        tag: &'static str,
+        default: Option<&'static str>,
+        options: &[&'static str],
+    ) -> Option<usize> {
+        let known = || options.iter().map(|word| String::from(*word)).collect();
+        let found = match self.take(tag) {
+            Some(node) => {
+                let index = node
+                    .text()
+                    .and_then(|text| options.iter().position(|option| *option == text));
+                if index.is_none() {
+                    let kind = match node.text() {
+                        Some(text) => ProblemKind::UnknownChoice {
+                            value: node.show(),
+                            nearest: nearest(text, options.iter().copied()).map(Into::into),
+                            known: known(),
+                        },
+                        None => ProblemKind::WrongKind {
+                            found: node.kind(),
+                            value: node.show(),
+                            expected: format!("one of \"{}\"", options.join("\", \"")),
+                        },
+                    };
+                    self.cx.within(tag, |cx| cx.report(node.place, kind));
+                }
+                index
+            }
+            None => {
+                let index =
+                    default.and_then(|default| options.iter().position(|word| *word == default));
+                if index.is_none() {
+                    let place = self.place;
+                    let expected = format!("one of \"{}\"", options.join("\", \""));
+                    self.cx
+                        .within(tag, |cx| cx.report(place, ProblemKind::Missing { expected }));
+                }
+                index
+            }
+        };
+        self.variant_unknown |= found.is_none();
+        found
+    }
+
+    /// Reports the keys that nobody asked for; whether there were none.
+    fn finish(&mut self, describe: impl Fn() -> TableDoc) -> bool {
+        if self.variant_unknown {
+            return false;
+        }
+        let mut complete = true;
+        for entry in self.entries {
+            if self.asked.contains(&entry.key.as_str()) {
+                continue;
+            }
+            complete = false;
+            let elsewhere = describe().variants.and_then(|variants| {
+                variants
+                    .options
+                    .iter()
+                    .find(|(_, table)| {
+                        table
+                            .all_fields()
+                            .iter()
+                            .any(|field| field.name == entry.key)
+                    })
+                    .map(|(value, _)| (variants.tag.to_owned(), (*value).to_owned()))
+            });
+            let kind = ProblemKind::UnknownKey {
+                known: self.asked.iter().map(|key| (*key).to_owned()).collect(),
+                nearest: nearest(&entry.key, self.asked.iter().copied()).map(Into::into),
+                elsewhere,
+            };
+            self.cx
+                .within(&entry.key, |cx| cx.report(entry.key_place, kind));
+        }
+        complete
+    }
+}
+
+/// The name under which an item of a list is known in paths: its `group` or `name`, or its number.
+pub(super) fn item_label(index: usize, item: &Node) -> String {
+    ["name", "group"]
+        .iter()
+        .find_map(|key| item.get(key)?.text())
+        .filter(|text| {
+            !text.is_empty() && text.len() <= 64 && !text.contains(['.', '*', '{', ' '])
+        })
+        .map_or_else(|| index.to_string(), Into::into)
+}
+
+/// Whether a value is written as a text.
+pub(super) fn is_text(node: &Node) -> bool {
+    matches!(node.value, Value::Text(_))
+}
+
+/// Joins the lines of a documentation comment into one paragraph.
+pub(super) fn paragraph(lines: &[&str]) -> String {
+    lines
+        .iter()
+        .map(|line| line.trim())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .trim()
+        .to_owned()
+}
+
+/// Declares a table: a structure with a field for each key, and its [`Table`].
+macro_rules! table {
+    (
+        $(#[doc = $doc:literal])*
+        struct $Name:ident ($title:literal) {
+            $(
+                $(#[doc = $field_doc:literal])*
+                $field:ident : $type:ty = $spec:expr;
+            )*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug)]
+        pub(in crate::scenario) struct $Name {
+            #[allow(dead_code, reason = "not every table has checks across its keys")]
+            pub(in crate::scenario) written: $crate::scenario::schema::At,
+            $(
+                $(#[doc = $field_doc])*
+                pub(in crate::scenario) $field: $type,
+            )*
+        }
+
+        impl $crate::scenario::schema::Table for $Name {
+            const TITLE: &'static str = $title;
+
+            fn doc() -> String {
+                $crate::scenario::schema::paragraph(&[$($doc),*])
+            }
+
+            #[allow(unused_variables, reason = "a table may have no keys of its own")]
+            fn describe_keys(table: &mut $crate::scenario::schema::TableDoc) {
+                $(
+                    $crate::scenario::schema::Field::describe(
+                        &$spec,
+                        stringify!($field),
+                        &$crate::scenario::schema::paragraph(&[$($field_doc),*]),
+                        table,
+                    );
+                )*
+            }
+
+            fn read_keys(
+                reader: &mut $crate::scenario::schema::TableReader<'_, '_, '_>,
+            ) -> Option<Self> {
+                $(
+                    let $field = $crate::scenario::schema::Field::read(
+                        &$spec,
+                        stringify!($field),
+                        reader,
+                    );
+                )*
+                Some(Self {
+                    written: reader.written(),
+                    $($field: $field?,)*
+                })
+            }
+        }
+    };
+}
+pub(super) use table;
+
+/// Declares alternatives that a key chooses from: an enumeration, and its [`Table`].
+macro_rules! tagged {
+    (
+        $(#[doc = $doc:literal])*
+        enum $Name:ident ($title:literal) by $tag:ident $(or $default:literal)? {
+            $(
+                $option:literal => $Variant:ident ( $Table:ty );
+            )*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug)]
+        pub(in crate::scenario) enum $Name {
+            $(
+                #[doc = concat!("`", $option, "`")]
+                #[allow(dead_code, reason = "an alternative may have no keys")]
+                $Variant($Table),
+            )*
+        }
+
+        impl $crate::scenario::schema::Table for $Name {
+            const TITLE: &'static str = $title;
+
+            fn doc() -> String {
+                $crate::scenario::schema::paragraph(&[$($doc),*])
+            }
+
+            fn describe_keys(table: &mut $crate::scenario::schema::TableDoc) {
+                let default: &[&'static str] = &[$($default)?];
+                table.variants = Some($crate::scenario::schema::Variants {
+                    tag: stringify!($tag),
+                    default: default.first().copied(),
+                    options: vec![
+                        $(($option, <$Table as $crate::scenario::schema::Table>::describe()),)*
+                    ],
+                });
+            }
+
+            fn read_keys(
+                reader: &mut $crate::scenario::schema::TableReader<'_, '_, '_>,
+            ) -> Option<Self> {
+                let default: &[&'static str] = &[$($default)?];
+                let options: &[&'static str] = &[$($option),*];
+                let chosen = reader.tag(
+                    stringify!($tag),
+                    default.first().copied(),
+                    options,
+                )?;
+                $(
+                    if options.get(chosen) == Some(&$option) {
+                        return <$Table as $crate::scenario::schema::Table>::read_keys(reader)
+                            .map(Self::$Variant);
+                    }
+                )*
+                None
+            }
+        }
+    };
+}
+pub(super) use tagged;

@@ -1,0 +1,103 @@
+//! The texts that a scenario is read from, and places in them.
+
+use std::ops::Range;
+
+/// The most bytes that a text may have, so that places fit into half a machine word.
+pub const MAX_TEXT: usize = 16 << 20;
+
+/// A range of bytes in one of the texts of a [`Sources`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    source: u32,
+    start: u32,
+    end: u32,
+}
+
+impl Place {
+    pub(super) fn new(source: u32, range: Range<usize>) -> Self {
+        let fit = |value| u32::try_from(value).unwrap_or(u32::MAX);
+        Self {
+            source,
+            start: fit(range.start),
+            end: fit(range.end),
+        }
+    }
+
+    /// Which text.
+    pub fn source(self) -> usize {
+        self.source as usize
+    }
+
+    /// Which bytes.
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A text with the name it is reported under: a file's path, or `--set`.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The name.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// All texts that one scenario was read from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    list: Vec<Source>,
+}
+
+impl Sources {
+    pub(super) fn add(&mut self, name: &str, text: &str) -> u32 {
+        self.list.push(Source {
+            name: name.into(),
+            text: text.into(),
+        });
+        self.list.len() as u32 - 1
+    }
+
+    /// The text of the scenario itself.
+    pub fn first(&self) -> Option<&Source> {
+        self.list.first()
+    }
+
+    /// The text that `place` is in.
+    pub fn source(&self, place: Place) -> Option<&Source> {
+        self.list.get(place.source())
+    }
+
+    /// The line and the column of a place, both from 1, the column in characters.
+    pub fn line_and_column(&self, place: Place) -> Option<(usize, usize)> {
+        let text = &self.source(place)?.text;
+        let before = text.get(..place.range().start)?;
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Some((
+            before.matches('\n').count() + 1,
+            before.get(line_start..)?.chars().count() + 1,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_from_one_in_characters() {
+        let mut sources = Sources::default();
+        let id = sources.add("x.toml", "a = 1\nµµ = 2\n");
+        assert_eq!(
+            sources.line_and_column(Place::new(id, 0..1)),
+            Some((1, 1))
+        );
+        // "µµ " is five bytes and three characters.
+        assert_eq!(
+            sources.line_and_column(Place::new(id, 11..12)),
+            Some((2, 4))
+        );
+        assert_eq!(sources.line_and_column(Place::new(id, 99..100)), None);
+        assert_eq!(sources.line_and_column(Place::new(7, 0..1)), None);
+    }
+}

@@ -1,0 +1,401 @@
+//! What is varied from run to run.
+
+use comity_units::{Bytes, Rate, Span};
+
+use super::document::{Node, Value};
+use super::kinds::Quantity;
+use super::problem::{ProblemKind, RangeFault};
+use super::schema::{At, Context};
+use super::source::Place;
+use super::tables::{RangeTable, SweepTable};
+use crate::results::AxisValue;
+
+/// The most values of one axis.
+const MOST_VALUES: usize = 1_000_000;
+
+impl From<&Node> for AxisValue {
+    fn from(node: &Node) -> Self {
+        match &node.value {
+            Value::Integer(value) => Self::Integer(*value),
+            Value::Float(value) => Self::Number(*value),
+            Value::Boolean(value) => Self::Boolean(*value),
+            Value::Text(text) => Self::Text(text.clone()),
+            _ => Self::Text(node.show()),
+        }
+    }
+}
+
+/// One thing that is varied.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    pub(super) name: String,
+    pub(super) paths: Vec<String>,
+    /// Where the paths are written.
+    pub(super) place: Option<Place>,
+    pub(super) values: Vec<Node>,
+}
+
+/// Axes that advance together; the points of a sweep are the product of its groups.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    zip: Option<String>,
+    pub(super) axes: Vec<Axis>,
+}
+
+impl Group {
+    pub(super) fn len(&self) -> usize {
+        self.axes.first().map_or(1, |axis| axis.values.len())
+    }
+}
+
+/// The groups of axes; `None` only after a report.
+pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<Group>> {
+    let reported = cx.problems.len();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut names: Vec<(String, Option<Place>)> = Vec::new();
+    for table in tables {
+        let Some(axis) = axis(table, cx) else {
+            continue;
+        };
+        let key = if table.name.is_some() { "name" } else { "parameter" };
+        let place = table.written.place_of(key);
+        match names.iter().find(|(name, _)| *name == axis.name) {
+            Some((name, first)) => cx.report_at(
+                &table.written,
+                key,
+                ProblemKind::Duplicate {
+                    what: "sweep axis",
+                    name: name.clone(),
+                    first: *first,
+                },
+            ),
+            None => names.push((axis.name.clone(), place)),
+        }
+        let partner = table.zip.as_ref().and_then(|zip| {
+            groups
+                .iter_mut()
+                .find(|group| group.zip.as_ref() == Some(zip))
+        });
+        match partner {
+            Some(group) if group.len() != axis.values.len() => {
+                let kind = ProblemKind::UnevenZip {
+                    group: group.zip.clone().unwrap_or_default(),
+                    found: axis.values.len(),
+                    expected: group.len(),
+                };
+                cx.report_at(&table.written, "zip", kind);
+            }
+            Some(group) => group.axes.push(axis),
+            None => groups.push(Group {
+                zip: table.zip.clone(),
+                axes: vec![axis],
+            }),
+        }
+    }
+    (cx.problems.len() == reported).then_some(groups)
+}
+
+/// Keys of `[scenario]` that may differ from run to run.
+const SWEPT_OF_SCENARIO: [&str; 3] = ["duration", "warmup", "bins"];
+
+fn axis(table: &SweepTable, cx: &mut Context<'_>) -> Option<Axis> {
+    let written = &table.written;
+    for path in &table.parameter.0 {
+        let mut parts = path.split('.').map(str::trim);
+        let swept = match (parts.next(), parts.next()) {
+            (Some("sweep"), _) => false,
+            (Some("scenario"), Some(key)) => SWEPT_OF_SCENARIO.contains(&key),
+            _ => true,
+        };
+        if !swept {
+            let place = written.place_of("parameter");
+            let problem = super::problem::Problem::new(place, path, ProblemKind::NotSwept);
+            cx.problems.push(problem);
+            return None;
+        }
+    }
+    let values = match (&table.values, &table.range) {
+        (Some(values), None) => values.clone(),
+        (None, Some(range)) => {
+            let place = written.place_of("range");
+            match range_values(range, cx)? {
+                Ok(values) => values
+                    .into_iter()
+                    .filter_map(|value| Some(Node { place: place?, value }))
+                    .collect(),
+                Err(reason) => {
+                    cx.report_at(written, "range", ProblemKind::BadRange { reason });
+                    return None;
+                }
+            }
+        }
+        (Some(_), Some(_)) => {
+            cx.report_at(written, "range", ProblemKind::Excludes { other: "values" });
+            return None;
+        }
+        (None, None) => {
+            let expected = "`values` or `range`".into();
+            cx.report_at(written, "values", ProblemKind::Missing { expected });
+            return None;
+        }
+    };
+    Some(Axis {
+        name: table
+            .name
+            .clone()
+            .or_else(|| table.parameter.0.first().cloned())?,
+        paths: table.parameter.0.clone(),
+        place: written.place_of("parameter"),
+        values,
+    })
+}
+
+/// The values of a range; `None` only after a report.
+fn range_values(
+    range: &RangeTable,
+    cx: &mut Context<'_>,
+) -> Option<Result<Vec<Value>, RangeFault>> {
+    let factor = match &range.factor {
+        None => None,
+        Some(node) => match node.value {
+            Value::Integer(factor) => Some(factor as f64),
+            Value::Float(factor) => Some(factor),
+            _ => {
+                wrong_factor(node, &range.written, cx);
+                return None;
+            }
+        },
+    };
+    Some(match (&range.step, factor) {
+        (Some(step), None) => steps(&range.from, &range.to, step),
+        (None, Some(factor)) => factors(&range.from, &range.to, factor),
+        _ => Err(RangeFault::StepOrFactor),
+    })
+}
+
+fn wrong_factor(node: &Node, written: &At, cx: &mut Context<'_>) {
+    let kind = ProblemKind::WrongKind {
+        found: node.kind(),
+        value: node.show(),
+        expected: "a number above 1".into(),
+    };
+    cx.report_at(written, "factor", kind);
+}
+
+/// A number with a unit whose smallest parts can be counted.
+#[derive(Clone, Copy)]
+enum Unit {
+    Span,
+    Rate,
+    Bytes,
+    Packets,
+}
+
+impl Unit {
+    fn text(self, count: u64) -> Value {
+        Value::Text(match self {
+            Self::Span => Span::from_nanos(count).to_string(),
+            Self::Rate => Rate::from_bps(count).to_string(),
+            Self::Bytes => Bytes::new(count).to_string(),
+            Self::Packets => format!("{count} packets"),
+        })
+    }
+
+    fn count(self, text: &str) -> Option<u64> {
+        fn read<Q: Quantity>(text: &str) -> Option<Q> {
+            text.parse().ok()
+        }
+        match self {
+            Self::Span => read(text).map(Span::as_nanos),
+            Self::Rate => read(text).map(Rate::as_bps),
+            Self::Bytes => read(text).map(Bytes::get),
+            Self::Packets => text.trim().strip_suffix("packets")?.trim().parse().ok(),
+        }
+    }
+}
+
+/// The counts of two or three quantities in their common unit.
+fn counts<const N: usize>(nodes: [&Node; N]) -> Option<(Unit, [u64; N])> {
+    [Unit::Span, Unit::Rate, Unit::Bytes, Unit::Packets]
+        .into_iter()
+        .find_map(|unit| {
+            let mut counts = [0; N];
+            for (count, node) in counts.iter_mut().zip(nodes) {
+                *count = unit.count(node.text()?)?;
+            }
+            Some((unit, counts))
+        })
+}
+
+fn numbers<const N: usize>(nodes: [&Node; N]) -> Option<[f64; N]> {
+    let mut numbers = [0.0; N];
+    for (number, node) in numbers.iter_mut().zip(nodes) {
+        *number = match node.value {
+            Value::Integer(value) => value as f64,
+            Value::Float(value) if value.is_finite() => value,
+            _ => return None,
+        };
+    }
+    Some(numbers)
+}
+
+fn steps(from: &Node, to: &Node, step: &Node) -> Result<Vec<Value>, RangeFault> {
+    let whole = |from: i128, to: i128, step: i128| {
+        if step <= 0 {
+            return Err(RangeFault::Step);
+        }
+        if to < from {
+            return Err(RangeFault::Reversed);
+        }
+        let count = (to - from) / step + 1;
+        match usize::try_from(count) {
+            Ok(count) if count <= MOST_VALUES => {
+                Ok((0..count as i128).map(move |index| from + index * step))
+            }
+            _ => Err(RangeFault::TooMany),
+        }
+    };
+    if let (Value::Integer(from), Value::Integer(to), Value::Integer(step)) =
+        (&from.value, &to.value, &step.value)
+    {
+        let values = whole((*from).into(), (*to).into(), (*step).into())?;
+        return Ok(values.map(|value| Value::Integer(value as i64)).collect());
+    }
+    if let Some((unit, [from, to, step])) = counts([from, to, step]) {
+        let values = whole(from.into(), to.into(), step.into())?;
+        return Ok(values.map(|value| unit.text(value as u64)).collect());
+    }
+    let [from, to, step] = numbers([from, to, step]).ok_or(RangeFault::MixedUnits)?;
+    if step <= 0.0 {
+        return Err(RangeFault::Step);
+    }
+    if to < from {
+        return Err(RangeFault::Reversed);
+    }
+    // A little more than the last whole step, since 0.3 is not 3 times 0.1.
+    let count = ((to - from) / step + 1e-6).floor() + 1.0;
+    if count > MOST_VALUES as f64 {
+        return Err(RangeFault::TooMany);
+    }
+    Ok((0..count as usize)
+        .map(|index| Value::Float(tidy(from + index as f64 * step)))
+        .collect())
+}
+
+fn factors(from: &Node, to: &Node, factor: f64) -> Result<Vec<Value>, RangeFault> {
+    // NaN is above nothing.
+    if !(factor > 1.0 && factor.is_finite()) {
+        return Err(RangeFault::Factor);
+    }
+    let series = |from: f64, to: f64| {
+        if to < from {
+            return Err(RangeFault::Reversed);
+        }
+        if from <= 0.0 {
+            return Err(RangeFault::FactorFromZero);
+        }
+        let mut values = Vec::new();
+        let mut value = from;
+        while value <= to * (1.0 + 1e-9) {
+            if values.len() >= MOST_VALUES {
+                return Err(RangeFault::TooMany);
+            }
+            values.push(value);
+            value *= factor;
+        }
+        Ok(values)
+    };
+    let mut values: Vec<Value> = Vec::new();
+    let integers = matches!(
+        (&from.value, &to.value),
+        (Value::Integer(_), Value::Integer(_))
+    ) && factor.fract() == 0.0;
+    if let Some((unit, [from, to])) = counts([from, to]) {
+        for value in series(from as f64, to as f64)? {
+            values.push(unit.text((value + 0.5) as u64));
+        }
+    } else {
+        let [from, to] = numbers([from, to]).ok_or(RangeFault::MixedUnits)?;
+        for value in series(from, to)? {
+            values.push(if integers {
+                Value::Integer(value as i64)
+            } else {
+                Value::Float(tidy(value))
+            });
+        }
+    }
+    Ok(values)
+}
+
+/// The number without the dust of its computation: twelve digits.
+fn tidy(value: f64) -> f64 {
+    format!("{value:.11e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::parse_value;
+    use super::super::source::Sources;
+    use super::*;
+
+    fn node(text: &str) -> Node {
+        parse_value(&mut Sources::default(), "x", text).unwrap()
+    }
+
+    fn shown(values: Result<Vec<Value>, RangeFault>) -> Result<String, RangeFault> {
+        let place = node("1").place;
+        Ok(values?
+            .into_iter()
+            .map(|value| AxisValue::from(&Node { place, value }).to_string())
+            .collect::<Vec<_>>()
+            .join(" "))
+    }
+
+    #[test]
+    fn steps_and_factors_include_the_end_they_meet() {
+        for (from, to, step, expected) in [
+            ("2", "10", "4", "2 6 10"),
+            ("2", "9", "4", "2 6"),
+            ("0.1", "0.3", "0.1", "0.1 0.2 0.3"),
+            ("\"1ms\"", "\"2ms\"", "\"500us\"", "1ms 1.5ms 2ms"),
+            ("\"1Mbps\"", "\"3Mbps\"", "\"1Mbps\"", "1Mbps 2Mbps 3Mbps"),
+            ("\"10 packets\"", "\"30 packets\"", "\"20 packets\"", "10 packets 30 packets"),
+        ] {
+            let values = shown(steps(&node(from), &node(to), &node(step)));
+            assert_eq!(values.as_deref(), Ok(expected));
+        }
+        for (from, to, factor, expected) in [
+            ("1", "8", 2.0, "1 2 4 8"),
+            ("1", "2", 1.5, "1 1.5"),
+            ("\"1ms\"", "\"8ms\"", 2.0, "1ms 2ms 4ms 8ms"),
+        ] {
+            let values = shown(factors(&node(from), &node(to), factor));
+            assert_eq!(values.as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn ranges_without_values_are_refused() {
+        for (from, to, step, fault) in [
+            ("3", "1", "1", RangeFault::Reversed),
+            ("1", "3", "0", RangeFault::Step),
+            ("1", "3", "-1", RangeFault::Step),
+            ("0", "9000000000000000000", "1", RangeFault::TooMany),
+            ("\"1ms\"", "3", "1", RangeFault::MixedUnits),
+            ("\"1ms\"", "\"3Mbps\"", "\"1ms\"", RangeFault::MixedUnits),
+            ("nan", "3.0", "1.0", RangeFault::MixedUnits),
+            ("0.0", "1.0", "1e-300", RangeFault::TooMany),
+        ] {
+            assert_eq!(steps(&node(from), &node(to), &node(step)).err(), Some(fault));
+        }
+        for (from, to, factor, fault) in [
+            ("1", "8", 1.0, RangeFault::Factor),
+            ("1", "8", f64::NAN, RangeFault::Factor),
+            ("0", "8", 2.0, RangeFault::FactorFromZero),
+            ("8", "1", 2.0, RangeFault::Reversed),
+            ("1", "8", 1.000_000_000_1, RangeFault::TooMany),
+        ] {
+            assert_eq!(factors(&node(from), &node(to), factor).err(), Some(fault));
+        }
+    }
+}

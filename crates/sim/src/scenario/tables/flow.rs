@@ -1,0 +1,449 @@
+//! The tables of flows, of what they send, and of how it is read.
+
+use comity_congestion::recovery::{PipeRule, RecoveryConfig};
+use comity_units::{Bytes, Rate, Span};
+
+use super::super::kinds::{
+    Amount, Choice, Count, Either, Extent, ExtentKind, Flag, Name, NameTemplate, PACKET,
+    POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, Template, Word,
+};
+use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
+use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
+use super::topology::{Access, host_link};
+use super::{FROM_PRESET, MAX_FLOWS};
+
+table! {
+    /// A group of flows that are alike.
+    struct FlowTable ("[[flow]]") {
+        /// The group that the flows are counted in.
+        group: String = Required(Name("a short name"));
+        /// How many flows there are; a sweep may leave the group out with 0.
+        count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");
+        /// What each flow is called; `{i}` is its number in the group, from 0, also as `{i+1}`. The random
+        /// numbers of a flow depend on its name.
+        name: Option<Template> = Optional(NameTemplate("a name with {i}"), "the group, a dash and {i}");
+        /// The node that the data comes from, or that its source's host is linked to; may have `{i}`.
+        from: Option<Template> = Optional(
+            NameTemplate("the name of a node, which may have {i}"),
+            "`left` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
+        );
+        /// The node that the data goes to, or that its destination's host is linked to; may have `{i}`.
+        to: Option<Template> = Optional(
+            NameTemplate("the name of a node, which may have {i}"),
+            "`right` in a dumbbell, or its next host where it has `pairs`; required elsewhere",
+        );
+        /// The link between a host of the flow's own and `from`, or `"none"`.
+        access: Option<Access> = Optional(host_link(), "as in the topology");
+        /// The link between `to` and a host of the flow's own, or `"none"`.
+        access_to: Option<Access> = Optional(
+            host_link(),
+            "as `access` where that is given here, else as in the topology",
+        );
+        /// When the flows start: at a time, or each at a random time, `{ at = "0s", spread = "1s" }`.
+        start: StartTable = Default(Either::<StartTable, _, _>::of(SPAN, Nested::<StartTable>::KIND), "\"0s\"");
+        /// When the source stops giving data.
+        stop: Option<Span> = Optional(POSITIVE_SPAN, "at the end of the run");
+        /// What there is to send.
+        workload: Option<WorkloadTable> = Optional(
+            Nested::<WorkloadTable>::KIND,
+            "`{ kind = \"greedy\" }`; datagrams require one",
+        );
+        /// How it is carried.
+        transport: TransportTable = Keys::<TransportTable>::OF;
+    }
+}
+
+table! {
+    /// When flows start.
+    struct StartTable ("a start") {
+        /// The earliest start.
+        at: Span = Default(SPAN, "\"0s\"");
+        /// The width of the interval after it that each start is drawn from, uniformly.
+        spread: Span = Default(SPAN, "\"0s\"");
+    }
+}
+
+impl From<Span> for StartTable {
+    fn from(at: Span) -> Self {
+        Self {
+            written: At::nowhere(),
+            at,
+            spread: Span::ZERO,
+        }
+    }
+}
+
+tagged! {
+    /// How a flow is carried.
+    enum TransportTable ("a transport") by transport or "tcp" {
+        "tcp" => Tcp(TcpTable);
+        "datagram" => Datagram(DatagramTable);
+    }
+}
+
+/// Settings that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scenario) enum Preset {
+    Modern,
+    Ns2Release,
+    Ns2Era2000,
+}
+
+/// A recovery by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scenario) enum RecoveryName {
+    Tahoe,
+    Reno,
+    NewReno,
+    Sack,
+}
+
+impl RecoveryName {
+    /// The recovery in its present form, or in that of ns-2.
+    pub(in crate::scenario) const fn config(self, of_ns2: bool) -> RecoveryConfig {
+        match (self, of_ns2) {
+            (Self::Tahoe, _) => RecoveryConfig::TAHOE,
+            (Self::Reno, _) => RecoveryConfig::RENO,
+            (Self::NewReno, false) => RecoveryConfig::NEW_RENO,
+            (Self::NewReno, true) => RecoveryConfig::NEW_RENO_NS2,
+            (Self::Sack, false) => RecoveryConfig::SACK,
+            (Self::Sack, true) => RecoveryConfig::SACK_NS2,
+        }
+    }
+}
+
+const WINDOW: ExtentKind = ExtentKind {
+    min: 1,
+    unlimited: false,
+};
+
+table! {
+    /// TCP.
+    struct TcpTable ("TCP") {
+        /// Settings that belong together; every other key here replaces one of them.
+        preset: Preset = Default(
+            Choice(&[
+                (
+                    "modern",
+                    Preset::Modern,
+                    "what current hosts do: SACK, timestamps, window scaling, delayed acknowledgements, \
+                     an initial window of 10 packets, real headers",
+                ),
+                (
+                    "ns2-2.35",
+                    Preset::Ns2Release,
+                    "the defaults of ns-2's last release: Reno, ticks of 10 ms, a least timeout of \
+                     200 ms, limited transmit, an initial window of 2, a window of 20 packets, \
+                     40-byte headers",
+                ),
+                (
+                    "ns2-2000",
+                    Preset::Ns2Era2000,
+                    "ns-2 as in 1999 to 2001: the same without handshake and limited transmit, ticks of \
+                     100 ms, no least timeout, an initial window of 1",
+                ),
+            ]),
+            "\"modern\"",
+        );
+        /// The size of a full segment on the wire, headers included.
+        packet: Option<Bytes> = Optional(PACKET, "1500 bytes, or what `mss` and the headers make");
+        /// The payload of a full segment; instead of `packet`.
+        mss: Option<Bytes> = Optional(
+            Amount { min: Bytes::new(1), max: Bytes::new(65_495) },
+            "what `packet` and the headers leave",
+        );
+        /// What headers weigh on the wire: `"real"` for IPv4 and TCP with their options, one size for
+        /// every segment such as `"40B"`, or a table.
+        headers: Option<HeadersTable> = Optional(
+            Either::<HeadersTable, _, _>::of(
+                Word("real", HeadersTable::REAL),
+                Either::<HeadersTable, _, _>::of(
+                    Amount { min: Bytes::ZERO, max: Bytes::new(1_000) },
+                    Nested::<FixedHeadersTable>::KIND,
+                ),
+            ),
+            FROM_PRESET,
+        );
+        /// The receive buffer, which is the largest window.
+        window: Option<Extent> = Optional(WINDOW, FROM_PRESET);
+        /// The first congestion window.
+        initial_window: Option<Extent> = Optional(WINDOW, FROM_PRESET);
+        /// The first slow-start threshold.
+        ssthresh: Option<Extent> = Optional(
+            ExtentKind { min: 1, unlimited: true },
+            "unlimited in preset \"modern\", the receive buffer in the others",
+        );
+        /// The congestion control.
+        controller: Option<String> = Optional(
+            ControllerName,
+            "\"cubic\" in preset \"modern\", \"reno\" in the others",
+        );
+        /// Its parameters. The ns-2 presets set `increase`, `decrease_basis`, `rounding` and
+        /// `grow_when_limited` as ns-2 does, where the controller has them.
+        parameters: Option<ParameterTable> = Optional(
+            ParametersKind,
+            "the controller's defaults",
+        );
+        /// How losses are found and repaired.
+        recovery: Option<RecoveryName> = Optional(
+            Choice(&[
+                ("tahoe", RecoveryName::Tahoe, "fast retransmit, then slow start"),
+                ("reno", RecoveryName::Reno, "fast recovery until new data is acknowledged"),
+                ("newreno", RecoveryName::NewReno, "fast recovery until all data is acknowledged"),
+                ("sack", RecoveryName::Sack, "selective acknowledgements"),
+            ]),
+            FROM_PRESET,
+        );
+        /// Whether NewReno restarts its timer at the first partial acknowledgement only.
+        impatient: Option<bool> = Optional(Flag, "true with recovery \"newreno\"");
+        /// Whether what a partial acknowledgement covers beyond the inflation is taken from NewReno's window
+        /// for good.
+        deflate_window: Option<bool> = Optional(
+            Flag,
+            "false in preset \"modern\", true in the others, with recovery \"newreno\"",
+        );
+        /// How recovery "sack" counts what is in the pipe.
+        pipe: Option<PipeRule> = Optional(
+            Choice(&[
+                ("scoreboard", PipeRule::Scoreboard, "from the scoreboard (RFC 6675)"),
+                ("counter", PipeRule::Counter, "a counter, as in ns-2"),
+            ]),
+            "\"scoreboard\" in preset \"modern\", \"counter\" in the others",
+        );
+        /// How many duplicate acknowledgements mean a loss.
+        duplicate_threshold: Option<u32> = Optional(Count { min: 1, max: 255 }, FROM_PRESET);
+        /// Whether duplicate acknowledgements for data sent before the last reaction are ignored
+        /// (ns-2's `bugFix_`).
+        careful: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether acknowledgements are delayed: `false`, `true` for every second segment or 40 ms, or a
+        /// table.
+        delayed_ack: Option<DelayedAckTable> = Optional(
+            Either::<DelayedAckTable, _, _>::of(Flag, Nested::<DelayedAckSettings>::KIND),
+            FROM_PRESET,
+        );
+        /// Whether segments carry timestamps.
+        timestamps: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether selective acknowledgements are offered and used.
+        sack: Option<bool> = Optional(Flag, "whether the recovery is \"sack\" where that is given, else as in the preset");
+        /// Whether windows above 65,535 bytes may be offered.
+        window_scaling: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether the first two duplicate acknowledgements each release a new segment.
+        limited_transmit: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether the connection begins with a handshake.
+        handshake: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// The first sequence number.
+        initial_sequence: Option<u32> = Optional(Count { min: 0, max: u32::MAX }, FROM_PRESET);
+        /// Whether the retransmission timer is restarted with the timeout from before the round-trip
+        /// sample of the acknowledgement that restarts it (ns-2 before 2001).
+        restart_timer_before_sample: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// How long a closed connection remembers its sequence numbers.
+        time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
+        /// The most segments sent in answer to one event.
+        max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
+        /// How round trips are measured and when the retransmission timer expires.
+        rtt: Option<RttTable> = Optional(Nested::<RttTable>::KIND, FROM_PRESET);
+        /// How the receiving application takes the data.
+        reader: Option<ReaderTable> = Optional(
+            Nested::<ReaderTable>::KIND,
+            "`{ kind = \"immediate\" }`",
+        );
+    }
+}
+
+/// What headers weigh, as written.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) enum HeadersTable {
+    Real,
+    Fixed { bytes: Bytes, per_sack_block: Bytes },
+}
+
+impl HeadersTable {
+    const REAL: Self = Self::Real;
+}
+
+impl From<Bytes> for HeadersTable {
+    fn from(bytes: Bytes) -> Self {
+        Self::Fixed {
+            bytes,
+            per_sack_block: Bytes::ZERO,
+        }
+    }
+}
+
+impl From<FixedHeadersTable> for HeadersTable {
+    fn from(table: FixedHeadersTable) -> Self {
+        Self::Fixed {
+            bytes: table.bytes,
+            per_sack_block: table.per_sack_block,
+        }
+    }
+}
+
+table! {
+    /// One size for every header.
+    struct FixedHeadersTable ("fixed headers") {
+        /// The size of every header.
+        bytes: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"40B\"");
+        /// How much each SACK block adds.
+        per_sack_block: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(100) }, "\"0B\"");
+    }
+}
+
+/// Delayed acknowledgements, as written.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) enum DelayedAckTable {
+    Flag(bool),
+    Settings(DelayedAckSettings),
+}
+
+impl From<bool> for DelayedAckTable {
+    fn from(flag: bool) -> Self {
+        Self::Flag(flag)
+    }
+}
+
+impl From<DelayedAckSettings> for DelayedAckTable {
+    fn from(settings: DelayedAckSettings) -> Self {
+        Self::Settings(settings)
+    }
+}
+
+table! {
+    /// When acknowledgements are held back.
+    struct DelayedAckSettings ("delayed acknowledgements") {
+        /// How many full segments are answered by one acknowledgement.
+        segments: u32 = Default(Count { min: 2, max: 255 }, "2");
+        /// How long an acknowledgement is held back at the most.
+        timeout: Span = Default(POSITIVE_SPAN, "\"40ms\"");
+    }
+}
+
+table! {
+    /// How round trips are measured and when the retransmission timer expires. What is not given is as
+    /// in the preset.
+    struct RttTable ("round trips") {
+        /// The resolution in which round trips are counted.
+        tick: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
+        /// Where the ticks of the clock fall.
+        phase: Option<Span> = Optional(SPAN, FROM_PRESET);
+        /// The least that four times the deviation adds to the timeout.
+        granularity: Option<Span> = Optional(SPAN, FROM_PRESET);
+        /// The timeout before the first measurement.
+        initial_timeout: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
+        /// The least timeout.
+        min_timeout: Option<Span> = Optional(SPAN, FROM_PRESET);
+        /// The largest timeout.
+        max_timeout: Option<Span> = Optional(POSITIVE_SPAN, FROM_PRESET);
+        /// How often in a row the back-off doubles the timeout at the most.
+        max_doublings: Option<u32> = Optional(Count { min: 0, max: 63 }, FROM_PRESET);
+        /// Whether the least timeout is applied before the back-off multiplies.
+        floor_before_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether four back-offs in a row make the estimate start anew.
+        forget_after_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
+    }
+}
+
+table! {
+    /// Datagrams without feedback.
+    struct DatagramTable ("datagrams") {
+        /// The size of a full packet on the wire, headers included.
+        packet: Bytes = Default(PACKET, "\"1500B\"");
+    }
+}
+
+tagged! {
+    /// What a flow has to send. Amounts are payload for TCP, bytes on the wire for datagrams.
+    enum WorkloadTable ("a workload") by kind {
+        "greedy" => Greedy(GreedyTable);
+        "file" => File(FileTable);
+        "cbr" => Cbr(CbrTable);
+        "on_off" => OnOff(OnOffTable);
+        "token_bucket" => TokenBucket(TokenBucketTable);
+        "poisson" => Poisson(PoissonTable);
+    }
+}
+
+table! {
+    /// Always more.
+    struct GreedyTable ("a greedy source") {}
+}
+
+table! {
+    /// So much, then the end.
+    struct FileTable ("a file") {
+        /// How much.
+        size: Bytes = Required(POSITIVE_BYTES);
+    }
+}
+
+table! {
+    /// Packets at a constant rate, given by exactly one of `rate`, `interval` and `gap`.
+    struct CbrTable ("a constant rate") {
+        /// The rate.
+        rate: Option<Rate> = Optional(RATE, "`interval` or `gap` is given");
+        /// The time from the start of one packet to the start of the next.
+        interval: Option<Span> = Optional(POSITIVE_SPAN, "`rate` or `gap` is given");
+        /// The time from the end of one packet on the first link to the start of the next.
+        gap: Option<Span> = Optional(SPAN, "`rate` or `interval` is given");
+        /// By how much intervals vary at random: by up to half of this share of the interval, either way.
+        /// 1 is `random_` of ns-2.
+        jitter: f64 = Default(Real { min: 0.0, max: 1.0 }, "0");
+    }
+}
+
+table! {
+    /// Constant rate while on, nothing while off; both last an exponentially distributed time.
+    struct OnOffTable ("an on-off source") {
+        /// The rate while on.
+        rate: Rate = Required(RATE);
+        /// The mean time on.
+        mean_on: Span = Required(POSITIVE_SPAN);
+        /// The mean time off.
+        mean_off: Span = Required(POSITIVE_SPAN);
+    }
+}
+
+table! {
+    /// Tokens fall into a bucket at a rate; data is sent as tokens allow.
+    struct TokenBucketTable ("a token bucket") {
+        /// The most tokens, in bytes.
+        depth: Bytes = Required(POSITIVE_BYTES);
+        /// The bytes that fall at every interval.
+        refill: Bytes = Required(POSITIVE_BYTES);
+        /// The interval.
+        interval: Span = Required(POSITIVE_SPAN);
+    }
+}
+
+table! {
+    /// Packets with exponentially distributed times between them.
+    struct PoissonTable ("a Poisson source") {
+        /// The mean rate.
+        rate: Rate = Required(RATE);
+    }
+}
+
+tagged! {
+    /// How the receiving application takes data.
+    enum ReaderTable ("a reader") by kind {
+        "immediate" => Immediate(ImmediateTable);
+        "playback" => Playback(PlaybackTable);
+    }
+}
+
+table! {
+    /// At once.
+    struct ImmediateTable ("an immediate reader") {}
+}
+
+table! {
+    /// So many bytes at every interval; a read that does not find them all takes nothing.
+    struct PlaybackTable ("a playback") {
+        /// The bytes of one read.
+        bytes: Bytes = Required(POSITIVE_BYTES);
+        /// The time between reads.
+        interval: Span = Required(POSITIVE_SPAN);
+        /// How long after the first byte the first read comes.
+        delay: Span = Default(SPAN, "\"0s\"");
+    }
+}

@@ -1,0 +1,179 @@
+//! The tables of a scenario file, each declared once.
+
+pub(super) mod flow;
+pub(super) mod link;
+pub(super) mod topology;
+
+use comity_units::Span;
+
+use super::document::Node;
+use super::kinds::{
+    Amount, Anything, Choice, Count, Either, LONGEST, List, Name, POSITIVE_SPAN, SPAN, Text, Whole,
+};
+use super::schema::{Default, Nested, Optional, Required, table};
+use flow::FlowTable;
+use topology::TopologyTable;
+
+/// The most flows of one run.
+pub(super) const MAX_FLOWS: u32 = 100_000;
+/// The most links or nodes that a table may ask for.
+pub(super) const MAX_LINKS: u32 = 100_000;
+
+table! {
+    /// A scenario: a network, the flows in it, and what is varied from run to run.
+    struct ScenarioFile ("a scenario") {
+        /// What the scenario is called, how long it runs and how often.
+        scenario: ScenarioTable = Required(Nested::<ScenarioTable>::KIND);
+        /// The network.
+        topology: TopologyTable = Required(Nested::<TopologyTable>::KIND);
+        /// The flows, in groups. In paths, a group is known by its `group`.
+        flow: Vec<FlowTable> = Required(List {
+            item: Nested::<FlowTable>::KIND,
+            min: 1,
+            max: 100_000,
+        });
+        /// The axes of the sweep: one run for each combination of their values. In paths, an axis is
+        /// known by its `name`.
+        sweep: Option<Vec<SweepTable>> = Optional(
+            List { item: Nested::<SweepTable>::KIND, min: 0, max: 64 },
+            "nothing is varied",
+        );
+    }
+}
+
+table! {
+    /// What the scenario is called, how long it runs and how often.
+    struct ScenarioTable ("[scenario]") {
+        /// A short name; files are named after it.
+        name: String = Required(Name("a short name"));
+        /// What the scenario shows, in a sentence or two.
+        description: Option<String> = Optional(Text("what the scenario shows"), "no description");
+        /// How long a run takes, in simulated time.
+        duration: Span = Required(Amount { min: Span::from_micros(1), max: LONGEST });
+        /// How long after the start measuring begins.
+        warmup: Span = Default(SPAN, "\"0s\"");
+        /// The length of the bins of values over time.
+        bins: Option<Span> = Optional(POSITIVE_SPAN, "no values over time");
+        /// The seeds: every point of the sweep is run once with each.
+        seeds: Seeds = Default(
+            Either::<Seeds, _, _>::of(
+                List { item: Whole { min: 0, max: i64::MAX as u64 }, min: 1, max: 1_000_000 },
+                Nested::<SeedRange>::KIND,
+            ),
+            "[1]",
+        );
+        /// The most runs that the sweep and the seeds may multiply to.
+        max_runs: u64 = Default(Whole { min: 1, max: 100_000_000 }, "100000");
+    }
+}
+
+table! {
+    /// Seeds that follow each other.
+    struct SeedRange ("seeds") {
+        /// The first seed.
+        first: u64 = Default(Whole { min: 0, max: 1 << 62 }, "1");
+        /// How many there are.
+        count: u32 = Required(Count { min: 1, max: 1_000_000 });
+    }
+}
+
+/// The seeds of a scenario.
+#[derive(Clone, Debug)]
+pub(super) struct Seeds(pub(super) Vec<u64>);
+
+impl From<Vec<u64>> for Seeds {
+    fn from(list: Vec<u64>) -> Self {
+        Self(list)
+    }
+}
+
+impl From<SeedRange> for Seeds {
+    fn from(range: SeedRange) -> Self {
+        Self((range.first..).take(range.count as usize).collect())
+    }
+}
+
+table! {
+    /// An axis of the sweep: a key, and the values that it takes.
+    struct SweepTable ("[[sweep]]") {
+        /// The path of the key that is varied, such as `flow.tcp.window` or
+        /// `topology.bottleneck.queue`, or a list of paths that all take the value. An item of a list
+        /// is known by its `name`, its `group` or its number from 0; `*` stands for all of them.
+        parameter: Paths = Required(Either::<Paths, _, _>::of(
+            Text("the path of a key"),
+            List { item: Text("the path of a key"), min: 1, max: 64 },
+        ));
+        /// What the axis is called in results.
+        name: Option<String> = Optional(Name("a short name"), "the (first) path");
+        /// The values, each of the kind that the key takes.
+        values: Option<Vec<Node>> = Optional(
+            List { item: Anything, min: 1, max: 1_000_000 },
+            "given by `range`",
+        );
+        /// Values at equal distances or ratios.
+        range: Option<RangeTable> = Optional(Nested::<RangeTable>::KIND, "given by `values`");
+        /// Axes with the same word here advance together instead of being multiplied.
+        zip: Option<String> = Optional(Name("the name of a group of axes"), "multiplied with all others");
+    }
+}
+
+/// The keys that an axis varies.
+#[derive(Clone, Debug)]
+pub(super) struct Paths(pub(super) Vec<String>);
+
+impl From<String> for Paths {
+    fn from(path: String) -> Self {
+        Self(vec![path])
+    }
+}
+
+impl From<Vec<String>> for Paths {
+    fn from(paths: Vec<String>) -> Self {
+        Self(paths)
+    }
+}
+
+table! {
+    /// Values at equal distances or ratios: `{ from = 2, to = 100, step = 2 }`, or
+    /// `{ from = "1ms", to = "64ms", factor = 2 }`.
+    struct RangeTable ("a range of values") {
+        /// The first value.
+        from: Node = Required(Anything);
+        /// The last value, included when the steps meet it.
+        to: Node = Required(Anything);
+        /// The distance from one value to the next, in the same unit.
+        step: Option<Node> = Optional(Anything, "`factor` is given");
+        /// The ratio of each value to the one before.
+        factor: Option<Node> = Optional(Anything, "`step` is given");
+    }
+}
+
+/// The ways to give a yes or a no that keeps the preset where it is left out.
+pub(super) const FROM_PRESET: &str = "as in the preset";
+
+/// What a trace file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TraceFormat {
+    /// By the name of the file.
+    Guess,
+    Mahimahi,
+    Steps,
+}
+
+pub(super) const TRACE_FORMAT: Choice<TraceFormat> = Choice(&[
+    (
+        "auto",
+        TraceFormat::Guess,
+        "steps when the file's name ends in .csv or .steps, mahimahi otherwise",
+    ),
+    (
+        "mahimahi",
+        TraceFormat::Mahimahi,
+        "a millisecond in each line, at which 1504 bytes can leave; repeats",
+    ),
+    (
+        "steps",
+        TraceFormat::Steps,
+        "a time, a comma and a rate in each line, such as `1.5s, 800kbps`",
+    ),
+]);

@@ -1,0 +1,198 @@
+//! Values over time, recorded by looking on.
+
+use std::collections::VecDeque;
+
+use comity_units::{Span, Time};
+
+use crate::engine::{Fate, FlowEvent, FlowEventKind, LinkEvent, Observer};
+use crate::network::Network;
+use crate::report::{FlowSeries, LinkSeries, Series};
+
+/// An [`Observer`] that adds up what happens in bins of equal length from the start of the run.
+///
+/// What happens at the very boundary of two bins belongs to the later one, at the very end of the run to the
+/// last, and after it to none. A packet counts as dropped or lost when it was handed over, and as carried
+/// when its last bit left.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    bin: Span,
+    bins: usize,
+    end: Time,
+    flows: Vec<FlowRecord>,
+    links: Vec<LinkRecord>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FlowRecord {
+    series: FlowSeries,
+    /// How often the sender has sent something again, so far.
+    retransmitted: u64,
+    /// The sender's state: window, threshold, smoothed round-trip time.
+    state: [u64; 3],
+    /// The number of bins whose end state is known.
+    known: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct LinkRecord {
+    series: LinkSeries,
+    /// When the packets that wait or are in service leave.
+    departures: VecDeque<Time>,
+    /// The number of the bin that the queue was looked at last.
+    looked: usize,
+}
+
+impl Recorder {
+    /// A recorder for one run of `network`, in bins of `bin`, which is at least a nanosecond.
+    pub fn new(network: &Network, bin: Span) -> Self {
+        let bin = bin.max(Span::from_nanos(1));
+        let bins = network.duration.as_nanos().div_ceil(bin.as_nanos()) as usize;
+        let flow = FlowRecord {
+            series: FlowSeries {
+                delivered_bytes: vec![0; bins],
+                sent_packets: vec![0; bins],
+                retransmitted_packets: vec![0; bins],
+                window_bytes: Vec::with_capacity(bins),
+                ssthresh_bytes: Vec::with_capacity(bins),
+                srtt_ns: Vec::with_capacity(bins),
+            },
+            ..FlowRecord::default()
+        };
+        let link = LinkRecord {
+            series: LinkSeries {
+                carried_bytes: vec![0; bins],
+                dropped_packets: vec![0; bins],
+                max_queue_packets: vec![0; bins],
+            },
+            ..LinkRecord::default()
+        };
+        Self {
+            bin,
+            bins,
+            end: Time::ZERO + network.duration,
+            flows: vec![flow; network.flows.len()],
+            links: vec![link; network.links.len()],
+        }
+    }
+
+    /// What was recorded, up to the end of the run.
+    pub fn finish(mut self) -> Series {
+        let (bin, bins) = (self.bin, self.bins);
+        for flow in &mut self.flows {
+            flow.carry_on(bins);
+        }
+        for link in &mut self.links {
+            link.look(bins.saturating_sub(1), bin);
+        }
+        Series {
+            bin,
+            flows: self.flows.into_iter().map(|flow| flow.series).collect(),
+            links: self.links.into_iter().map(|link| link.series).collect(),
+        }
+    }
+
+    /// The bin that `time` is in, if the run is not over by then.
+    fn number(&self, time: Time) -> Option<usize> {
+        let bin = (time.as_nanos() / self.bin.as_nanos()) as usize;
+        (time <= self.end).then(|| bin.min(self.bins.saturating_sub(1)))
+    }
+}
+
+fn add<T: std::ops::AddAssign>(column: &mut [T], bin: usize, amount: T) {
+    if let Some(sum) = column.get_mut(bin) {
+        *sum += amount;
+    }
+}
+
+impl FlowRecord {
+    /// Gives all bins before `end` that have no end state yet the present one.
+    fn carry_on(&mut self, end: usize) {
+        let [window, ssthresh, srtt] = self.state;
+        let series = &mut self.series;
+        series.window_bytes.resize(end.max(self.known), window);
+        series.ssthresh_bytes.resize(end.max(self.known), ssthresh);
+        series.srtt_ns.resize(end.max(self.known), srtt);
+        self.known = self.known.max(end);
+    }
+}
+
+impl LinkRecord {
+    /// Takes note of the queue as it stands at the beginning of every bin up to `bin`.
+    fn look(&mut self, bin: usize, length: Span) {
+        while self.looked < bin {
+            self.looked += 1;
+            self.leave_by(Time::ZERO + length * self.looked as u64);
+            self.peak(self.looked);
+            if self.departures.is_empty() {
+                // Nothing changes until the next packet comes.
+                self.looked = bin;
+            }
+        }
+    }
+
+    fn leave_by(&mut self, time: Time) {
+        while self.departures.front().is_some_and(|left| *left <= time) {
+            self.departures.pop_front();
+        }
+    }
+
+    fn peak(&mut self, bin: usize) {
+        let waiting = u32::try_from(self.departures.len()).unwrap_or(u32::MAX);
+        if let Some(peak) = self.series.max_queue_packets.get_mut(bin) {
+            *peak = waiting.max(*peak);
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
+        let length = self.bin;
+        let departure = match event.fate {
+            Fate::Carried { departure, .. } | Fate::Lost { departure } => Some(departure),
+            Fate::Dropped(_) => None,
+        };
+        let left = departure.and_then(|departure| self.number(departure));
+        let (Some(offered), Some(record)) = (
+            self.number(event.offered_at),
+            self.links.get_mut(link as usize),
+        ) else {
+            return;
+        };
+        if let Some(left) = left {
+            let wire = u64::from(event.packet.wire);
+            add(&mut record.series.carried_bytes, left, wire);
+        }
+        if !matches!(event.fate, Fate::Carried { .. }) {
+            add(&mut record.series.dropped_packets, offered, 1);
+        }
+        record.look(offered, length);
+        record.leave_by(event.offered_at);
+        record.departures.extend(departure);
+        record.peak(offered);
+    }
+
+    fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
+        let (Some(bin), Some(record)) =
+            (self.number(event.now), self.flows.get_mut(flow as usize))
+        else {
+            return;
+        };
+        record.carry_on(bin);
+        if let Some(state) = event.state {
+            record.state = [state.window, state.ssthresh, state.srtt_ns];
+            let again = state.retransmitted.saturating_sub(record.retransmitted);
+            record.retransmitted = state.retransmitted;
+            let again = u32::try_from(again).unwrap_or(u32::MAX);
+            add(&mut record.series.retransmitted_packets, bin, again);
+        }
+        match event.kind {
+            FlowEventKind::Delivered(bytes) => {
+                add(&mut record.series.delivered_bytes, bin, bytes);
+            }
+            FlowEventKind::Sent(_) if !event.at_destination => {
+                add(&mut record.series.sent_packets, bin, 1);
+            }
+            _ => {}
+        }
+    }
+}

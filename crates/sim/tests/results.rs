@@ -1,0 +1,681 @@
+//! Results as other programs read them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use comity_sim::report::{
+    Cost, FlowReport, FlowSeries, LinkReport, LinkSeries, RunReport, Series, Summary,
+};
+use comity_sim::results::{
+    AxisValue, CompletedRun, Format, ResultSet, ScenarioInfo, WriteError, compare, write,
+};
+use comity_units::{Seed, Span, Time};
+use parquet::basic::{Compression, LogicalType};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+
+/// A new directory of its own for each test.
+fn scratch(test: &str) -> PathBuf {
+    let at = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let _ = fs::remove_dir_all(&at);
+    fs::create_dir_all(&at).unwrap();
+    at
+}
+
+#[expect(clippy::print_stderr, reason = "a test that did nothing has to say so")]
+fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+fn flow(name: &str, group: &str, throughput_bps: f64) -> FlowReport {
+    FlowReport {
+        name: name.into(),
+        group: group.into(),
+        kind: "reno newreno".into(),
+        started: Time::from_millis(250),
+        delivered_bytes: 1_000_000,
+        goodput_bps: throughput_bps * 0.96,
+        throughput_bps,
+        sent_packets: 100,
+        returned_packets: 90,
+        dropped_packets: 10,
+        ..FlowReport::default()
+    }
+}
+
+/// Two runs: everything present and everything absent.
+fn two_runs() -> ResultSet {
+    let mut first = flow("a, \"quoted\"\nand ß", "tltcp", 3e6);
+    first.finished = Some(Time::from_nanos(12_345_678_901));
+    first.srtt_s = Some(0.1);
+    first.window_bytes = Some(30_000);
+    first.delay = Summary {
+        count: 4,
+        mean: 0.05,
+        deviation: 0.001,
+        min: 0.02,
+        max: 0.08,
+        median: 0.05,
+        p95: 0.079,
+        p99: 0.08,
+    };
+    let link = LinkReport {
+        name: "r1-r2".into(),
+        offered_packets: 110,
+        dropped_full: 10,
+        utilisation: Some(0.875),
+        mean_queue_packets: 1.5,
+        ..LinkReport::default()
+    };
+    let series = Series {
+        bin: Span::from_millis(100),
+        flows: vec![
+            FlowSeries {
+                delivered_bytes: vec![1, 2, 3],
+                srtt_ns: vec![7, 8],
+                ..Default::default()
+            },
+            FlowSeries {
+                delivered_bytes: vec![4, 5, 6],
+                ..Default::default()
+            },
+        ],
+        links: vec![LinkSeries {
+            carried_bytes: vec![9, 10],
+            ..Default::default()
+        }],
+    };
+    let report = RunReport {
+        seed: Seed::new(u64::MAX),
+        fingerprint: 0xfedc_ba98_7654_3210,
+        duration: Span::from_secs(500),
+        warmup: Span::from_secs(50),
+        flows: vec![first, flow("b", "tcp", 1e6)],
+        links: vec![link],
+        cost: Cost {
+            events: 1_000,
+            packet_hops: 600,
+            peak_packets: 40,
+            memory_bytes: 4_096,
+        },
+        series: Some(series),
+    };
+    let mut bare = report.clone();
+    bare.fingerprint = 1;
+    bare.series = None;
+    bare.flows = vec![flow("a", "tcp", 0.0)];
+    bare.links.clear();
+    let axes = |window, controller: &str, loss| {
+        vec![
+            ("flow.window".to_owned(), AxisValue::Integer(window)),
+            (
+                "flow.controller".to_owned(),
+                AxisValue::Text(controller.into()),
+            ),
+            ("link.loss".to_owned(), loss),
+        ]
+    };
+    ResultSet {
+        scenario: ScenarioInfo {
+            name: "table 1".into(),
+            text: "# Table 1\nname = \"table 1\"\n".into(),
+        },
+        command: "comity run table1.toml".into(),
+        runs: vec![
+            CompletedRun {
+                axes: axes(-10, "reno", AxisValue::Number(0.5)),
+                seed: Seed::new(u64::MAX),
+                report,
+            },
+            CompletedRun {
+                axes: axes(20, "cubic", AxisValue::Integer(1)),
+                seed: Seed::new(2),
+                report: bare,
+            },
+        ],
+    }
+}
+
+/// The rows of a Parquet file by the names of its columns.
+fn read_parquet(path: &Path) -> Vec<BTreeMap<String, Field>> {
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    let by_name = |row: Row| {
+        row.get_column_iter()
+            .map(|(n, f)| (n.clone(), f.clone()))
+            .collect()
+    };
+    reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| by_name(row.unwrap()))
+        .collect()
+}
+
+fn text(text: &str) -> Field {
+    Field::Str(text.into())
+}
+
+#[test]
+fn parquet_holds_the_values_with_their_types() {
+    let home = scratch("parquet");
+    let path = home.join("out");
+    write(&two_runs(), Format::Parquet, &path).unwrap();
+
+    let runs = read_parquet(&path.join("runs.parquet"));
+    assert_eq!(runs.len(), 2);
+    let first = &runs[0];
+    assert_eq!(first["scenario"], text("table 1"));
+    assert_eq!(first["seed"], Field::ULong(u64::MAX));
+    assert_eq!(first["fingerprint"], text("fedcba9876543210"));
+    assert_eq!(first["duration_ns"], Field::ULong(500_000_000_000));
+    assert_eq!(first["axis.flow.window"], Field::Long(-10));
+    assert_eq!(first["axis.flow.controller"], text("reno"));
+    assert_eq!(first["throughput_bps"], Field::Double(4e6));
+    assert_eq!(first["mean_throughput_bps"], Field::Double(2e6));
+    // (4)² / (2 · 10); 3 over 1.
+    assert_eq!(first["jain"], Field::Double(0.8));
+    for ratio in ["f_best", "f_worst", "separation"] {
+        assert_eq!(first[ratio], Field::Double(3.0), "{ratio}");
+    }
+    assert_eq!(first["loss_ratio"], Field::Double(20.0 / 380.0));
+    assert_eq!(first["mean_delay_s"], Field::Double(0.05));
+    assert_eq!(first["max_utilisation"], Field::Double(0.875));
+    assert_eq!(first["packet_hops"], Field::ULong(600));
+    // Whole numbers among numbers are numbers.
+    assert_eq!(
+        runs.iter()
+            .map(|run| &run["axis.link.loss"])
+            .collect::<Vec<_>>(),
+        [&Field::Double(0.5), &Field::Double(1.0)]
+    );
+    // One flow without throughput, delays or links: nothing to compare.
+    for absent in [
+        "jain",
+        "f_best",
+        "separation",
+        "mean_delay_s",
+        "max_delay_s",
+        "max_utilisation",
+    ] {
+        assert_eq!(runs[1][absent], Field::Null, "{absent}");
+    }
+
+    let groups = read_parquet(&path.join("groups.parquet"));
+    let friendliness: Vec<_> = groups
+        .iter()
+        .map(|g| (&g["group"], &g["friendliness"]))
+        .collect();
+    let expected = [
+        (&text("tltcp"), &Field::Double(3.0)),
+        (&text("tcp"), &Field::Double(1.0 / 3.0)),
+        (&text("tcp"), &Field::Null),
+    ];
+    assert_eq!(friendliness, expected);
+
+    let flows = read_parquet(&path.join("flows.parquet"));
+    assert_eq!(flows.len(), 3);
+    assert_eq!(flows[0]["flow"], text("a, \"quoted\"\nand ß"));
+    assert_eq!(flows[0]["finished_ns"], Field::ULong(12_345_678_901));
+    assert_eq!(flows[0]["delay_p95_s"], Field::Double(0.079));
+    assert_eq!(
+        (&flows[1]["run"], &flows[1]["index"]),
+        (&Field::ULong(0), &Field::ULong(1))
+    );
+    assert_eq!(flows[2]["run"], Field::ULong(1));
+    assert_eq!(flows[2]["axis.flow.controller"], text("cubic"));
+    for absent in ["finished_ns", "srtt_s", "window_bytes", "delay_mean_s"] {
+        assert_eq!(flows[1][absent], Field::Null, "{absent}");
+    }
+    assert_eq!(flows[1]["delay_count"], Field::ULong(0));
+
+    let links = read_parquet(&path.join("links.parquet"));
+    assert_eq!(links.len(), 1);
+    assert_eq!(links[0]["dropped_full_packets"], Field::ULong(10));
+
+    let series = read_parquet(&path.join("flow_series.parquet"));
+    let bins: Vec<_> = series
+        .iter()
+        .map(|bin| {
+            (
+                &bin["flow"],
+                &bin["bin_start_ns"],
+                &bin["delivered_bytes"],
+                &bin["srtt_ns"],
+            )
+        })
+        .collect();
+    assert_eq!(bins.len(), 6);
+    assert_eq!(bins[1].1, &Field::ULong(100_000_000));
+    assert_eq!((bins[1].2, bins[1].3), (&Field::ULong(2), &Field::ULong(8)));
+    assert_eq!(bins[2].3, &Field::Null);
+    assert_eq!((bins[5].0, bins[5].2), (&text("b"), &Field::ULong(6)));
+    assert_eq!(read_parquet(&path.join("link_series.parquet")).len(), 2);
+}
+
+#[test]
+fn parquet_says_where_it_comes_from() {
+    let home = scratch("provenance");
+    let path = home.join("out");
+    let set = two_runs();
+    write(&set, Format::Parquet, &path).unwrap();
+    let reader = SerializedFileReader::new(File::open(path.join("runs.parquet")).unwrap()).unwrap();
+    let file = reader.metadata().file_metadata();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        file.created_by(),
+        Some(&*format!("comity version {version}"))
+    );
+    let entries: BTreeMap<_, _> = file
+        .key_value_metadata()
+        .unwrap()
+        .iter()
+        .map(|entry| (entry.key.as_str(), entry.value.as_deref().unwrap()))
+        .collect();
+    assert_eq!(entries["comity.scenario_text"], set.scenario.text);
+    assert_eq!(entries["comity.command"], "comity run table1.toml");
+    assert_eq!(entries["comity.version"], version);
+    assert_eq!(entries["comity.schema_version"], "1");
+    assert_eq!(entries["comity.table"], "runs");
+    let units: BTreeMap<String, String> = serde_json::from_str(entries["comity.units"]).unwrap();
+    let schema = file.schema_descr();
+    assert_eq!(units.len(), schema.num_columns());
+    for (column, unit) in [
+        ("duration_ns", "ns"),
+        ("goodput_bps", "bit/s"),
+        ("mean_delay_s", "s"),
+        ("memory_bytes", "B"),
+        ("sent_packets", "packets"),
+        ("jain", "1"),
+        ("axis.flow.window", "as in the scenario"),
+    ] {
+        assert_eq!(units[column], unit, "{column}");
+    }
+    let seed = schema
+        .columns()
+        .iter()
+        .find(|column| column.name() == "seed")
+        .unwrap();
+    assert_eq!(
+        seed.logical_type_ref(),
+        Some(&LogicalType::integer(64, false))
+    );
+    let chunk = reader.metadata().row_group(0).column(0);
+    assert_eq!(chunk.compression(), Compression::SNAPPY);
+}
+
+#[test]
+fn csv_and_json_hold_the_same_as_parquet() {
+    let home = scratch("formats");
+    let (columns, separated, json) = (home.join("p"), home.join("c"), home.join("out.json"));
+    let set = two_runs();
+    write(&set, Format::Parquet, &columns).unwrap();
+    write(&set, Format::Csv, &separated).unwrap();
+    write(&set, Format::Json, &json).unwrap();
+    let document: serde_json::Value = serde_json::from_reader(File::open(&json).unwrap()).unwrap();
+    let metadata: serde_json::Value =
+        serde_json::from_reader(File::open(separated.join("metadata.json")).unwrap()).unwrap();
+    assert_eq!(document["metadata"], metadata);
+    assert_eq!(metadata["scenario_text"], set.scenario.text.as_str());
+    assert_eq!(metadata["units"]["links"]["wait_p99_s"], "s");
+
+    let mut cells = 0;
+    for table in [
+        "runs",
+        "groups",
+        "flows",
+        "links",
+        "flow_series",
+        "link_series",
+    ] {
+        let expected = read_parquet(&columns.join(format!("{table}.parquet")));
+        let mut reader = csv::Reader::from_path(separated.join(format!("{table}.csv"))).unwrap();
+        let names = reader.headers().unwrap().clone();
+        let records: Vec<_> = reader.records().map(|record| record.unwrap()).collect();
+        let objects = document["tables"][table].as_array().unwrap();
+        assert_eq!(
+            (records.len(), objects.len()),
+            (expected.len(), expected.len()),
+            "{table}"
+        );
+        for ((row, record), object) in expected.iter().zip(&records).zip(objects) {
+            assert_eq!(
+                (names.len(), object.as_object().unwrap().len()),
+                (row.len(), row.len())
+            );
+            for (at, name) in names.iter().enumerate() {
+                let (field, shown, value) = (&row[name], &record[at], &object[name]);
+                match field {
+                    Field::Null => assert!(shown.is_empty() && value.is_null(), "{name}"),
+                    Field::ULong(number) => {
+                        assert_eq!(
+                            (shown.parse(), value.as_u64()),
+                            (Ok(*number), Some(*number))
+                        );
+                    }
+                    Field::Long(number) => {
+                        assert_eq!(
+                            (shown.parse(), value.as_i64()),
+                            (Ok(*number), Some(*number))
+                        );
+                    }
+                    Field::Double(number) => {
+                        assert_eq!(
+                            (shown.parse(), value.as_f64()),
+                            (Ok(*number), Some(*number))
+                        );
+                    }
+                    Field::Str(text) => {
+                        assert_eq!(
+                            (shown, value.as_str()),
+                            (text.as_str(), Some(text.as_str()))
+                        );
+                    }
+                    other => panic!("{name} is {other:?}"),
+                }
+                cells += 1;
+            }
+        }
+    }
+    assert!(cells > 300, "{cells}");
+}
+
+#[test]
+fn a_starved_half_is_infinite_and_json_has_no_word_for_it() {
+    let home = scratch("infinite");
+    let mut set = two_runs();
+    set.runs.truncate(1);
+    set.runs[0].report.flows[1].throughput_bps = 0.0;
+    write(&set, Format::Parquet, &home.join("p")).unwrap();
+    write(&set, Format::Json, &home.join("out.json")).unwrap();
+    write(&set, Format::Csv, &home.join("c")).unwrap();
+    let runs = read_parquet(&home.join("p/runs.parquet"));
+    assert_eq!(runs[0]["separation"], Field::Double(f64::INFINITY));
+    let document: serde_json::Value =
+        serde_json::from_reader(File::open(home.join("out.json")).unwrap()).unwrap();
+    assert!(document["tables"]["runs"][0]["separation"].is_null());
+    let mut reader = csv::Reader::from_path(home.join("c/runs.csv")).unwrap();
+    let at = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|name| name == "separation")
+        .unwrap();
+    assert_eq!(&reader.records().next().unwrap().unwrap()[at], "inf");
+}
+
+#[test]
+fn the_same_results_give_the_same_bytes() {
+    let home = scratch("deterministic");
+    let tree = |name: &str, format| -> BTreeMap<PathBuf, Vec<u8>> {
+        let path = home.join(name);
+        write(&two_runs(), format, &path).unwrap();
+        if path.is_file() {
+            return BTreeMap::from([(PathBuf::new(), fs::read(path).unwrap())]);
+        }
+        fs::read_dir(&path)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|file| {
+                (
+                    file.strip_prefix(&path).unwrap().into(),
+                    fs::read(&file).unwrap(),
+                )
+            })
+            .collect()
+    };
+    for (format, files) in [(Format::Parquet, 6), (Format::Csv, 7), (Format::Json, 1)] {
+        let (one, other) = (tree("one", format), tree("other", format));
+        assert_eq!(one.len(), files, "{format:?}");
+        assert_eq!(one, other, "{format:?}");
+        let place = home.to_str().unwrap().as_bytes();
+        for (file, bytes) in &one {
+            assert!(
+                !bytes.windows(place.len()).any(|part| part == place),
+                "{file:?}"
+            );
+        }
+        // The next format is not the kind of thing that is there.
+        for name in ["one", "other"] {
+            let path = home.join(name);
+            if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            }
+            .unwrap();
+        }
+    }
+}
+
+#[test]
+fn no_runs_are_tables_without_rows() {
+    let home = scratch("empty");
+    let mut set = two_runs();
+    set.runs.clear();
+    write(&set, Format::Parquet, &home.join("p")).unwrap();
+    write(&set, Format::Csv, &home.join("c")).unwrap();
+    write(&set, Format::Json, &home.join("out.json")).unwrap();
+    assert_eq!(read_parquet(&home.join("p/flows.parquet")), Vec::new());
+    assert!(!home.join("p/flow_series.parquet").exists());
+    let flows = fs::read_to_string(home.join("c/flows.csv")).unwrap();
+    assert!(flows.starts_with("run,seed,index,flow,group,kind,") && flows.lines().count() == 1);
+    let document: serde_json::Value =
+        serde_json::from_reader(File::open(home.join("out.json")).unwrap()).unwrap();
+    assert_eq!(document["tables"]["runs"], serde_json::json!([]));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named_with_the_reason() {
+    let home = scratch("errors");
+    let set = two_runs();
+    let fail = |format, path: &Path| {
+        let error = write(&set, format, path).unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.contains(path.to_str().unwrap()), "{shown}");
+        error
+    };
+    for format in [Format::Parquet, Format::Csv, Format::Json] {
+        let nowhere = home.join("no/such/place");
+        assert!(matches!(
+            fail(format, &nowhere),
+            WriteError::NoDirectory { .. }
+        ));
+        let below_a_file = home.join("plain");
+        fs::write(&below_a_file, "text").unwrap();
+        let error = fail(format, &below_a_file.join("out"));
+        assert!(matches!(error, WriteError::NoDirectory { .. }), "{error:?}");
+    }
+    let plain = home.join("plain");
+    let error = fail(Format::Parquet, &plain);
+    assert!(
+        matches!(
+            error,
+            WriteError::Occupied {
+                expected: "a directory",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert_eq!(fs::read_to_string(&plain).unwrap(), "text");
+
+    let mine = home.join("mine");
+    fs::create_dir(&mine).unwrap();
+    fs::write(mine.join("thesis.tex"), "precious").unwrap();
+    let error = fail(Format::Csv, &mine);
+    assert!(
+        matches!(&error, WriteError::NotResults { found, .. } if found == Path::new("thesis.tex"))
+    );
+    assert!(matches!(
+        fail(Format::Json, &mine),
+        WriteError::Occupied {
+            expected: "a file",
+            ..
+        }
+    ));
+    assert_eq!(
+        fs::read_to_string(mine.join("thesis.tex")).unwrap(),
+        "precious"
+    );
+    assert!(matches!(
+        fail(Format::Csv, Path::new("/")),
+        WriteError::NotResults { .. } | WriteError::Occupied { .. }
+    ));
+
+    let mut names: Vec<_> = fs::read_dir(&home)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["mine", "plain"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_without_permission_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = scratch("permission");
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(home.join("probe"), "").is_ok() {
+        skip("this user may write to directories without permission");
+        return;
+    }
+    let error = write(&two_runs(), Format::Parquet, &home.join("out")).unwrap_err();
+    assert!(matches!(error, WriteError::Unwritable { .. }), "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .contains("expected permission to write in")
+    );
+}
+
+#[test]
+fn an_axis_with_two_values_in_a_run_is_refused() {
+    let home = scratch("axes");
+    let mut set = two_runs();
+    set.runs[1]
+        .axes
+        .push(("link.loss".into(), AxisValue::Number(0.0)));
+    let error = write(&set, Format::Json, &home.join("out.json")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a run has two values for the axis `link.loss`, expected one"
+    );
+    assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
+}
+
+#[test]
+fn axes_take_the_type_that_fits_all_their_values() {
+    let home = scratch("types");
+    let mut set = two_runs();
+    set.runs[0].axes = vec![
+        ("flag".into(), AxisValue::Boolean(true)),
+        ("mixed".into(), AxisValue::Integer(7)),
+        ("once".into(), AxisValue::Integer(3)),
+    ];
+    set.runs[1].axes = vec![
+        ("mixed".into(), AxisValue::Text("40ms".into())),
+        ("flag".into(), AxisValue::Boolean(false)),
+    ];
+    write(&set, Format::Parquet, &home.join("out")).unwrap();
+    let runs = read_parquet(&home.join("out/runs.parquet"));
+    assert_eq!(
+        (&runs[0]["axis.flag"], &runs[1]["axis.flag"]),
+        (&Field::Bool(true), &Field::Bool(false))
+    );
+    assert_eq!(
+        (&runs[0]["axis.mixed"], &runs[1]["axis.mixed"]),
+        (&text("7"), &text("40ms"))
+    );
+    assert_eq!(
+        (&runs[0]["axis.once"], &runs[1]["axis.once"]),
+        (&Field::Long(3), &Field::Null)
+    );
+}
+
+#[test]
+fn comparing_finds_every_changed_value_and_every_missing_run() {
+    let left = two_runs();
+    assert!(compare(&left, &left, 0.0).unwrap().is_same());
+
+    let mut right = left.clone();
+    right.runs.reverse();
+    let same = compare(&left, &right, 0.0).unwrap();
+    assert!(same.is_same() && same.matched == 2, "{same:?}");
+
+    right.runs[1].report.flows[0].timeouts = 3;
+    right.runs[1].report.links[0].mean_queue_packets = 1.500_001;
+    right.runs[1].report.fingerprint = 5;
+    right.runs[1].report.flows[1].srtt_s = Some(0.2);
+    let found = compare(&left, &right, 0.0).unwrap();
+    let shown: Vec<String> = found.differences.iter().map(ToString::to_string).collect();
+    let run = "flow.controller=reno flow.window=-10 link.loss=0.5 seed=18446744073709551615";
+    assert_eq!(
+        shown,
+        [
+            format!("{run}: runs[0].fingerprint is `fedcba9876543210` and `0000000000000005`"),
+            format!("{run}: runs[0].timeouts is `0` and `3`"),
+            format!("{run}: flows[0].timeouts is `0` and `3`"),
+            format!("{run}: flows[1].srtt_s is `` and `0.2`"),
+            format!("{run}: links[0].mean_queue_packets is `1.5` and `1.500001`"),
+        ]
+    );
+    let tolerant = compare(&left, &right, 1e-6).unwrap();
+    let columns: Vec<_> = tolerant
+        .differences
+        .iter()
+        .map(|d| d.column.as_str())
+        .collect();
+    assert_eq!(columns, ["timeouts", "timeouts", "srtt_s"]);
+
+    right.runs.pop();
+    right.runs[0].seed = Seed::new(99);
+    let missing = compare(&left, &right, 0.0).unwrap();
+    let seeds = |keys: &[comity_sim::results::RunKey]| -> Vec<u64> {
+        keys.iter().map(|key| key.seed.get()).collect()
+    };
+    assert_eq!(seeds(&missing.only_left), [u64::MAX, 2]);
+    assert_eq!(seeds(&missing.only_right), [99]);
+    assert_eq!((missing.matched, missing.is_same()), (0, false));
+
+    let mut shorter = left.clone();
+    shorter.runs[0].report.flows.pop();
+    let lost = compare(&left, &shorter, 0.0).unwrap();
+    assert!(lost.differences.iter().any(|d| {
+        (d.table, d.row, d.column.as_str(), d.right.as_str()) == ("flows", 1, "flow", "")
+    }));
+}
+
+/// What pyarrow and the standard library of Python find in files of all three formats.
+const READER: &str = include_str!("results.py");
+
+#[test]
+fn python_reads_the_same() {
+    let home = scratch("python");
+    let set = two_runs();
+    write(&set, Format::Parquet, &home.join("p")).unwrap();
+    write(&set, Format::Csv, &home.join("c")).unwrap();
+    write(&set, Format::Json, &home.join("out.json")).unwrap();
+    let python = |code: &str| {
+        Command::new("python3")
+            .args(["-c", code])
+            .arg(&home)
+            .output()
+    };
+    match python("import pyarrow.parquet") {
+        Ok(output) if output.status.success() => {}
+        _ => {
+            skip("python3 with pyarrow is not installed");
+            return;
+        }
+    }
+    let output = python(READER).unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(output.stdout, b"3 flows agree\n");
+}

@@ -1,0 +1,415 @@
+//! The scenario files of the repository read, and describe what they say.
+
+use std::path::{Path, PathBuf};
+
+use comity_congestion::table::Value;
+use comity_link::{DelayProfile, Limit, Queue, RateProfile};
+use comity_sim::network::{FlowSpec, Headers, Network, TcpSpec, TransportSpec};
+use comity_sim::scenario::{NoFiles, Reading, Scenario};
+use comity_transport::tcp::Config;
+use comity_units::{Bytes, Rate, Span};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn load(path: &str) -> Scenario {
+    Scenario::load(&root().join(path), &Reading::default())
+        .unwrap_or_else(|problems| panic!("{path}:\n{problems}"))
+}
+
+fn first(scenario: &Scenario) -> Network {
+    scenario.prepare(&scenario.runs()[0]).0
+}
+
+fn tcp(flow: &FlowSpec) -> &TcpSpec {
+    match &flow.transport {
+        TransportSpec::Tcp(spec) => spec,
+        TransportSpec::Datagram(_) => panic!("{} is no TCP flow", flow.name),
+    }
+}
+
+#[test]
+fn every_file_reads_and_has_its_runs() {
+    for (path, runs) in [
+        ("experiments/demo/dumbbell.toml", 2 * 5),
+        ("experiments/reference/drops.toml", 5 * 5 * 2 * 2),
+        ("experiments/reference/dumbbell_delay.toml", 2 * 5),
+        ("experiments/reference/dumbbell_flows.toml", 4 * 4 * 5),
+        ("experiments/reference/dumbbell_window.toml", 3 * 3 * 5),
+        ("experiments/reference/iftp_network_tcp.toml", 3 * 5),
+        ("experiments/reference/on_off_errors.toml", 2 * 4 * 3 * 10),
+        ("experiments/reference/packet_spacing.toml", 5 * 3 * 2),
+        ("experiments/reference/parking_lot.toml", 5),
+        ("benches/race/dumbbell.toml", 1),
+        ("benches/race/spacing.toml", 1),
+    ] {
+        assert_eq!(load(path).runs().len(), runs, "{path}");
+    }
+}
+
+/// The propagation delay from a flow's source to its destination, over the links by name.
+fn delay(network: &Network, names: &[&str]) -> Span {
+    names
+        .iter()
+        .map(|name| {
+            let link = network.links.iter().find(|link| link.name == *name);
+            match link.unwrap_or_else(|| panic!("no link {name}")).config.delay {
+                DelayProfile::Constant(delay) => delay,
+                DelayProfile::Steps(_) => panic!("{name} has steps"),
+            }
+        })
+        .sum()
+}
+
+/// The round trips of the Libra paper's figure 3: 180, 90 and 30 ms.
+#[test]
+fn the_parking_lot_has_the_round_trips_of_its_paper() {
+    let network = first(&load("experiments/reference/parking_lot.toml"));
+    let groups: Vec<_> = network.flows.iter().map(|flow| flow.group.as_str()).collect();
+    assert_eq!(groups, ["long", "long", "medium", "medium", "short", "short", "short", "short"]);
+    let all = ["link-1", "link-2", "link-3", "link-4"];
+    for (flow, links, one_way) in [
+        ("long-1", &all[..], 90),
+        ("medium-0", &all[..], 45),
+        ("short-0", &all[..1], 15),
+        ("short-3", &all[3..], 15),
+    ] {
+        let (source, destination) = (format!("{flow}.source"), format!("{flow}.destination"));
+        let mut path = vec![source.as_str()];
+        path.extend(links);
+        path.push(&destination);
+        assert_eq!(delay(&network, &path), Span::from_millis(one_way), "{flow}");
+        // The links meet: each begins where the one before ends.
+        let mut at = network.flows.iter().find(|spec| spec.name == flow).unwrap().source;
+        for name in path {
+            let link = network.links.iter().find(|link| link.name == name).unwrap();
+            assert_eq!(link.from, at, "{flow} at {name}");
+            at = link.to;
+        }
+        let spec = network.flows.iter().find(|spec| spec.name == flow).unwrap();
+        assert_eq!(at, spec.destination);
+    }
+    let backbone = &network.links[0].config;
+    assert_eq!(backbone.rate, RateProfile::Constant(Rate::from_mbps(100)));
+    assert_eq!(backbone.queue, Queue::DropTail(Limit::Packets(83)));
+}
+
+#[test]
+fn the_dumbbell_is_that_of_table_1() {
+    let network = first(&load("experiments/demo/dumbbell.toml"));
+    assert_eq!(network.flows.len(), 30);
+    assert_eq!(network.links.len(), 2 + 30 * 4);
+    assert_eq!(network.nodes.len(), 2 + 30 * 2);
+    let link = |name: &str| &network.links.iter().find(|link| link.name == name).unwrap().config;
+    assert_eq!(link("bottleneck").queue, Queue::DropTail(Limit::Packets(400)));
+    assert_eq!(link("bottleneck.reverse").queue, Queue::DropTail(Limit::Packets(100_000)));
+    assert_eq!(link("bottleneck.reverse").rate, link("bottleneck").rate);
+    assert_eq!(link("tcp-29.destination.reverse").rate, RateProfile::Constant(Rate::from_mbps(10)));
+    let spec = tcp(&network.flows[0]);
+    assert_eq!(spec.config.mss, 1_460);
+    assert_eq!(spec.config.receive_buffer, Bytes::new(14_600));
+    assert_eq!(spec.headers, Headers::Fixed { bytes: 40, per_sack_block: 8 });
+}
+
+#[test]
+fn receivers_without_links_of_their_own_sit_on_the_router() {
+    let network = first(&load("experiments/reference/packet_spacing.toml"));
+    let right = network.nodes.iter().position(|node| node == "right").unwrap();
+    assert_eq!(network.flows.len(), 16, "the first point has no TCP flows");
+    for flow in &network.flows {
+        assert_eq!(flow.destination.0 as usize, right);
+    }
+    assert_eq!(network.links.len(), 2 + 16 * 2);
+}
+
+/// A scenario with one flow of these settings.
+fn flow(settings: &str) -> FlowSpec {
+    let text = format!(
+        r#"
+        scenario = {{ name = "x", duration = "1s" }}
+        [topology]
+        kind = "dumbbell"
+        bottleneck = {{ rate = "1Mbps", delay = "1ms" }}
+        [[flow]]
+        group = "tcp"
+        {settings}
+        "#
+    );
+    let scenario = Scenario::parse("x.toml", &text, NoFiles, &Reading::default())
+        .unwrap_or_else(|problems| panic!("{settings}:\n{problems}"));
+    first(&scenario).flows.remove(0)
+}
+
+#[test]
+fn presets_are_those_of_the_transport() {
+    let words = |spec: &TcpSpec| -> Vec<(String, Value)> {
+        let pairs = spec.parameters.iter();
+        pairs.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+    };
+    let like_ns2 = |rounding: &'static str| {
+        vec![
+            ("decrease_basis".to_owned(), Value::Text("window".into())),
+            ("grow_when_limited".to_owned(), Value::Flag(true)),
+            ("increase".to_owned(), Value::Text("per_ack".into())),
+            ("rounding".to_owned(), Value::Text(rounding.into())),
+        ]
+    };
+
+    let modern = flow("preset = \"modern\"");
+    assert_eq!(modern, flow(""), "modern is the default");
+    let modern = tcp(&modern);
+    assert_eq!(modern.config, Config::MODERN);
+    assert_eq!(modern.headers, Headers::Real);
+    assert_eq!(modern.initial_window, Bytes::new(14_480));
+    assert_eq!(modern.initial_ssthresh, Some(Bytes::MAX));
+    assert_eq!(modern.controller, "cubic");
+    assert_eq!(words(modern), []);
+
+    let release = flow("preset = \"ns2-2.35\"");
+    let release = tcp(&release);
+    assert_eq!(release.config, Config::NS2_2_35);
+    assert_eq!(release.headers, Headers::Fixed { bytes: 40, per_sack_block: 8 });
+    assert_eq!(release.initial_window, Bytes::new(2_920));
+    assert_eq!(release.initial_ssthresh, None);
+    assert_eq!(release.controller, "reno");
+    assert_eq!(words(release), like_ns2("threshold"));
+
+    let era = flow("preset = \"ns2-2000\"");
+    let era = tcp(&era);
+    assert_eq!(era.config, Config::NS2_2000);
+    assert_eq!(era.initial_window, Bytes::new(1_460));
+    assert_eq!(words(era), like_ns2("both"));
+}
+
+/// Every key of a TCP flow replaces what the preset says, and nothing else.
+#[test]
+fn every_key_replaces_its_own_setting() {
+    use comity_congestion::RttConfig;
+    use comity_congestion::recovery::RecoveryConfig;
+    use comity_transport::tcp::DelayedAck;
+    use comity_units::SeqNo;
+
+    let base = Config::NS2_2_35;
+    let rtt = RttConfig::NS2_2_35;
+    for (settings, expected) in [
+        ("packet = \"1000B\"", Config { mss: 960, receive_buffer: Bytes::new(19_200), ..base }),
+        ("mss = \"1000B\"", Config { mss: 1_000, receive_buffer: Bytes::new(20_000), ..base }),
+        ("window = \"64KiB\"", Config { receive_buffer: Bytes::new(65_536), ..base }),
+        ("window = \"7 packets\"", Config { receive_buffer: Bytes::new(10_220), ..base }),
+        ("headers = \"100B\"", Config { mss: 1_400, receive_buffer: Bytes::new(28_000), ..base }),
+        ("headers = \"real\"", base),
+        (
+            "headers = \"real\"\ntimestamps = true",
+            Config { mss: 1_448, receive_buffer: Bytes::new(28_960), timestamps: true, ..base },
+        ),
+        ("recovery = \"tahoe\"", Config { recovery: RecoveryConfig::TAHOE, ..base }),
+        ("recovery = \"newreno\"", Config { recovery: RecoveryConfig::NEW_RENO_NS2, ..base }),
+        (
+            "recovery = \"newreno\"\ndeflate_window = false",
+            Config { recovery: RecoveryConfig::NEW_RENO, ..base },
+        ),
+        ("recovery = \"sack\"", Config { recovery: RecoveryConfig::SACK_NS2, sack: true, ..base }),
+        (
+            "recovery = \"sack\"\npipe = \"scoreboard\"",
+            Config { recovery: RecoveryConfig::SACK, sack: true, ..base },
+        ),
+        ("sack = true", Config { sack: true, ..base }),
+        (
+            "duplicate_threshold = 5\ncareful = false",
+            Config {
+                recovery: RecoveryConfig {
+                    duplicate_threshold: 5,
+                    careful: false,
+                    ..RecoveryConfig::RENO
+                },
+                ..base
+            },
+        ),
+        (
+            "delayed_ack = true",
+            Config {
+                delayed_ack: Some(DelayedAck { segments: 2, timeout: Span::from_millis(40) }),
+                ..base
+            },
+        ),
+        (
+            "delayed_ack = { segments = 4, timeout = \"200ms\" }",
+            Config {
+                delayed_ack: Some(DelayedAck { segments: 4, timeout: Span::from_millis(200) }),
+                ..base
+            },
+        ),
+        ("window_scaling = false", Config { window_scaling: false, ..base }),
+        ("limited_transmit = false", Config { limited_transmit: false, ..base }),
+        ("handshake = false", Config { handshake: false, ..base }),
+        ("initial_sequence = 4294967295", Config { initial_sequence: SeqNo::new(u32::MAX), ..base }),
+        (
+            "restart_timer_before_sample = true",
+            Config { restart_timer_before_sample: true, ..base },
+        ),
+        ("time_wait = \"1s\"", Config { time_wait: Span::from_secs(1), ..base }),
+        ("max_burst = 3", Config { max_burst: Some(3), ..base }),
+        (
+            "rtt = { tick = \"500ms\", min_timeout = \"1s\", floor_before_backoff = false }",
+            Config {
+                rtt: RttConfig {
+                    tick: Span::from_millis(500),
+                    min_timeout: Span::from_secs(1),
+                    floor_before_backoff: false,
+                    ..rtt
+                },
+                ..base
+            },
+        ),
+        (
+            "rtt = { phase = \"3ms\", granularity = \"2ms\", initial_timeout = \"4s\", \
+             max_timeout = \"9s\", forget_after_backoff = false }",
+            Config {
+                rtt: RttConfig {
+                    phase: Span::from_millis(3),
+                    granularity: Span::from_millis(2),
+                    initial_timeout: Span::from_secs(4),
+                    max_timeout: Span::from_secs(9),
+                    forget_after_backoff: false,
+                    ..rtt
+                },
+                ..base
+            },
+        ),
+    ] {
+        let flow = flow(&format!("preset = \"ns2-2.35\"\n{settings}"));
+        assert_eq!(tcp(&flow).config, expected, "{settings}");
+    }
+    let flow = flow(
+        "preset = \"ns2-2.35\"\ninitial_window = 4\nssthresh = \"50kB\"\ncontroller = \"vegas\"\n\
+         parameters = { alpha = 2, whole_segments = false }",
+    );
+    let spec = tcp(&flow);
+    assert_eq!(spec.initial_window, Bytes::new(5_840));
+    assert_eq!(spec.initial_ssthresh, Some(Bytes::new(50_000)));
+    assert_eq!(spec.parameters.get("alpha"), Some(&Value::Number(2.0)));
+    assert_eq!(spec.parameters.get("whole_segments"), Some(&Value::Flag(false)));
+}
+
+#[test]
+fn links_carry_everything_that_a_link_can() {
+    use comity_link::{Jitter, LossModel, LossPlace, RedConfig};
+    use comity_units::Time;
+
+    struct Trace;
+    impl comity_sim::scenario::Files for Trace {
+        fn read(&self, path: &Path) -> std::io::Result<String> {
+            Ok(match path.to_str() {
+                Some("traces/a.mahi") => "5\n10\n".into(),
+                Some("traces/b.csv") => "0s, 1Mbps\n2s, 3Mbps\n".into(),
+                other => panic!("{other:?} was asked for"),
+            })
+        }
+    }
+    let text = r#"
+        scenario = { name = "x", duration = "1s" }
+        [topology]
+        kind = "graph"
+        nodes = ["a", "b"]
+        [[topology.link]]
+        name = "one"
+        from = "a"
+        to = "b"
+        trace = "traces/a.mahi"
+        delay = [{ at = "0s", delay = "1ms" }, { at = "1s", delay = "2ms" }]
+        queue = { kind = "red", limit = "30 packets", min_threshold = 4 }
+        jitter = { kind = "normal", mean = "1ms", deviation = "2ms", reorder = true }
+        duplication = 0.25
+        losses = [
+            { model = "packets", place = "before_queue", packets = [3, 4] },
+            { model = "gilbert_elliott", good_to_bad = 0.1, bad_to_good = 0.5 },
+        ]
+        [topology.link.reverse]
+        rate = [{ at = "0s", rate = "1Mbps" }, { at = "1s", rate = "0bps" }]
+        jitter = "3ms"
+        [[topology.link]]
+        name = "two"
+        from = "a"
+        to = "b"
+        duplex = false
+        trace = { file = "traces/b.csv" }
+        delay = "0s"
+        queue = { kind = "codel", target = "10ms" }
+        [[flow]]
+        group = "tcp"
+        from = "a"
+        to = "b"
+    "#;
+    let scenario = Scenario::parse("x.toml", text, Trace, &Reading::default());
+    let network = first(&scenario.unwrap_or_else(|problems| panic!("{problems}")));
+    let link = |name: &str| &network.links.iter().find(|link| link.name == name).unwrap().config;
+    let one = link("one");
+    let RateProfile::Deliveries(trace) = &one.rate else { panic!("{:?}", one.rate) };
+    assert_eq!(trace.opportunities(), 2);
+    let second = (Time::from_secs(1), Span::from_millis(2));
+    assert_eq!(one.delay, DelayProfile::Steps(vec![(Time::ZERO, Span::from_millis(1)), second]));
+    assert_eq!(
+        one.queue,
+        Queue::Red(RedConfig {
+            limit: Limit::Packets(30),
+            min_threshold: 4.0,
+            ..RedConfig::default()
+        }),
+        "what is not given is the default of the link"
+    );
+    assert_eq!(one.duplication, 0.25);
+    assert_eq!(one.losses.len(), 2);
+    assert_eq!(one.losses[0].model, LossModel::Packets(vec![3, 4]));
+    assert_eq!(one.losses[0].place, LossPlace::BeforeQueue);
+    assert_eq!(one.losses[1].place, LossPlace::AfterTransmission);
+    let back = link("one.reverse");
+    let steps = vec![(Time::ZERO, Rate::from_mbps(1)), (Time::from_secs(1), Rate::ZERO)];
+    assert_eq!(back.rate, RateProfile::Steps(steps));
+    assert_eq!(back.delay, one.delay, "taken over");
+    assert_eq!(back.queue, one.queue, "taken over");
+    assert_eq!(back.losses, [], "never taken over");
+    assert_eq!(back.duplication, 0.0, "never taken over");
+    assert_eq!(back.jitter, Jitter::Uniform { max: Span::from_millis(3), reorder: false });
+    let two = link("two");
+    let steps = vec![(Time::ZERO, Rate::from_mbps(1)), (Time::from_secs(2), Rate::from_mbps(3))];
+    assert_eq!(two.rate, RateProfile::Steps(steps));
+    assert_eq!(
+        two.queue,
+        Queue::CoDel(comity_link::CodelConfig {
+            target: Span::from_millis(10),
+            ..comity_link::CodelConfig::default()
+        })
+    );
+    assert!(network.links.iter().all(|link| link.name != "two.reverse"));
+}
+
+#[test]
+fn shared_hosts_are_used_in_turn() {
+    let text = r#"
+        scenario = { name = "x", duration = "1s" }
+        [topology]
+        kind = "dumbbell"
+        pairs = 2
+        bottleneck = { rate = "1Mbps", delay = "1ms" }
+        access = { rate = "1Mbps", delay = "1ms" }
+        [[flow]]
+        group = "a"
+        count = 3
+        [[flow]]
+        group = "b"
+        from = "s1"
+        to = "d0"
+    "#;
+    let scenario = Scenario::parse("x.toml", text, NoFiles, &Reading::default()).unwrap();
+    let network = first(&scenario);
+    let ends: Vec<_> = network
+        .flows
+        .iter()
+        .map(|flow| {
+            let name = |node: comity_sim::network::NodeId| network.nodes[node.0 as usize].as_str();
+            (name(flow.source), name(flow.destination))
+        })
+        .collect();
+    assert_eq!(ends, [("s0", "d0"), ("s1", "d1"), ("s0", "d0"), ("s1", "d0")]);
+}

@@ -1,0 +1,43 @@
+//! `docs/scenario.md` says what the tables of scenarios say.
+//!
+//! To write it anew after a change of the tables:
+//!
+//! ```text
+//! COMITY_UPDATE=1 cargo test -p comity-sim --test scenario_reference
+//! ```
+
+use comity_sim::scenario::reference;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenario.md");
+
+#[test]
+fn the_page_is_up_to_date() {
+    let page = reference::markdown();
+    if std::env::var_os("COMITY_UPDATE").is_some() {
+        std::fs::write(PAGE, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/scenario.md is not what the tables say; write it anew with COMITY_UPDATE=1"
+    );
+}
+
+/// Every reference leads to a definition, and every definition is an object with a description.
+#[test]
+fn the_json_schema_is_closed() {
+    let schema = reference::json_schema();
+    let definitions = schema["$defs"].as_object().unwrap();
+    let text = schema.to_string();
+    let mut references = 0;
+    for part in text.split("\"#/$defs/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(definitions.contains_key(name), "{name} is not defined");
+        references += 1;
+    }
+    assert!(references > definitions.len());
+    for (name, definition) in definitions {
+        assert!(definition["description"].is_string(), "{name}");
+    }
+    assert_eq!(schema["required"], serde_json::json!(["scenario", "topology", "flow"]));
+}
