@@ -1,3 +1,4 @@
 //! Pairs, packet scripts and oracles for the tests of Comity.
 
 pub mod conformance;
+pub mod tcp;

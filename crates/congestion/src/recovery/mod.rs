@@ -251,6 +251,20 @@ impl RecoveryConfig {
         Self { kind, ..self }
     }
 
+    /// What a connection uses whose ends did or did not agree on selective acknowledgements: without them
+    /// SACK knows of one hole only, and NewReno takes its place.
+    #[must_use]
+    pub const fn with_sack(self, agreed: bool) -> Self {
+        let kind = match self.kind {
+            RecoveryKind::Sack { pipe } if !agreed => match pipe {
+                PipeRule::Scoreboard => Self::NEW_RENO.kind,
+                PipeRule::Counter => Self::NEW_RENO_NS2.kind,
+            },
+            kind => kind,
+        };
+        Self { kind, ..self }
+    }
+
     /// The name under which [`RecoveryConfig::by_name`] finds this algorithm.
     pub const fn name(&self) -> &'static str {
         match self.kind {

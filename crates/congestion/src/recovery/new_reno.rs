@@ -11,8 +11,10 @@ use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduc
 ///
 /// Source: RFC 6582. Differs in: 1. the inflation is kept apart from the congestion window, which is the same
 /// window; 2. on a full acknowledgement the congestion window is what the growth law says it is (the
-/// RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2; 3. at most two new
-/// segments leave per acknowledgement while recovering, as in ns-2.
+/// RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2: inflation has kept new data
+/// flowing, so that the flight is near `ssthresh` unless the window was small, and the RFC's other means
+/// against bursts, a limit on what one acknowledgement releases, is the transport's `max_burst`; 3. at most
+/// two new segments leave per acknowledgement while recovering, as in ns-2.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     guard: Guard,

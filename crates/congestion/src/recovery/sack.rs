@@ -31,6 +31,18 @@ impl Sack {
     }
 }
 
+impl Sack {
+    /// Whether the acknowledgement has come far enough for another recovery: for RFC 6675, section 5.1, to
+    /// the recovery point, for ns-2 and the `recover` of NewReno beyond it.
+    fn admit(&mut self, event: &Duplicate) -> bool {
+        let una = match self.pipe {
+            PipeRule::Scoreboard => event.una.saturating_add(1),
+            PipeRule::Counter => event.una,
+        };
+        self.guard.admit(una, event.max)
+    }
+}
+
 impl Recovery for Sack {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
         if self.after_timeout {
@@ -44,7 +56,7 @@ impl Recovery for Sack {
             },
             Count::Beyond if !proven => Reaction::default(),
             Count::Below | Count::Reached | Count::Beyond => {
-                if self.recovering || !self.guard.admit(event.una, event.max) {
+                if self.recovering || !self.admit(event) {
                     return Reaction::default();
                 }
                 self.guard.duplicates = self.guard.duplicates.max(u32::from(self.guard.threshold));
@@ -70,9 +82,8 @@ impl Recovery for Sack {
         }
         self.guard.duplicates = 0;
         let recovered = core::mem::take(&mut self.recovering);
-        // ns-2 forgets the recovery point with the recovery; RFC 6675 keeps it, which is the same unless
-        // the acknowledgement stopped exactly there.
-        if recovered {
+        // ns-2 forgets the recovery point with the recovery.
+        if recovered && self.pipe == PipeRule::Counter {
             self.guard.recover = 0;
         }
         Reaction {
@@ -103,5 +114,61 @@ impl Recovery for Sack {
 
     fn pipe_rule(&self) -> Option<PipeRule> {
         self.recovering.then_some(self.pipe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A timeout with 1000 bytes outstanding, an advance to `una`, and three duplicates there.
+    fn reacts_after_timeout(pipe: PipeRule, una: u64) -> bool {
+        let mut sack = Sack::new(3, true, pipe);
+        sack.on_timeout(1_000);
+        let _ = sack.on_advance(&Advance {
+            from: 1,
+            to: una,
+            mss: 100,
+        });
+        let duplicate = Duplicate {
+            una,
+            max: 2_000,
+            mss: 100,
+            first_is_lost: true,
+        };
+        (0..3).any(|_| sack.on_duplicate(&duplicate).reduce == Reduce::Halve)
+    }
+
+    #[test]
+    fn after_a_timeout_the_recovery_point_has_to_be_reached() {
+        for (pipe, at_the_point) in [(PipeRule::Scoreboard, true), (PipeRule::Counter, false)] {
+            assert!(!reacts_after_timeout(pipe, 999));
+            assert_eq!(reacts_after_timeout(pipe, 1_000), at_the_point);
+            assert!(reacts_after_timeout(pipe, 1_001));
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_that_ends_a_recovery_allows_the_next() {
+        for pipe in [PipeRule::Scoreboard, PipeRule::Counter] {
+            let mut sack = Sack::new(3, true, pipe);
+            let duplicate = |una, max| Duplicate {
+                una,
+                max,
+                mss: 100,
+                first_is_lost: true,
+            };
+            for _ in 0..3 {
+                let _ = sack.on_duplicate(&duplicate(1, 1_000));
+            }
+            assert!(sack.is_recovering());
+            let advance = |from, to| Advance { from, to, mss: 100 };
+            assert!(sack.on_advance(&advance(1, 999)).partial);
+            assert!(sack.on_advance(&advance(999, 1_000)).recovered);
+            for _ in 0..3 {
+                let _ = sack.on_duplicate(&duplicate(1_000, 2_000));
+            }
+            assert!(sack.is_recovering());
+        }
     }
 }

@@ -66,7 +66,15 @@ impl State {
 ///
 /// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write what is due;
 /// 3. timestamps tick once per microsecond; 4. a window probe repeats the last acknowledged number
-/// without payload, as current hosts do; 5. a SYN carries no data.
+/// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
+/// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
+/// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
+/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. there is
+/// no limit to retransmissions (R2): how long to wait for a silent peer is the application's business;
+/// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
+///
+/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; and
+/// from RFC 7323 in: timestamps that claim to echo the future are taken for none.
 #[derive(Debug)]
 pub struct Connection {
     state: State,
@@ -75,18 +83,36 @@ pub struct Connection {
     receiver: Receiver,
     /// By how many bits the peer's windows are shifted.
     peer_scale: u8,
-    /// The peer's timestamp to echo.
+    /// The peer's timestamp to echo, and when it arrived.
     timestamp_recent: u32,
+    timestamp_recent_at: Time,
     /// The acknowledgement that we sent last, as an offset; RFC 7323's Last.ACK.sent.
     last_ack_sent: u64,
     time_wait_until: Time,
     was_reset: bool,
+    /// The reset that a segment which belongs to no connection of ours is answered with.
+    refusal: Option<Refusal>,
     /// Payload handed over in order since the beginning.
     delivered: u64,
 }
 
+/// What identifies a reset to the peer (RFC 9293, section 3.5.2).
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    sequence: SeqNo,
+    /// Set where the refused segment acknowledged nothing.
+    acknowledgement: Option<SeqNo>,
+}
+
 impl Connection {
-    fn new(state: State, config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+    fn new(state: State, mut config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+        let recovery = config.recovery.with_sack(config.sack);
+        if recovery != config.recovery {
+            config = Arc::new(Config {
+                recovery,
+                ..*config
+            });
+        }
         Self {
             state,
             sender: Sender::new(&config, controller),
@@ -94,9 +120,11 @@ impl Connection {
             config,
             peer_scale: 0,
             timestamp_recent: 0,
+            timestamp_recent_at: Time::ZERO,
             last_ack_sent: 0,
             time_wait_until: Time::MAX,
             was_reset: false,
+            refusal: None,
             delivered: 0,
         }
     }
@@ -126,8 +154,8 @@ impl Connection {
         let peer_window = config.receive_buffer.get();
         let mut connection = Self::new(State::Established, config, controller);
         connection.peer_scale = connection.receiver.scale;
-        connection.receiver.initial = connection.config.initial_sequence;
-        connection.receiver.next = 1;
+        let initial = connection.config.initial_sequence;
+        connection.receiver.begin(initial);
         connection.last_ack_sent = 1;
         let _ = connection.receiver.offer(&connection.config, true);
         connection.sender.establish(1, peer_window);
@@ -199,8 +227,8 @@ impl Connection {
             return;
         }
         match self.state {
-            State::Closed => {}
-            State::Listen => self.on_first_syn(segment),
+            State::Closed => self.refuse(segment),
+            State::Listen => self.on_first_syn(now, segment),
             State::SynSent => self.on_segment_in_syn_sent(now, segment),
             _ => self.on_synchronized(now, segment),
         }
@@ -231,10 +259,8 @@ impl Connection {
             self.delivered +=
                 self.receiver
                     .on_data(now, start, u64::from(segment.payload), &self.config);
-            return self.receiver.fin.is_none() || {
-                self.consume_fin(now);
-                true
-            };
+            self.consume_fin(now);
+            return true;
         }
         if acked <= 0 || self.sender.fin {
             return false;
@@ -254,32 +280,58 @@ impl Connection {
         true
     }
 
-    fn on_first_syn(&mut self, segment: &Segment) {
-        if segment.flags.intersects(Flags::RST | Flags::ACK) || !segment.flags.contains(Flags::SYN)
-        {
+    /// Answers a segment that belongs to no connection of ours with a reset, unless it is one.
+    fn refuse(&mut self, segment: &Segment) {
+        if segment.flags.contains(Flags::RST) {
             return;
         }
-        self.take_syn(segment);
+        self.refusal = Some(if segment.flags.contains(Flags::ACK) {
+            Refusal {
+                sequence: segment.acknowledgement,
+                acknowledgement: None,
+            }
+        } else {
+            Refusal {
+                sequence: SeqNo::ZERO,
+                acknowledgement: Some(segment.sequence_end()),
+            }
+        });
+    }
+
+    fn on_first_syn(&mut self, now: Time, segment: &Segment) {
+        if segment.flags.contains(Flags::ACK) {
+            self.refuse(segment);
+            return;
+        }
+        if segment.flags.contains(Flags::RST) || !segment.flags.contains(Flags::SYN) {
+            return;
+        }
+        self.take_syn(now, segment);
         self.sender.set_peer_window(u64::from(segment.window));
         self.state = State::SynReceived;
     }
 
     /// Takes in the peer's SYN: its first number and what it offers.
-    fn take_syn(&mut self, segment: &Segment) {
+    fn take_syn(&mut self, now: Time, segment: &Segment) {
         let options = &segment.options;
-        self.receiver.initial = segment.sequence;
-        self.receiver.next = 1;
+        let sack = self.config.sack && options.sack_permitted;
+        let recovery = self.config.recovery.with_sack(sack);
+        self.receiver.begin(segment.sequence);
         let agreed = Config {
             mss: options
                 .mss
                 .map_or(536, u32::from)
                 .min(self.config.mss)
                 .max(1),
-            sack: self.config.sack && options.sack_permitted,
+            sack,
+            recovery,
             timestamps: self.config.timestamps && options.timestamps.is_some(),
             window_scaling: self.config.window_scaling && options.window_scale.is_some(),
             ..*self.config
         };
+        if recovery != self.config.recovery {
+            self.sender.set_recovery(recovery);
+        }
         if agreed != *self.config {
             self.config = Arc::new(agreed);
         }
@@ -290,6 +342,7 @@ impl Connection {
         }
         if let Some(timestamps) = options.timestamps {
             self.timestamp_recent = timestamps.value;
+            self.timestamp_recent_at = now;
         }
     }
 
@@ -299,6 +352,7 @@ impl Connection {
             && self.sender.max == 1
             && segment.acknowledgement == self.config.initial_sequence + 1;
         if flags.contains(Flags::ACK) && !acknowledges {
+            self.refuse(segment);
             return;
         }
         if flags.contains(Flags::RST) {
@@ -310,7 +364,7 @@ impl Connection {
         if !flags.contains(Flags::SYN) {
             return;
         }
-        self.take_syn(segment);
+        self.take_syn(now, segment);
         if acknowledges {
             self.acknowledge_syn(now, segment);
             self.receiver.ack_now = true;
@@ -350,66 +404,96 @@ impl Connection {
         let Some(start) = self.receiver.offset(segment.sequence) else {
             return;
         };
-        if self.config.timestamps && !self.admit_timestamps(start, segment) {
+        let flags = segment.flags;
+        if flags.intersects(Flags::RST | Flags::SYN) {
+            self.on_reset_or_syn(now, start, segment);
+            return;
+        }
+        let is_fin = flags.contains(Flags::FIN);
+        let end = start + u64::from(segment.payload) + u64::from(is_fin);
+        // RFC 9293, 3.10.7.4: a segment is acceptable in the window and, when it is empty, at its edges.
+        let is_beyond = start > self.receiver.edge.max(self.receiver.next);
+        let is_old = start < self.receiver.next && end <= self.receiver.next;
+        if is_beyond || is_old {
             self.receiver.ack_now = true;
-            return;
         }
-        if segment.flags.intersects(Flags::RST | Flags::SYN) {
-            self.on_reset_or_syn(start, segment.flags);
-            return;
-        }
-        if !segment.flags.contains(Flags::ACK) {
-            return;
-        }
-        // RFC 9293, 3.10.7.4: a segment without payload is acceptable in the window and at its left edge.
-        if segment.payload == 0 && start < self.receiver.next && !segment.flags.contains(Flags::FIN)
+        if is_beyond
+            || self.config.timestamps && !self.admit_timestamps(now, start, is_old, segment)
         {
-            self.receiver.ack_now = true;
+            return;
+        }
+        if is_fin && self.state == State::TimeWait {
+            // Our acknowledgement of the FIN was lost: the wait begins again.
+            self.state = self.enter_time_wait(now);
+        }
+        if !flags.contains(Flags::ACK) {
+            return;
         }
         if self.state == State::SynReceived {
             if segment.acknowledgement != self.config.initial_sequence + 1 {
+                self.refuse(segment);
                 return;
             }
             self.acknowledge_syn(now, segment);
         }
-        self.take_acknowledgement(now, segment);
+        let is_pure = segment.payload == 0 && !is_fin && !is_old;
+        if !self.take_acknowledgement(now, segment, is_pure) {
+            // RFC 5961, section 5.2: what acknowledges the unsent or the ancient is not the peer's.
+            self.receiver.ack_now = true;
+            return;
+        }
         if segment.payload > 0 {
             self.delivered +=
                 self.receiver
                     .on_data(now, start, u64::from(segment.payload), &self.config);
         }
-        if segment.flags.contains(Flags::FIN) {
-            self.receiver.fin = Some(start + u64::from(segment.payload));
-            self.receiver.ack_now = true;
+        if is_fin {
+            self.receiver.on_fin(start + u64::from(segment.payload));
         }
         self.consume_fin(now);
     }
 
     /// RFC 7323, section 5: drops old duplicates by their timestamp and remembers what to echo.
-    fn admit_timestamps(&mut self, start: u64, segment: &Segment) -> bool {
+    fn admit_timestamps(&mut self, now: Time, start: u64, is_old: bool, segment: &Segment) -> bool {
         let Some(timestamps) = segment.options.timestamps else {
-            return true;
+            // RFC 7323, 3.2: once agreed on, only resets may come without.
+            return false;
         };
         let age = timestamps.value.wrapping_sub(self.timestamp_recent) as i32;
-        if age < 0 && !segment.flags.contains(Flags::RST) {
+        let is_comparable = now.saturating_since(self.timestamp_recent_at) < TIMESTAMP_LIFE;
+        if age < 0 && is_comparable {
+            self.receiver.ack_now = true;
             return false;
         }
-        if start <= self.last_ack_sent {
+        if start <= self.last_ack_sent && !is_old {
             self.timestamp_recent = timestamps.value;
+            self.timestamp_recent_at = now;
         }
         true
     }
 
-    /// RFC 5961: a reset counts only at the exact number expected; anything else, and any SYN, is answered
-    /// with an acknowledgement that a true peer will understand.
-    fn on_reset_or_syn(&mut self, start: u64, flags: Flags) {
-        if flags.contains(Flags::RST) && start == self.receiver.next {
-            self.reset();
-        } else if !flags.contains(Flags::RST) && self.state == State::SynReceived {
+    /// RFC 5961: a reset counts only at the exact number expected; elsewhere in the window it is answered
+    /// with an acknowledgement that a true peer will understand, and so is any SYN.
+    fn on_reset_or_syn(&mut self, now: Time, start: u64, segment: &Segment) {
+        let next = self.receiver.next;
+        if segment.flags.contains(Flags::RST) {
+            if start == next && self.state != State::TimeWait {
+                // RFC 1337: a connection that waits is not cut short.
+                self.reset();
+            } else if next < start && start <= self.receiver.edge {
+                self.receiver.ack_now = true;
+            }
+        } else if self.state != State::SynReceived || start != 0 {
+            self.receiver.ack_now = true;
+        } else if !segment.flags.contains(Flags::ACK) {
             // The peer repeats its SYN: our answer was lost.
             self.sender.next = 0;
-        } else {
+        } else if segment.acknowledgement == self.config.initial_sequence + 1 {
+            // Simultaneous open: the peer's answer to our SYN.
+            self.acknowledge_syn(now, segment);
             self.receiver.ack_now = true;
+        } else {
+            self.refuse(segment);
         }
     }
 
@@ -418,16 +502,16 @@ impl Connection {
         self.state = State::Closed;
     }
 
-    fn take_acknowledgement(&mut self, now: Time, segment: &Segment) {
+    /// Takes in what a segment acknowledges; `false` when that cannot be an answer to what was sent.
+    #[must_use]
+    fn take_acknowledgement(&mut self, now: Time, segment: &Segment, is_pure: bool) -> bool {
         let reference = self.sender.una_number(&self.config);
         let distance = segment.acknowledgement.distance_from(reference);
         let Some(offset) = self.sender.una.checked_add_signed(i64::from(distance)) else {
-            return;
+            return false;
         };
-        if offset > self.sender.max {
-            // An acknowledgement of what was never sent.
-            self.receiver.ack_now = true;
-            return;
+        if offset > self.sender.max || offset < self.sender.oldest_acceptable() {
+            return false;
         }
         let mut ranges = [(0, 0); SackBlocks::CAPACITY];
         let mut count = 0;
@@ -446,7 +530,8 @@ impl Connection {
         let echoed = match segment.options.timestamps {
             Some(timestamps) if self.config.timestamps && timestamps.echo != 0 => {
                 let age = timestamp(now).wrapping_sub(timestamps.echo);
-                Some(now.saturating_sub(Span::from_micros(u64::from(age))))
+                let is_past = (age as i32) >= 0;
+                is_past.then(|| now.saturating_sub(Span::from_micros(u64::from(age))))
             }
             _ => None,
         };
@@ -455,7 +540,7 @@ impl Connection {
             window: u64::from(segment.window) << self.peer_scale,
             sacked: ranges.get(..count).unwrap_or(&[]),
             echoed,
-            is_pure: segment.payload == 0 && !segment.flags.contains(Flags::FIN),
+            is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
         if self.sender.fin && self.sender.una > self.sender.end {
@@ -466,15 +551,14 @@ impl Connection {
                 state => state,
             };
         }
+        true
     }
 
-    /// Passes the peer's FIN once everything before it has arrived.
+    #[inline]
     fn consume_fin(&mut self, now: Time) {
-        if self.receiver.fin != Some(self.receiver.next) {
+        if !self.receiver.consume_fin() {
             return;
         }
-        self.receiver.next += 1;
-        self.receiver.ack_now = true;
         self.state = match self.state {
             State::Established => State::CloseWait,
             State::FinWait1 => State::Closing,
@@ -520,6 +604,11 @@ impl Connection {
     /// The next segment to send now, if any.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
         match self.state {
+            State::Closed | State::Listen | State::SynSent | State::SynReceived
+                if self.refusal.is_some() =>
+            {
+                self.refusal.take().map(Refusal::into_segment)
+            }
             State::Closed if self.receiver.ack_now && !self.was_reset => Some(self.pure_ack(now)),
             State::Closed | State::Listen => None,
             State::SynSent | State::SynReceived => self.poll_syn(now),
@@ -598,7 +687,8 @@ impl Connection {
             .receiver
             .offer(&self.config, self.config.window_scaling);
         Segment {
-            sequence: self.config.initial_sequence + self.sender.next as u32,
+            // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
+            sequence: self.config.initial_sequence + self.sender.max as u32,
             acknowledgement: self.acknowledge(),
             payload: 0,
             window,
@@ -699,6 +789,25 @@ impl Connection {
         self.sender.statistics
     }
 }
+
+impl Refusal {
+    fn into_segment(self) -> Segment {
+        let flags = match self.acknowledgement {
+            Some(_) => Flags::RST | Flags::ACK,
+            None => Flags::RST,
+        };
+        Segment {
+            sequence: self.sequence,
+            acknowledgement: self.acknowledgement.unwrap_or_default(),
+            flags,
+            ..Segment::default()
+        }
+    }
+}
+
+/// For how long a timestamp can be told from an older one: less than half of the clock's period (RFC 7323,
+/// section 5.5).
+const TIMESTAMP_LIFE: Span = Span::from_secs(30 * 60);
 
 /// The timestamp clock: microseconds, wrapping after 71 minutes.
 fn timestamp(now: Time) -> u32 {

@@ -23,8 +23,11 @@ struct Ahead {
 pub(super) struct Receiver {
     /// The next offset expected.
     pub(super) next: u64,
-    /// The right edge of the window as last offered; never moves left.
+    /// The highest right edge that any window on the wire had: what is accepted.
     pub(super) edge: u64,
+    /// The right edge that is meant, before rounding to the unit of the wire: what is promised. Never moves
+    /// left, and never beyond what the buffer takes.
+    limit: u64,
     /// Payload in order that the application has not read.
     pub(super) unread: u64,
     /// The peer's first sequence number.
@@ -36,7 +39,7 @@ pub(super) struct Receiver {
     /// Full segments that wait for an acknowledgement.
     held: u8,
     /// Where the peer's FIN stands, once seen.
-    pub(super) fin: Option<u64>,
+    fin: Option<u64>,
     /// When to send an acknowledgement that is held back.
     pub(super) ack_at: Time,
     /// Ranges ahead of `next`, ascending, neither touching nor overlapping.
@@ -49,6 +52,7 @@ impl Receiver {
         Self {
             next: 0,
             edge: 0,
+            limit: 0,
             unread: 0,
             initial: SeqNo::ZERO,
             scale: 0,
@@ -86,19 +90,34 @@ impl Receiver {
             .checked_add_signed(i64::from(sequence.distance_from(self.expected())))
     }
 
-    /// The window to offer: what the buffer can still take, never less than was offered before.
-    pub(super) fn window(&self, config: &Config) -> u64 {
+    /// The peer's SYN arrived: its stream begins, and windows offered before referred to nothing.
+    pub(super) fn begin(&mut self, initial: SeqNo) {
+        self.initial = initial;
+        self.next = 1;
+        self.edge = 0;
+        self.limit = 0;
+    }
+
+    /// How far the right edge of the window could move with the buffer as it is.
+    fn room_beyond_limit(&self, config: &Config) -> u64 {
         let free = config.receive_buffer.get().saturating_sub(self.unread);
-        free.max(self.edge.saturating_sub(self.next))
+        (self.next + free).saturating_sub(self.limit.max(self.next))
     }
 
     /// The window field of a header, and the memory of having offered it.
     ///
-    /// Rounded up to the scale's unit: rounding down would cost up to a whole segment of a window that is a
-    /// multiple of the segment size.
+    /// The edge stays until it can move by a segment or by half of the buffer, so that the peer is not
+    /// invited to send small segments (RFC 9293, section 3.8.6.2.2). The field is rounded up to the scale's
+    /// unit: rounding down would cost up to a whole segment of a window that is a multiple of the segment
+    /// size. The edge on the wire may so move left by less than a unit, and what lies up to its highest place
+    /// is still accepted (RFC 7323, section 2.4).
     pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
-        let window = self.window(config);
+        let opened = self.room_beyond_limit(config);
+        if opened >= u64::from(config.mss).min(config.receive_buffer.get() / 2) {
+            self.limit = self.limit.max(self.next) + opened;
+        }
+        let window = self.limit.saturating_sub(self.next);
         let field = (window + (1 << scale) - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
         self.edge = self.edge.max(self.next + (u64::from(field) << scale));
@@ -107,10 +126,13 @@ impl Receiver {
 
     /// Takes in payload `[start, start + length)`. Returns how much of it was in order and new.
     pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) -> u64 {
-        let end = (start + length).min(self.edge);
+        // There is nothing behind a FIN.
+        let end = (start + length)
+            .min(self.edge)
+            .min(self.fin.unwrap_or(u64::MAX));
         self.arrivals = self.arrivals.wrapping_add(1);
-        if end <= self.next || start >= self.edge {
-            // Old or beyond the window: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
+        if end <= self.next || start >= end {
+            // Old, or beyond the window or the end of the stream: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
             self.ack_now = true;
             return 0;
         }
@@ -131,6 +153,26 @@ impl Receiver {
         let delivered = self.next - before;
         self.unread += delivered;
         delivered
+    }
+
+    /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the window,
+    /// or after another end was named.
+    pub(super) fn on_fin(&mut self, at: u64) {
+        self.ack_now = true;
+        let highest = self.ahead.last().map_or(self.next, |range| range.end);
+        if self.fin.is_none() && highest <= at && at <= self.edge {
+            self.fin = Some(at);
+        }
+    }
+
+    /// Passes the peer's FIN once everything before it has arrived; `true` at that moment.
+    pub(super) fn consume_fin(&mut self) -> bool {
+        let is_next = self.fin == Some(self.next);
+        if is_next {
+            self.next += 1;
+            self.ack_now = true;
+        }
+        is_next
     }
 
     fn hold_or_answer(&mut self, now: Time, config: &Config) {
@@ -228,7 +270,7 @@ impl Receiver {
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
         let taken = limit.min(self.unread);
         self.unread -= taken;
-        let opened = (self.next + self.window(config)).saturating_sub(self.edge);
+        let opened = self.room_beyond_limit(config);
         let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
         if taken > 0 && opened >= worth.max(1) && self.fin.is_none() {
             self.ack_now = true;

@@ -133,6 +133,68 @@ impl Scoreboard {
 mod tests {
     use super::*;
     use alloc::vec;
+    use proptest::prelude::*;
+
+    const BYTES: u64 = 150;
+    const MSS: u32 = 10;
+
+    /// `IsLost()` of RFC 6675, section 4, as it is written: byte by byte.
+    fn is_lost(sacked: &[bool], at: usize, threshold: u8) -> bool {
+        let above = sacked.get(at + 1..).unwrap_or(&[]);
+        let bytes = above.iter().filter(|&&sacked| sacked).count() as u64;
+        let mut sequences = 0;
+        let mut inside = false;
+        for &sacked in above {
+            sequences += u64::from(sacked && !inside);
+            inside = sacked;
+        }
+        sequences >= u64::from(threshold) || bytes > u64::from(threshold - 1) * u64::from(MSS)
+    }
+
+    proptest! {
+        /// The ranges say what a table of bytes says: `Update()`, `IsLost()`, `SetPipe()`, and the holes.
+        #[test]
+        fn ranges_agree_with_bytes(
+            blocks in prop::collection::vec((0..BYTES, 1_u64..40), 0..12),
+            una in 0_u64..60,
+            retransmitted in 0_u64..BYTES,
+            threshold in 1_u8..5,
+        ) {
+            let mut board = Scoreboard::default();
+            let mut sacked = vec![false; BYTES as usize];
+            for (start, length) in blocks {
+                let end = (start + length).min(BYTES);
+                let range = &mut sacked[start as usize..end as usize];
+                let news = range.iter().any(|&sacked| !sacked);
+                range.fill(true);
+                prop_assert_eq!(board.insert(start, end), news);
+            }
+            board.retransmitted = retransmitted;
+            board.advance(una);
+            sacked[..una as usize].fill(false);
+            let retransmitted = retransmitted.max(una);
+
+            let lost_below = board.lost_below(MSS, threshold);
+            let mut pipe = 0;
+            let mut hole = None;
+            let highest = sacked.iter().rposition(|&sacked| sacked);
+            prop_assert_eq!(board.highest(), highest.map(|at| at as u64 + 1));
+            for at in una..BYTES {
+                if sacked[at as usize] {
+                    continue;
+                }
+                let lost = is_lost(&sacked, at as usize, threshold);
+                prop_assert_eq!(at < lost_below, lost, "byte {}", at);
+                pipe += u64::from(!lost) + u64::from(at < retransmitted);
+                let is_below = highest.is_some_and(|highest| at < highest as u64);
+                if hole.is_none() && at >= retransmitted && is_below {
+                    hole = Some(at);
+                }
+            }
+            prop_assert_eq!(board.pipe(una, BYTES, MSS, threshold), pipe);
+            prop_assert_eq!(board.hole(retransmitted).map(|(start, _)| start), hole);
+        }
+    }
 
     #[test]
     fn blocks_merge_and_say_whether_they_are_news() {

@@ -29,8 +29,8 @@ impl Segment {
     /// How much sequence space the segment takes: its payload, and one each for SYN and FIN.
     pub fn sequence_length(&self) -> u32 {
         self.payload
-            + u32::from(self.flags.contains(Flags::SYN))
-            + u32::from(self.flags.contains(Flags::FIN))
+            .wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
+            .wrapping_add(u32::from(self.flags.contains(Flags::FIN)))
     }
 
     /// The length of the TCP header with its options, padded to a multiple of four bytes.

@@ -3,7 +3,8 @@
 use alloc::boxed::Box;
 
 use comity_congestion::recovery::{
-    Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, Reduce, Resend,
+    Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, RecoveryConfig, RecoveryKind,
+    Reduce, Resend,
 };
 use comity_congestion::{Ack, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout};
 use comity_units::{Bytes, PacketNumber, Rate, SeqNo, Span, Time};
@@ -94,6 +95,8 @@ pub(super) struct Sender {
     pub(super) fin: bool,
     resend_first: bool,
     probe: bool,
+    /// Since the last event the pacer alone held a segment back.
+    held_by_pacer: bool,
     duplicate_since_arming: bool,
     recovery: AnyRecovery,
     rtt: RttEstimator,
@@ -128,6 +131,7 @@ impl Sender {
             fin: false,
             resend_first: false,
             probe: false,
+            held_by_pacer: false,
             duplicate_since_arming: false,
             recovery: AnyRecovery::new(config.recovery),
             rtt,
@@ -159,6 +163,15 @@ impl Sender {
     pub(super) fn set_peer_window(&mut self, window: u64) {
         self.peer_window = window;
         self.peer_window_max = self.peer_window_max.max(window);
+    }
+
+    pub(super) fn set_recovery(&mut self, recovery: RecoveryConfig) {
+        self.recovery = AnyRecovery::new(recovery);
+    }
+
+    /// The lowest acknowledgement that a segment still on its way can carry (RFC 5961, section 5.2).
+    pub(super) fn oldest_acceptable(&self) -> u64 {
+        self.una.saturating_sub(self.peer_window_max)
     }
 
     /// The sequence number of the first byte not acknowledged.
@@ -216,6 +229,7 @@ impl Sender {
 
     pub(super) fn begin_event(&mut self) {
         self.burst = 0;
+        self.held_by_pacer = false;
     }
 
     // ---------------------------------------------------------------- acknowledgements
@@ -230,20 +244,39 @@ impl Sender {
         if ack.offset > self.una {
             self.set_peer_window(ack.window);
             self.on_advance(now, ack, config);
+            if self.peer_window > 0 {
+                self.end_persistence();
+            }
         } else if ack.offset == self.una {
             let window_changed = ack.window != self.peer_window;
-            self.set_peer_window(ack.window);
-            let repeats = ack.is_pure && self.has_outstanding() && (!window_changed || news);
-            if repeats && (!config.sack || news || self.scoreboard.is_none()) {
+            if ack.window > self.peer_window {
+                self.set_peer_window(ack.window);
+                self.end_persistence();
+            }
+            if self.has_outstanding() && self.is_repetition(ack, window_changed, news, config) {
                 self.on_duplicate(now, config);
-            } else if self.is_recovering() {
+            } else if ack.is_pure {
                 self.count_down_pipe(1);
             }
         }
-        if self.peer_window > 0 {
-            self.persist_at = Time::MAX;
-            self.persist_exponent = 0;
+    }
+
+    /// Whether an acknowledgement that does not advance counts as a duplicate: for RFC 6675, section 2, when
+    /// it says something new about what arrived, whatever else it carries, and for RFC 5681, section 2, when
+    /// it says nothing else.
+    fn is_repetition(
+        &self,
+        ack: &Acknowledgement<'_>,
+        window_changed: bool,
+        news: bool,
+        config: &Config,
+    ) -> bool {
+        if goes_by_scoreboard(config) {
+            return news;
         }
+        ack.is_pure
+            && (!window_changed || news)
+            && (!config.sack || news || self.scoreboard.is_none())
     }
 
     /// Updates the scoreboard; whether anything was new.
@@ -291,7 +324,8 @@ impl Sender {
         self.duplicate_since_arming = false;
         if let Some(board) = &mut self.scoreboard {
             board.advance(self.una);
-            if !reaction.partial && !self.recovery.is_recovering() {
+            // ns-2 forgets what was reported when the acknowledgement moves outside of a recovery.
+            if !reaction.partial && !self.recovery.is_recovering() && !goes_by_scoreboard(config) {
                 board.clear();
             }
         }
@@ -378,8 +412,11 @@ impl Sender {
         let reaction = self.recovery.on_duplicate(&duplicate);
         if reaction.release && config.limited_transmit {
             self.released += 1;
-            self.release_edge =
-                self.una + self.window + u64::from(self.released) * u64::from(config.mss);
+            let allowance = u64::from(self.released) * u64::from(config.mss);
+            self.release_edge = self
+                .una
+                .saturating_add(self.window)
+                .saturating_add(allowance);
         }
         if reaction.reduce == Reduce::No {
             return;
@@ -446,10 +483,11 @@ impl Sender {
 
     /// When a packet that only the pacing holds back may leave.
     fn paced_until(&self) -> Time {
-        if self.pacing == Pacing::Unpaced || !self.window_is_open() {
-            return Time::MAX;
+        if self.held_by_pacer {
+            self.pacer.release_at(self.pacing)
+        } else {
+            Time::MAX
         }
-        self.pacer.release_at(self.pacing)
     }
 
     fn window_is_open(&self) -> bool {
@@ -469,7 +507,8 @@ impl Sender {
             // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
             self.probe = true;
             self.persist_exponent = (self.persist_exponent + 1).min(6);
-            self.arm_persist(now, config);
+            self.persist_at = Time::MAX;
+            self.persist(now, config);
         }
     }
 
@@ -501,6 +540,21 @@ impl Sender {
         self.restart_timer(now);
     }
 
+    /// Sees to it that something happens when only the peer's window holds data back and nothing is on its
+    /// way whose answer could open it.
+    fn persist(&mut self, now: Time, config: &Config) {
+        let waits_for_window = self.next < self.stream_end() && self.window >= self.peer_window;
+        let nothing_under_way = !self.has_outstanding() || self.next == self.una;
+        if waits_for_window && nothing_under_way && self.persist_at.is_never() {
+            self.arm_persist(now, config);
+        }
+    }
+
+    fn end_persistence(&mut self) {
+        self.persist_at = Time::MAX;
+        self.persist_exponent = 0;
+    }
+
     fn arm_persist(&mut self, now: Time, config: &Config) {
         let wait = self.rtt.timeout(&config.rtt) * (1 << self.persist_exponent);
         self.persist_at = now + wait.min(config.rtt.max_timeout);
@@ -520,17 +574,19 @@ impl Sender {
 
     /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
     pub(super) fn poll(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
-        if core::mem::take(&mut self.probe) && self.peer_window == 0 {
-            return Some(Outgoing {
-                start: self.una.saturating_sub(1),
-                length: 0,
-                fin: false,
-            });
+        if core::mem::take(&mut self.probe)
+            && let Some(outgoing) = self.probe_segment(now, config)
+        {
+            return Some(outgoing);
+        }
+        if self.pacer.release_at(self.pacing) > now {
+            self.held_by_pacer = self.window_is_open();
+            if !self.held_by_pacer {
+                self.persist(now, config);
+            }
+            return None;
         }
         if self.resend_first {
-            if self.pacer.release_at(self.pacing) > now {
-                return None;
-            }
             self.resend_first = false;
             let outgoing = self.segment_at(self.una, self.max, config);
             if let Some(board) = &mut self.scoreboard {
@@ -542,9 +598,7 @@ impl Sender {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        if limit.is_some_and(|limit| self.burst >= limit)
-            || self.pacer.release_at(self.pacing) > now
-        {
+        if limit.is_some_and(|limit| self.burst >= limit) {
             return None;
         }
         let outgoing = match self.recovery.pipe_rule() {
@@ -589,7 +643,7 @@ impl Sender {
         if self.window < self.peer_window {
             return None;
         }
-        let room = (self.una + self.peer_window).saturating_sub(outgoing.start);
+        let room = self.room_at(outgoing.start);
         if room > 0 && room >= self.peer_window_max / 2 && room < u64::from(outgoing.length) {
             return Some(Outgoing {
                 length: room as u32,
@@ -597,10 +651,38 @@ impl Sender {
                 ..outgoing
             });
         }
-        if !self.has_outstanding() && self.persist_at.is_never() {
-            self.arm_persist(now, config);
-        }
+        self.persist(now, config);
         None
+    }
+
+    /// How much the peer's window takes from `start` on.
+    fn room_at(&self, start: u64) -> u64 {
+        (self.una + self.peer_window).saturating_sub(start)
+    }
+
+    /// What leaves when the persist timer expires: what fits into the window, however little (the override
+    /// timeout of RFC 9293, section 3.8.6.2.1), and into a closed one nothing but a question.
+    fn probe_segment(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        if self.una < self.next && self.has_outstanding() {
+            return None;
+        }
+        let whole = self.segment_at(self.next, self.stream_end(), config);
+        let length = u64::from(whole.length).min(self.room_at(self.next)) as u32;
+        if length > 0 {
+            return self.sent(
+                now,
+                Outgoing {
+                    length,
+                    fin: whole.fin && length == whole.length,
+                    ..whole
+                },
+            );
+        }
+        Some(Outgoing {
+            start: self.una.saturating_sub(1),
+            length: 0,
+            fin: false,
+        })
     }
 
     /// `NextSeg()` of RFC 6675, section 4, under the pipe of its section 5, step C.
@@ -631,7 +713,8 @@ impl Sender {
         if let Some((start, end)) = hole {
             return Some(self.resend_hole(start, end, config));
         }
-        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery.
+        // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery. Only
+        // when it is not acknowledged; the RFC would also repeat once more what was sent again just now.
         if !rescued && board.highest().is_none_or(|highest| highest < self.max) {
             let start = self.max.saturating_sub(u64::from(config.mss)).max(self.una);
             if let Some(board) = &mut self.scoreboard {
@@ -732,6 +815,8 @@ impl Sender {
         self.statistics.segments += 1;
         if self.max > 0 {
             self.statistics.retransmitted += 1;
+            // Karn: whichever SYN is acknowledged, it is not known which.
+            self.timed = None;
         } else {
             self.timed = Some((1, now));
         }
@@ -741,6 +826,14 @@ impl Sender {
             self.restart_timer(now);
         }
     }
+}
+
+/// Whether losses are found as RFC 6675 says: by the scoreboard.
+fn goes_by_scoreboard(config: &Config) -> bool {
+    config.recovery.kind
+        == RecoveryKind::Sack {
+            pipe: PipeRule::Scoreboard,
+        }
 }
 
 impl Outgoing {

@@ -1,0 +1,75 @@
+//! TCP in virtual time: two ends over a path ([`Pair`]), or one end against a script ([`Script`]).
+
+mod notation;
+mod pair;
+mod script;
+
+use std::sync::Arc;
+
+use comity_congestion::growth::{DecreaseBasis, Fixed, Increase, Reno, RenoConfig, Rounding};
+use comity_congestion::recovery::RecoveryConfig;
+use comity_congestion::{Controller, Pacing, RttConfig};
+use comity_transport::tcp::{Config, Connection};
+use comity_units::{Bytes, SeqNo, Span};
+
+pub use notation::{NotationError, parse, render};
+pub use pair::{Chaos, Fate, Pair, Path, Record, Side};
+pub use script::Script;
+
+/// Settings for calculations by hand: segments of 100 bytes, a buffer of 10,000, no options, every segment
+/// answered, no limited transmit, the timer of RFC 6298 with a floor of one second.
+pub const PLAIN: Config = Config {
+    mss: 100,
+    receive_buffer: Bytes::new(10_000),
+    window_scaling: false,
+    timestamps: false,
+    sack: false,
+    delayed_ack: None,
+    limited_transmit: false,
+    handshake: true,
+    initial_sequence: SeqNo::ZERO,
+    recovery: RecoveryConfig::NEW_RENO,
+    rtt: RttConfig::RFC6298,
+    restart_timer_before_sample: false,
+    max_burst: None,
+    time_wait: Span::from_secs(60),
+};
+
+/// A controller that lets `window` bytes be outstanding, whatever happens.
+pub fn fixed(window: u64) -> Box<dyn Controller> {
+    Box::new(Fixed::new(
+        Bytes::new(1),
+        Bytes::new(window),
+        Pacing::Unpaced,
+    ))
+}
+
+/// A controller that lets the receiver alone limit the flow and sends as `pacing` says.
+pub fn paced(pacing: Pacing) -> Box<dyn Controller> {
+    Box::new(Fixed::new(Bytes::new(1), Bytes::MAX, pacing))
+}
+
+/// Reno's law with segments of `mss` bytes: `window` segments at first, avoidance from `threshold` segments
+/// on, one segment per acknowledgement in slow start, exact halves of what is in flight.
+pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
+    let mss = Bytes::new(u64::from(mss));
+    Box::new(Reno::new(RenoConfig {
+        mss,
+        initial_window: mss * window,
+        initial_ssthresh: mss * threshold,
+        increase: Increase::PerAck,
+        decrease_basis: DecreaseBasis::Flight,
+        rounding: Rounding::Exact,
+        grow_when_limited: false,
+    }))
+}
+
+/// An end that opens.
+pub fn opener(config: Config, controller: Box<dyn Controller>) -> Connection {
+    Connection::connect(Arc::new(config), controller)
+}
+
+/// An end that waits.
+pub fn listener(config: Config, controller: Box<dyn Controller>) -> Connection {
+    Connection::listen(Arc::new(config), controller)
+}

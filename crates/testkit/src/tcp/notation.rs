@@ -1,0 +1,187 @@
+//! Segments as one line of text, as in tcpdump.
+//!
+//! ```text
+//! S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>
+//! P. 1+100 ack 1 win 10000 <sack 201-301,401-501>
+//! │  │ │
+//! │  │ └ payload
+//! │  └ sequence number
+//! └ flags: S F R P U E W and `.` for ACK; `-` for none
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps};
+use comity_units::SeqNo;
+
+const FLAGS: [(char, Flags); 8] = [
+    ('S', Flags::SYN),
+    ('F', Flags::FIN),
+    ('R', Flags::RST),
+    ('P', Flags::PSH),
+    ('U', Flags::URG),
+    ('E', Flags::ECE),
+    ('W', Flags::CWR),
+    ('.', Flags::ACK),
+];
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotationError {
+    line: String,
+    at: String,
+    expected: &'static str,
+}
+
+impl fmt::Display for NotationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "in segment {:?}: {:?}; expected {}",
+            self.line, self.at, self.expected
+        )
+    }
+}
+
+impl std::error::Error for NotationError {}
+
+/// The line of a segment.
+pub fn render(segment: &Segment) -> String {
+    let mut line: String = FLAGS
+        .iter()
+        .filter(|(_, flag)| segment.flags.contains(*flag))
+        .map(|(letter, _)| letter)
+        .collect();
+    if line.is_empty() {
+        line.push('-');
+    }
+    line += &format!(" {}+{}", segment.sequence, segment.payload);
+    if segment.flags.contains(Flags::ACK) {
+        line += &format!(" ack {}", segment.acknowledgement);
+    }
+    line += &format!(" win {}", segment.window);
+    let options = render_options(&segment.options);
+    if !options.is_empty() {
+        line += &format!(" <{options}>");
+    }
+    line
+}
+
+fn render_options(options: &Options) -> String {
+    let mut parts = Vec::new();
+    if let Some(mss) = options.mss {
+        parts.push(format!("mss {mss}"));
+    }
+    if let Some(scale) = options.window_scale {
+        parts.push(format!("ws {scale}"));
+    }
+    if options.sack_permitted {
+        parts.push("sackok".to_owned());
+    }
+    if let Some(timestamps) = options.timestamps {
+        parts.push(format!("ts {}/{}", timestamps.value, timestamps.echo));
+    }
+    if !options.sack.is_empty() {
+        let blocks: Vec<String> = options
+            .sack
+            .as_slice()
+            .iter()
+            .map(|block| format!("{}-{}", block.start, block.end))
+            .collect();
+        parts.push(format!("sack {}", blocks.join(",")));
+    }
+    parts.join(" ")
+}
+
+/// The segment of a line.
+///
+/// # Errors
+/// When the line is not in the notation of this module.
+pub fn parse(line: &str) -> Result<Segment, NotationError> {
+    let error = |at: &str, expected| NotationError {
+        line: line.to_owned(),
+        at: at.to_owned(),
+        expected,
+    };
+    let mut segment = Segment::default();
+    let words = line.replace(['<', '>'], " ");
+    let mut words = words.split_whitespace();
+    let mut next = |expected| words.next().ok_or_else(|| error("the end", expected));
+
+    for letter in next("flags")?.chars().filter(|&letter| letter != '-') {
+        let (_, flag) = FLAGS
+            .iter()
+            .find(|(known, _)| *known == letter)
+            .ok_or_else(|| error(&letter.to_string(), "flags out of `SFRPUEW.` or `-`"))?;
+        segment.flags |= *flag;
+    }
+    let (sequence, payload) = pair(next("sequence+payload")?, '+')
+        .ok_or_else(|| error(line, "sequence+payload such as `1+100`"))?;
+    segment.sequence = SeqNo::new(sequence);
+    segment.payload = payload;
+
+    while let Ok(word) = next("") {
+        if word == "sackok" {
+            segment.options.sack_permitted = true;
+            continue;
+        }
+        let value = next("a value")?;
+        let bad = || error(value, "a value for the word before");
+        match word {
+            "ack" => segment.acknowledgement = SeqNo::new(number(value).ok_or_else(bad)?),
+            "win" => segment.window = number(value).ok_or_else(bad)?,
+            "mss" => segment.options.mss = Some(number(value).ok_or_else(bad)?),
+            "ws" => segment.options.window_scale = Some(number(value).ok_or_else(bad)?),
+            "ts" => {
+                let (value, echo) = pair(value, '/').ok_or_else(bad)?;
+                segment.options.timestamps = Some(Timestamps { value, echo });
+            }
+            "sack" => {
+                for block in value.split(',') {
+                    let (start, end) = pair(block, '-').ok_or_else(bad)?;
+                    let block = SackBlock {
+                        start: SeqNo::new(start),
+                        end: SeqNo::new(end),
+                    };
+                    if !segment.options.sack.push(block) {
+                        return Err(error(value, "at most four blocks"));
+                    }
+                }
+            }
+            _ => return Err(error(word, "ack, win, mss, ws, sackok, ts or sack")),
+        }
+    }
+    Ok(segment)
+}
+
+fn number<N: FromStr>(text: &str) -> Option<N> {
+    text.parse().ok()
+}
+
+fn pair(text: &str, between: char) -> Option<(u32, u32)> {
+    let (first, second) = text.split_once(between)?;
+    Some((number(first)?, number(second)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_read_back_what_they_print() {
+        for line in [
+            "S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>",
+            "P. 1+100 ack 1 win 10000 <sack 201-301,401-501>",
+            "F. 4294967295+0 ack 7 win 0",
+            "- 5+0 win 1",
+        ] {
+            assert_eq!(render(&parse(line).unwrap()), line);
+        }
+        assert_eq!(
+            parse("X 1+0").unwrap_err().to_string(),
+            "in segment \"X 1+0\": \"X\"; expected flags out of `SFRPUEW.` or `-`"
+        );
+        assert!(parse(". 1").is_err() && parse(". 1+0 ack").is_err());
+    }
+}

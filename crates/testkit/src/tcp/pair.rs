@@ -1,0 +1,461 @@
+//! Two ends and a path between them, in virtual time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use comity_transport::tcp::{Connection, Flags, Segment};
+use comity_units::{Bytes, Rate, SeqNo, Span, Time};
+
+use super::notation::render;
+
+/// One of the two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// The first end.
+    A,
+    /// The second end.
+    B,
+}
+
+impl Side {
+    /// The end across.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+
+    const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// What the path does with one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives after the path's delay.
+    Arrives,
+    /// It arrives so much later: what was sent after it may overtake it.
+    Late(Span),
+    /// It is lost.
+    Lost,
+    /// It arrives, and so much later a copy of it does.
+    Twice(Span),
+}
+
+/// Decides over the segment with this index.
+type Judge = Box<dyn FnMut(u32, &Segment) -> Fate>;
+
+/// A path in one direction.
+pub struct Path {
+    delay: Span,
+    rate: Option<Rate>,
+    judge: Judge,
+    judged: u32,
+    idle_at: Time,
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Path")
+            .field("delay", &self.delay)
+            .field("judged", &self.judged)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Path {
+    /// A path on which every segment takes `delay`.
+    pub fn new(delay: Span) -> Self {
+        Self::judged_by(delay, |_, _| Fate::Arrives)
+    }
+
+    /// A path on which `judge` decides over each segment; segments are counted from 0.
+    pub fn judged_by(delay: Span, judge: impl FnMut(u32, &Segment) -> Fate + 'static) -> Self {
+        Self {
+            delay,
+            rate: None,
+            judge: Box::new(judge),
+            judged: 0,
+            idle_at: Time::ZERO,
+        }
+    }
+
+    /// A path that loses the segments with these sequence numbers and payload once each.
+    pub fn losing(delay: Span, sequences: &[u32]) -> Self {
+        let mut pending = sequences.to_vec();
+        Self::judged_by(delay, move |_, segment| {
+            let hit = pending
+                .iter()
+                .position(|&sequence| segment.payload > 0 && segment.sequence.get() == sequence);
+            match hit {
+                Some(at) => {
+                    pending.swap_remove(at);
+                    Fate::Lost
+                }
+                None => Fate::Arrives,
+            }
+        })
+    }
+
+    /// A path that follows a list of disturbances, then delivers everything.
+    pub fn chaotic(delay: Span, chaos: Chaos) -> Self {
+        Self::judged_by(delay, move |index, _| {
+            let fate = chaos.0.get(index as usize);
+            fate.copied().unwrap_or(Fate::Arrives)
+        })
+    }
+
+    /// The same path with a transmission time: payload and 40 bytes at `rate`, and room for all that waits.
+    #[must_use]
+    pub fn with_rate(self, rate: Rate) -> Self {
+        Self {
+            rate: Some(rate),
+            ..self
+        }
+    }
+
+    /// When the copies of a segment arrive that leaves at `now`.
+    fn arrivals(&mut self, now: Time, segment: &Segment) -> (Fate, Vec<Time>) {
+        let fate = (self.judge)(self.judged, segment);
+        self.judged += 1;
+        let on_wire = self.rate.map_or(Span::ZERO, |rate| {
+            rate.transmission_time(Bytes::new(u64::from(segment.payload) + 40))
+        });
+        self.idle_at = self.idle_at.max(now) + on_wire;
+        let at = self.idle_at + self.delay;
+        let arrivals = match fate {
+            Fate::Arrives => vec![at],
+            Fate::Late(more) => vec![at + more],
+            Fate::Lost => vec![],
+            Fate::Twice(more) => vec![at, at + more],
+        };
+        (fate, arrivals)
+    }
+}
+
+/// Disturbances of the first segments of a path, one for each; finite, so that in the end all gets through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chaos(pub Vec<Fate>);
+
+/// A segment that left an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it left.
+    pub at: Time,
+    /// Who sent it.
+    pub from: Side,
+    /// The segment.
+    pub segment: Segment,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            at,
+            from,
+            segment,
+            fate,
+        } = self;
+        write!(f, "{at} {from:?} {}", render(segment))?;
+        match fate {
+            Fate::Arrives => Ok(()),
+            fate => write!(f, "  [{fate:?}]"),
+        }
+    }
+}
+
+/// How far the peer's window was ever offered to an end, read off the wire without the help of its code.
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    edge: SeqNo,
+    /// By how many bits the windows on the wire are shifted.
+    scale: u8,
+    is_known: bool,
+}
+
+/// Two connections, a path each way, and a clock that jumps from event to event.
+///
+/// While it runs it checks what holds for every transmission whatever the configuration:
+/// * no payload goes beyond the highest window edge that ever reached its sender;
+/// * the window edge that an end offers never moves left, but by less than a unit of its scale;
+/// * nothing is acknowledged that was not sent;
+/// * no timer asks to be woken at the same moment again and again.
+#[derive(Debug)]
+pub struct Pair {
+    ends: [Connection; 2],
+    paths: [Path; 2],
+    now: Time,
+    in_network: BTreeMap<(Time, u64), (Side, Segment)>,
+    sent: u64,
+    /// Whether the applications take what arrives, at once.
+    reads: [bool; 2],
+    offered_to: [Offered; 2],
+    /// The highest edge that each end offered, on the wire.
+    offered_by: [Option<SeqNo>; 2],
+    /// The number after the highest that each end sent.
+    highest: [Option<SeqNo>; 2],
+    records: Vec<Record>,
+    on_step: Option<fn(&Connection, &Record)>,
+}
+
+/// So many steps at one moment are taken for a loop.
+const MOST_STEPS_AT_ONCE: u32 = 10_000;
+
+impl Pair {
+    /// Two ends, `forward` from `a` to `b` and `back` from `b` to `a`.
+    pub fn new(a: Connection, b: Connection, forward: Path, back: Path) -> Self {
+        // Without a handshake both ends know each other's buffer from the beginning.
+        let born = |end: &Connection, other: &Connection| {
+            let config = other.config();
+            let buffer = config.receive_buffer.get();
+            let scale = if config.window_scaling {
+                (0..14)
+                    .find(|scale| buffer >> scale <= 65_535)
+                    .unwrap_or(14)
+            } else {
+                0
+            };
+            let unit = 1 << scale;
+            let window = buffer.div_ceil(unit).min(65_535) * unit;
+            Offered {
+                edge: end.config().initial_sequence + 1 + window as u32,
+                scale,
+                is_known: end.is_synchronized(),
+            }
+        };
+        Self {
+            offered_to: [born(&a, &b), born(&b, &a)],
+            ends: [a, b],
+            paths: [forward, back],
+            now: Time::ZERO,
+            in_network: BTreeMap::new(),
+            sent: 0,
+            reads: [true; 2],
+            offered_by: [None; 2],
+            highest: [None; 2],
+            records: Vec::new(),
+            on_step: None,
+        }
+    }
+
+    /// The clock.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// One end.
+    pub fn end(&self, side: Side) -> &Connection {
+        &self.ends[side.index()]
+    }
+
+    /// Whether the application at `side` takes what arrives at once (as it does by default) or not at all.
+    pub fn set_reads(&mut self, side: Side, reads: bool) {
+        self.reads[side.index()] = reads;
+    }
+
+    /// Calls `check` after each transmission with the end that sent and what it sent.
+    pub fn check_each(&mut self, check: fn(&Connection, &Record)) {
+        self.on_step = Some(check);
+    }
+
+    /// The application at `side` does something, now.
+    pub fn call<R>(&mut self, side: Side, act: impl FnOnce(&mut Connection) -> R) -> R {
+        let result = act(&mut self.ends[side.index()]);
+        self.pump(side);
+        result
+    }
+
+    /// A forged segment reaches `side`, now.
+    pub fn forge(&mut self, side: Side, segment: &Segment) {
+        self.arrive(side, segment);
+    }
+
+    /// Everything that was sent so far.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The payload that `from` sent, as milliseconds and the number of the segment, counted from 1 in
+    /// segments of `mss`.
+    pub fn sent_segments(&self, from: Side, mss: u32) -> Vec<(u64, u32)> {
+        let first = self.end(from).config().initial_sequence + 1;
+        self.records
+            .iter()
+            .filter(|record| record.from == from && record.segment.payload > 0)
+            .map(|record| {
+                let offset = record.segment.sequence.distance_from(first).unsigned_abs();
+                (record.at.as_nanos() / 1_000_000, offset / mss + 1)
+            })
+            .collect()
+    }
+
+    /// Runs until nothing is under way and no timer is set, or until the next event would lie after `until`.
+    /// Returns whether all is quiet.
+    pub fn drive(&mut self, until: Time) -> bool {
+        self.pump(Side::A);
+        self.pump(Side::B);
+        let mut steps_at_once = 0;
+        loop {
+            let arrival = self.in_network.keys().next().copied();
+            let timer = |side: Side| (self.end(side).next_timer().max(self.now), side);
+            let (timer_at, timer_side) = timer(Side::A).min(timer(Side::B));
+            let next = arrival.map_or(Time::MAX, |(at, _)| at).min(timer_at);
+            if next.is_never() {
+                return true;
+            }
+            if next > until {
+                self.now = self.now.max(until);
+                return false;
+            }
+            steps_at_once = if next > self.now {
+                0
+            } else {
+                steps_at_once + 1
+            };
+            assert!(
+                steps_at_once < MOST_STEPS_AT_ONCE,
+                "events without end at {next}\n{}",
+                self.transcript()
+            );
+            self.now = next;
+            match arrival {
+                Some(key) if key.0 <= timer_at => {
+                    if let Some((side, segment)) = self.in_network.remove(&key) {
+                        self.arrive(side, &segment);
+                    }
+                }
+                _ => {
+                    self.ends[timer_side.index()].on_timer(next);
+                    self.pump(timer_side);
+                }
+            }
+        }
+    }
+
+    /// The last segments that were sent, one a line.
+    pub fn transcript(&self) -> String {
+        let skip = self.records.len().saturating_sub(60);
+        self.records
+            .iter()
+            .skip(skip)
+            .map(|record| format!("{record}\n"))
+            .collect()
+    }
+
+    fn arrive(&mut self, side: Side, segment: &Segment) {
+        self.note_offer_to(side, segment);
+        let now = self.now;
+        let end = &mut self.ends[side.index()];
+        end.on_segment(now, segment);
+        if self.reads[side.index()] {
+            end.read(u64::MAX);
+        }
+        self.pump(side);
+    }
+
+    fn pump(&mut self, side: Side) {
+        let now = self.now;
+        let mut count = 0;
+        while let Some(segment) = self.ends[side.index()].poll_transmit(now) {
+            count += 1;
+            assert!(
+                count < MOST_STEPS_AT_ONCE,
+                "segments without end at {now}\n{}",
+                self.transcript()
+            );
+            self.check_sent(side, &segment);
+            let (fate, arrivals) = self.paths[side.index()].arrivals(now, &segment);
+            for at in arrivals {
+                self.sent += 1;
+                self.in_network
+                    .insert((at, self.sent), (side.other(), segment));
+            }
+            let record = Record {
+                at: now,
+                from: side,
+                segment,
+                fate,
+            };
+            self.records.push(record);
+            if let Some(check) = self.on_step {
+                check(self.end(side), &record);
+            }
+        }
+    }
+
+    /// Reads the peer's offer off a segment that arrives at `side`.
+    fn note_offer_to(&mut self, side: Side, segment: &Segment) {
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let is_scaled = self.end(side).config().window_scaling;
+        let offered = &mut self.offered_to[side.index()];
+        if is_syn {
+            offered.scale = if is_scaled {
+                segment.options.window_scale.unwrap_or(0)
+            } else {
+                0
+            };
+        }
+        if segment.flags.contains(Flags::ACK) {
+            let scale = if is_syn { 0 } else { offered.scale };
+            let edge = segment.acknowledgement + (u32::from(segment.window) << scale);
+            offered.edge = if offered.is_known {
+                offered.edge.latest(edge)
+            } else {
+                edge
+            };
+            offered.is_known = true;
+        }
+    }
+
+    fn check_sent(&mut self, side: Side, segment: &Segment) {
+        let offered = self.offered_to[side.index()];
+        let payload_end = segment.sequence + segment.payload;
+        assert!(
+            segment.payload == 0 || (offered.is_known && !payload_end.follows(offered.edge)),
+            "{} {side:?} sends {} beyond the edge {}\n{}",
+            self.now,
+            render(segment),
+            offered.edge,
+            self.transcript()
+        );
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        let highest = &mut self.highest[side.index()];
+        *highest = Some(highest.map_or(segment.sequence_end(), |highest| {
+            highest.latest(segment.sequence_end())
+        }));
+        if !segment.flags.contains(Flags::ACK) {
+            return;
+        }
+        let peers = self.highest[side.other().index()]
+            .unwrap_or(self.end(side.other()).config().initial_sequence + 1);
+        assert!(
+            !segment.acknowledgement.follows(peers),
+            "{} {side:?} acknowledges what was never sent: {}\n{}",
+            self.now,
+            render(segment),
+            self.transcript()
+        );
+        let scale = if segment.flags.contains(Flags::SYN) {
+            0
+        } else {
+            self.offered_to[side.other().index()].scale
+        };
+        let edge = segment.acknowledgement + (u32::from(segment.window) << scale);
+        let before = self.offered_by[side.index()];
+        let rounding = (1 << scale) - 1;
+        assert!(
+            before.is_none_or(|before| !edge.precedes(before.back(rounding))),
+            "{} {side:?} takes back its window: {} after {before:?}\n{}",
+            self.now,
+            render(segment),
+            self.transcript()
+        );
+        self.offered_by[side.index()] = Some(before.map_or(edge, |before| before.latest(edge)));
+    }
+}

@@ -1,0 +1,252 @@
+//! Round-trip times, the retransmission timer, timestamps.
+
+use comity_testkit::tcp::{PLAIN, Script, fixed, listener, opener, reno};
+use comity_transport::tcp::{Config, Connection};
+use comity_units::{SeqNo, Span, Time};
+
+const BORN: Config = Config {
+    handshake: false,
+    ..PLAIN
+};
+
+fn born(controller: Box<dyn comity_congestion::Controller>) -> Script {
+    Script::new(opener(BORN, controller))
+}
+
+fn smoothed(connection: &Connection) -> Option<Span> {
+    connection.rtt().smoothed(&connection.config().rtt)
+}
+
+#[test]
+fn one_segment_per_round_trip_is_timed_and_no_repeated_one() {
+    let mut script = born(fixed(300));
+    script.call(0, |connection| connection.write(300));
+    for start in [1, 101] {
+        script.expect(0, &format!(". {start}+100 ack 1"));
+    }
+    script.expect(0, "P. 201+100 ack 1");
+    // The first is timed: 80 ms. The second and third were not.
+    script.send(80, ". 1+0 ack 101 win 10000");
+    script.send(90, ". 1+0 ack 301 win 10000");
+    assert_eq!(script.connection().statistics().rtt_samples, 1);
+    assert_eq!(smoothed(script.connection()), Some(Span::from_millis(80)));
+    // Sent at 100, again at 1,100 (the floor of a second): the answer at 1,110 could be to either.
+    script.call(100, |connection| connection.write(100));
+    script.expect(100, "P. 301+100 ack 1");
+    script.expect(1_100, "P. 301+100 ack 1");
+    script.send(1_110, ". 1+0 ack 401 win 10000");
+    assert_eq!(script.connection().statistics().rtt_samples, 1);
+    // And its back-off lasts until a segment that was sent once is acknowledged: two seconds, then one.
+    script.call(1_200, |connection| connection.write(100));
+    script.expect(1_200, "P. 401+100 ack 1");
+    script.send(1_360, ". 1+0 ack 501 win 10000");
+    // 7/8 * 80 + 1/8 * 160 = 90.
+    assert_eq!(smoothed(script.connection()), Some(Span::from_millis(90)));
+    script.call(1_400, |connection| connection.write(100));
+    script.expect(1_400, "P. 501+100 ack 1");
+    script.expect(2_400, "P. 501+100 ack 1");
+}
+
+#[test]
+fn the_back_off_doubles_to_its_ceiling_and_ends_with_a_sample() {
+    let mut script = born(fixed(100));
+    script.call(0, |connection| connection.write(200));
+    script.expect(0, ". 1+100 ack 1");
+    // 1, 2, 4, 8, 16, 32, then 60 seconds at the most.
+    for at in [1, 3, 7, 15, 31, 63, 123, 183] {
+        script.expect(at * 1_000, ". 1+100 ack 1");
+    }
+    script.send(183_500, ". 1+0 ack 101 win 10000");
+    script.expect(183_500, "P. 101+100 ack 1");
+    script.send(183_600, ". 1+0 ack 201 win 10000");
+    script.call(184_000, |connection| connection.write(100));
+    script.expect(184_000, "P. 201+100 ack 1");
+    script.expect(185_000, "P. 201+100 ack 1");
+    assert_eq!(script.connection().statistics().timeouts, 9);
+}
+
+#[test]
+fn back_off_survives_an_answer_that_gives_no_sample() {
+    let mut script = born(fixed(100));
+    script.call(0, |connection| connection.write(200));
+    script.expect(0, ". 1+100 ack 1");
+    script.expect(1_000, ". 1+100 ack 1");
+    script.send(1_100, ". 1+0 ack 101 win 10000");
+    script.expect(1_100, "P. 101+100 ack 1");
+    script.expect(3_100, "P. 101+100 ack 1");
+}
+
+#[test]
+fn the_timer_starts_with_the_first_restarts_with_news_and_stops_at_the_end() {
+    // RFC 6298, section 5.
+    let mut script = born(fixed(300));
+    assert!(script.connection().next_timer().is_never());
+    script.call(0, |connection| connection.write(100));
+    script.expect(0, "P. 1+100 ack 1");
+    assert_eq!(script.connection().next_timer(), Time::from_secs(1));
+    // 5.1: sending more does not restart it.
+    script.call(400, |connection| connection.write(200));
+    script.expect(400, ". 101+100 ack 1");
+    script.expect(400, "P. 201+100 ack 1");
+    assert_eq!(script.connection().next_timer(), Time::from_secs(1));
+    // 5.3: news do. 500 ms: SRTT + 4 * RTTVAR = 500 + 1000 ms.
+    script.send(500, ". 1+0 ack 101 win 10000");
+    assert_eq!(script.connection().next_timer(), Time::from_secs(2));
+    // A repetition does not.
+    script.send(600, ". 1+0 ack 101 win 10000");
+    assert_eq!(script.connection().next_timer(), Time::from_secs(2));
+    // 5.2: with nothing outstanding it stops.
+    script.send(700, ". 1+0 ack 301 win 10000");
+    assert!(script.connection().next_timer().is_never());
+}
+
+#[test]
+fn a_timeout_sends_everything_again_in_slow_start() {
+    // Eight segments; on expiry the window is one, the threshold half of eight.
+    let mut script = Script::new(opener(BORN, reno(100, 8, 100)));
+    script.call(0, |connection| connection.write(800));
+    for start in (1..701).step_by(100) {
+        script.expect(0, &format!(". {start}+100 ack 1"));
+    }
+    script.expect(0, "P. 701+100 ack 1");
+    script.expect(1_000, ". 1+100 ack 1");
+    assert_eq!(script.connection().congestion_window(), 100);
+    let ssthresh = script.connection().controller().decision().ssthresh;
+    assert_eq!(ssthresh.map(comity_units::Bytes::get), Some(400));
+    script.send(1_100, ". 1+0 ack 101 win 10000");
+    script.expect(1_100, ". 101+100 ack 1");
+    script.expect(1_100, ". 201+100 ack 1");
+    // Bytes that had arrived the first time need not be sent again.
+    script.send(1_200, ". 1+0 ack 501 win 10000");
+    script.expect(1_200, ". 501+100 ack 1");
+    script.expect(1_200, ". 601+100 ack 1");
+    script.expect(1_200, "P. 701+100 ack 1");
+    script.send(1_300, ". 1+0 ack 801 win 10000");
+    script.expect_nothing(100_000);
+    assert_eq!(script.connection().statistics().retransmitted, 6);
+}
+
+#[test]
+fn an_answer_after_a_timeout_has_the_next_number_and_not_an_old_one() {
+    let mut script = Script::new(opener(BORN, reno(100, 2, 100)));
+    script.call(0, |connection| connection.write(200));
+    script.expect(0, ". 1+100 ack 1");
+    script.expect(0, "P. 101+100 ack 1");
+    script.expect(1_000, ". 1+100 ack 1");
+    // 101 would look like a probe to the peer, which has 201 already.
+    script.send(1_010, ". 1+100 ack 1 win 10000");
+    script.expect(1_010, ". 201+0 ack 101");
+}
+
+const STAMPED: Config = Config {
+    timestamps: true,
+    ..PLAIN
+};
+
+/// An established end at 10 ms whose peer's clock stood at 5000 then.
+fn stamped() -> Script {
+    let mut script = Script::new(opener(STAMPED, fixed(10_000)));
+    script.expect(0, "S 0+0 win 10000 <mss 100 ts 1/0>");
+    script.send(10, "S. 0+0 ack 1 win 10000 <mss 100 ts 5000/1>");
+    script.expect(10, ". 1+0 ack 1 <ts 10001/5000>");
+    script
+}
+
+#[test]
+fn timestamps_time_repeated_segments_too() {
+    let mut script = stamped();
+    script.call(20, |connection| connection.write(100));
+    script.expect(20, "P. 1+100 ack 1 <ts 20001/5000>");
+    script.expect(1_020, "P. 1+100 ack 1 <ts 1020001/5000>");
+    // The answer echoes the second copy.
+    script.send(1_050, ". 1+0 ack 101 win 10000 <ts 6000/1020001>");
+    assert_eq!(
+        script.connection().rtt().latest(),
+        Some(Span::from_millis(30))
+    );
+    // An echo of what is still to come measures nothing.
+    let samples = script.connection().statistics().rtt_samples;
+    script.call(1_100, |connection| connection.write(100));
+    script.expect(1_100, "P. 101+100 ack 1 <ts 1100001/6000>");
+    script.send(1_130, ". 1+0 ack 201 win 10000 <ts 7000/9000000>");
+    assert_eq!(
+        script.connection().statistics().rtt_samples - samples,
+        1,
+        "the segment was timed without its stamp"
+    );
+    assert_eq!(
+        script.connection().rtt().latest(),
+        Some(Span::from_millis(30))
+    );
+}
+
+#[test]
+fn an_old_stamp_marks_an_old_segment() {
+    let mut script = stamped();
+    script.send(20, ". 1+100 ack 1 win 10000 <ts 6000/1>");
+    script.expect(20, ". 1+0 ack 101 <ts 20001/6000>");
+    script.send(30, ". 101+100 ack 1 win 10000 <ts 5999/1>");
+    script.expect(30, ". 1+0 ack 101 <ts 30001/6000>");
+    assert_eq!(script.connection().delivered(), 100);
+    // Without a stamp, nothing at all (RFC 7323, 3.2); resets may come without.
+    script.send(40, ". 101+100 ack 1 win 10000");
+    script.expect_nothing(40);
+    // Disorder: the echo stays with the last segment in order.
+    script.send(50, ". 201+100 ack 1 win 10000 <ts 7000/1>");
+    script.expect(50, ". 1+0 ack 101 <ts 50001/6000>");
+    // A segment out of the window leaves no stamp.
+    script.send(60, ". 1+100 ack 1 win 10000 <ts 9000/1>");
+    script.expect(60, ". 1+0 ack 101 <ts 60001/6000>");
+    script.send(70, ". 101+100 ack 1 win 10000 <ts 6500/1>");
+    script.expect(70, ". 1+0 ack 301 <ts 70001/6500>");
+    script.send(80, "R 301+0 win 0");
+    assert!(script.connection().was_reset());
+}
+
+#[test]
+fn a_stamp_ages() {
+    // Half of the clock's period is 35.8 minutes: after 31 minutes of silence an older stamp is taken.
+    let mut script = stamped();
+    script.send(29 * 60_000, ". 1+100 ack 1 win 10000 <ts 4999/1>");
+    script.expect(29 * 60_000, ". 1+0 ack 1 <ts 1740000001/5000>");
+    script.send(31 * 60_000, ". 1+100 ack 1 win 10000 <ts 4999/1>");
+    script.expect(31 * 60_000, ". 1+0 ack 101 <ts 1860000001/4999>");
+}
+
+#[test]
+fn a_delayed_answer_echoes_the_first_of_its_segments() {
+    // RFC 7323, section 4.3, case A.
+    let config = Config {
+        delayed_ack: Config::MODERN.delayed_ack,
+        ..STAMPED
+    };
+    let mut script = Script::new(listener(config, fixed(10_000)));
+    script.send(0, "S 0+0 win 10000 <mss 100 ts 5000/0>");
+    script.expect(0, "S. 0+0 ack 1 <mss 100 ts 1/5000>");
+    script.send(10, ". 1+0 ack 1 win 10000 <ts 5010/1>");
+    script.send(20, ". 1+100 ack 1 win 10000 <ts 5020/1>");
+    script.send(30, ". 101+100 ack 1 win 10000 <ts 5030/1>");
+    script.expect(30, ". 1+0 ack 201 <ts 30001/5020>");
+}
+
+#[test]
+fn sequence_numbers_wrap_in_the_middle_of_a_flight() {
+    let config = Config {
+        initial_sequence: SeqNo::new(u32::MAX - 149),
+        ..BORN
+    };
+    let mut script = Script::new(opener(config, fixed(300)));
+    script.call(0, |connection| connection.write(400));
+    let first = u32::MAX - 148;
+    let peer = first; // Both ends are born with the same settings.
+    script.expect(0, &format!(". {first}+100 ack {peer}"));
+    script.expect(0, &format!(". {}+100 ack {peer}", first + 100));
+    script.expect(0, &format!(". 51+100 ack {peer}"));
+    script.send(10, &format!(". {peer}+0 ack 51 win 10000"));
+    script.expect(10, &format!("P. 151+100 ack {peer}"));
+    script.expect(1_010, &format!(". 51+100 ack {peer}"));
+    script.expect(1_010, &format!("P. 151+100 ack {peer}"));
+    script.send(1_020, &format!(". {peer}+0 ack 251 win 10000"));
+    assert!(script.connection().is_all_acknowledged());
+    assert_eq!(script.connection().acknowledged(), 400);
+}
