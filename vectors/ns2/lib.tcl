@@ -57,7 +57,7 @@ proc pair {sim a b rate delay there back} {
 }
 
 # A random stream of its own for each seed and name. ns-2 fills the whole state of its generator with the seed:
-# from a small one the first number drawn is close to zero (0.0001 from 1, 0.001 from 10), so that a first
+# from a small one the first number drawn is close to zero (0.0003 from 1, 0.003 from 10), so that a first
 # exponential time would be several times its mean in every run. A large seed has no such pattern.
 proc stream {seed name} {
     set state 17

@@ -197,15 +197,15 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
     }
 }
 
-/// The square-root law: with a packet lost in every 1/p and every packet acknowledged
+/// The square-root law: with a packet in every 1/p lost and every packet acknowledged
 ///
 /// ```text
 /// rate = MSS / RTT · √(3 / (2 · p))
 /// ```
 ///
-/// Mathis et al. 1997 derive it for losses at regular distances and find 0.93 √(1/p) to 1.31 √(1/p) of it,
-/// depending on the recovery, where losses are random; √(3/2) is 1.22. The band here is 0.8 to 1.1 of the law
-/// for losses that SACK repairs without timeouts; and where p is four times as large the rate is half.
+/// Mathis et al. 1997 derive it for losses at regular distances. Random ones add a spread of windows, which raises
+/// the mean, and now and then a timeout, which lowers it: the band is 0.8 to 1.1 of the law, for a recovery that
+/// repairs without timeouts what can be. Where p is four times as large the rate is half.
 #[test]
 fn throughput_follows_the_square_root_of_the_loss() {
     let rate_at = |loss: f64| {

@@ -1,6 +1,5 @@
 //! Results of real runs, from the engine to the file.
 
-#[allow(unreachable_pub, reason = "it is written for several test binaries")]
 mod common;
 
 use std::fs;
