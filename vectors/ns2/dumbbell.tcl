@@ -6,8 +6,7 @@ options {name - flows 30 variant reno window 10 wire 1500 rate 1.5Mb delay 20ms 
          access 10Mb access_delay 2ms seconds 500 warm 50 seed 1}
 only_ip_and_tcp
 set sim [new Simulator]
-set starts [new RNG]
-$starts seed $opt(seed)
+set starts [stream $opt(seed) starts]
 ns-random $opt(seed)
 set left [$sim node]
 set right [$sim node]

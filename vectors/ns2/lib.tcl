@@ -55,3 +55,17 @@ proc pair {sim a b rate delay there back} {
     $sim queue-limit $a $b $there
     $sim queue-limit $b $a $back
 }
+
+# A random stream of its own for each seed and name. ns-2 fills the whole state of its generator with the seed:
+# from a small one the first number drawn is close to zero (0.0001 from 1, 0.001 from 10), so that a first
+# exponential time would be several times its mean in every run. A large seed has no such pattern.
+proc stream {seed name} {
+    set state 17
+    foreach letter [split "$seed $name" {}] {
+        set state [expr {($state * 48271 + [scan $letter %c]) % 2147483647}]
+    }
+    for {set i 0} {$i < 4} {incr i} { set state [expr {$state * 48271 % 2147483647}] }
+    set rng [new RNG]
+    $rng seed $state
+    return $rng
+}

@@ -8,10 +8,8 @@ Agent/TCP set tcpTick_ 0.5
 Agent/TCP set minrto_ 1
 set sim [new Simulator]
 ns-random $opt(seed)
-set spells [new RNG]
-$spells seed $opt(seed)
-set chance [new RNG]
-$chance seed [expr {$opt(seed) + 5000}]
+set spells [stream $opt(seed) spells]
+set chance [stream $opt(seed) chance]
 set a [$sim node]
 set b [$sim node]
 pair $sim $a $b $opt(rate) 15ms $opt(buffer) 10000

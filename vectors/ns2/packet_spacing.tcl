@@ -6,8 +6,7 @@ source [file join [file dirname [info script]] lib.tcl]
 options {name - cbr 16 tcp 0 gap 1000 window 20 random 1 seconds 20 seed 1}
 only_ip_and_tcp
 set sim [new Simulator]
-set starts [new RNG]
-$starts seed $opt(seed)
+set starts [stream $opt(seed) starts]
 ns-random $opt(seed)
 set gateway [$sim node]
 set end [$sim node]

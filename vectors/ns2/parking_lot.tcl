@@ -4,8 +4,7 @@ source [file join [file dirname [info script]] lib.tcl]
 options {seconds 100 seed 1 buffer 83}
 only_ip_and_tcp
 set sim [new Simulator]
-set starts [new RNG]
-$starts seed $opt(seed)
+set starts [stream $opt(seed) starts]
 ns-random $opt(seed)
 for {set i 0} {$i < 5} {incr i} { set hop($i) [$sim node] }
 for {set i 0} {$i < 4} {incr i} {

@@ -17,6 +17,27 @@ for variant in tahoe reno newreno sack vegas; do
     done
 done
 
+# Random lists of packets to drop, each a share of the first 400: an ordinary generator, so that they stay the same.
+lists() {
+    awk 'BEGIN {
+        state = 20011
+        for (run = 0; run < 9; run++) {
+            share = run % 3 == 0 ? 0.03 : run % 3 == 1 ? 0.1 : 0.25
+            list = ""
+            for (packet = 1; packet < 400; packet++) {
+                state = (state * 16807) % 2147483647
+                if (state / 2147483647 < share) list = list (list == "" ? "" : "+") packet
+            }
+            print list
+        }
+    }'
+}
+for variant in tahoe reno newreno sack; do
+    for drops in $(lists); do
+        ns "$here/drops.tcl" variant=$variant drops=$drops
+    done > "$here/drops_${variant}_random.txt"
+done
+
 dumbbell() { # name count options..
     name=$1 count=$2
     shift 2

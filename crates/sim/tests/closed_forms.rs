@@ -3,8 +3,10 @@
 mod common;
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_link::{LinkConfig, Limit, Loss, LossModel, LossPlace};
-use comity_sim::network::{CbrSpacing, DatagramSpec, Network, NodeId, Start, TransportSpec, Workload};
+use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace};
+use comity_sim::network::{
+    CbrSpacing, DatagramSpec, Network, NodeId, Start, TransportSpec, Workload,
+};
 use comity_sim::report::RunReport;
 use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
@@ -28,7 +30,10 @@ const ENDS: (NodeId, NodeId) = (NodeId(0), NodeId(1));
 
 /// TCP of segments of 1000 bytes on the wire, 960 of them payload, from a window of one segment.
 fn tcp(window: u64, has_handshake: bool) -> TransportSpec {
-    let config = Config { handshake: has_handshake, ..Config::NS2_2_35 };
+    let config = Config {
+        handshake: has_handshake,
+        ..Config::NS2_2_35
+    };
     let mut tcp = common::ns2_tcp(config, RecoveryConfig::NEW_RENO, 1_000, window);
     if let TransportSpec::Tcp(tcp) = &mut tcp {
         tcp.initial_window = Bytes::new(960);
@@ -56,11 +61,16 @@ fn a_file_takes_as_long_as_slow_start_by_rounds() {
     for (has_handshake, micros) in [(true, 511_240), (false, 411_160)] {
         let mut builder = pair(5, link.clone(), link.clone());
         let workload = Workload::File(Bytes::new(15 * 960));
-        builder.flow("tcp", ENDS, tcp(1_000, has_handshake), workload).start = Start::default();
+        builder
+            .flow("tcp", ENDS, tcp(1_000, has_handshake), workload)
+            .start = Start::default();
         let report = play(&builder.network, 1);
         let flow = &report.flows[0];
         assert_eq!(flow.finished, Some(Time::from_micros(micros)));
-        assert_eq!((flow.retransmitted_packets, flow.delivered_bytes), (0, 15 * 960));
+        assert_eq!(
+            (flow.retransmitted_packets, flow.delivered_bytes),
+            (0, 15 * 960)
+        );
         // 15 segments, and with a handshake the SYN; its answer is acknowledged by the first segment.
         assert_eq!(flow.sent_packets, 15 + u64::from(has_handshake));
     }
@@ -80,12 +90,18 @@ fn a_clamped_window_gives_window_over_round_trip() {
         let expected = (window as f64 / round_trip).min(1_000.0) * 50.0;
         let delivered = report.flows[0].delivered_bytes as f64 / 960.0;
         // Up to one window more or less lies at each end of the interval.
-        assert!((delivered - expected).abs() <= window.min(101) as f64 + 1.0, "window {window}: {delivered}, not {expected}");
+        assert!(
+            (delivered - expected).abs() <= window.min(101) as f64 + 1.0,
+            "window {window}: {delivered}, not {expected}"
+        );
         assert_eq!(report.flows[0].retransmitted_packets, 0);
         let rtt = report.flows[0].mean_rtt_s.unwrap();
         // Beyond what fits the path the rest of the window waits: W segments at 1 ms each.
         let expected = round_trip.max(window as f64 * 0.001);
-        assert!((rtt - expected).abs() < 1e-6, "window {window}: round trip {rtt}, not {expected}");
+        assert!(
+            (rtt - expected).abs() < 1e-6,
+            "window {window}: round trip {rtt}, not {expected}"
+        );
     }
 }
 
@@ -102,8 +118,13 @@ fn a_clamped_window_gives_window_over_round_trip() {
 fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
     let slow = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Packets(20));
     let mut builder = pair(10, slow.clone(), slow);
-    let workload = Workload::Cbr { spacing: CbrSpacing::Rate(Rate::from_mbps(10)), jitter: 0.0 };
-    let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_000) });
+    let workload = Workload::Cbr {
+        spacing: CbrSpacing::Rate(Rate::from_mbps(10)),
+        jitter: 0.0,
+    };
+    let datagram = TransportSpec::Datagram(DatagramSpec {
+        wire: Bytes::new(1_000),
+    });
     builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
     let report = play(&builder.network, 1);
     let link = &report.links[0];
@@ -111,7 +132,14 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
     assert_eq!(link.dropped_full, 2_481);
     // What left within the last 5 ms is on its way: the packets of 9.996 to 10 s; one leaves at 9.995 and
     // arrives just in time.
-    assert_eq!((link.delivered_packets, link.in_flight_at_end, link.queued_at_end), (9_995, 5, 20));
+    assert_eq!(
+        (
+            link.delivered_packets,
+            link.in_flight_at_end,
+            link.queued_at_end
+        ),
+        (9_995, 5, 20)
+    );
     assert_eq!(report.flows[0].dropped_packets, 2_481);
 }
 
@@ -130,22 +158,39 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
     for load in [0.3, 0.5, 0.7, 0.85] {
         let slow = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
         let mut builder = pair(1_000, slow.clone(), slow);
-        let workload = Workload::Poisson { rate: Rate::from_bps_f64(8e6 * load) };
-        let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_000) });
+        let workload = Workload::Poisson {
+            rate: Rate::from_bps_f64(8e6 * load),
+        };
+        let datagram = TransportSpec::Datagram(DatagramSpec {
+            wire: Bytes::new(1_000),
+        });
         builder.flow("poisson", ENDS, datagram, workload).start = Start::default();
         let report = play(&builder.network, 1);
         let link = &report.links[0];
         let customers = link.offered_packets as f64;
         let expected = load * service / (2.0 * (1.0 - load));
         let bound = 4.0 * service * (0.5 / customers).sqrt() / ((1.0 - load) * (1.0 - load));
-        assert!(bound < 0.1 * expected, "load {load}: the sample is large enough to tell");
+        assert!(
+            bound < 0.1 * expected,
+            "load {load}: the sample is large enough to tell"
+        );
         let wait = link.wait.mean;
-        assert!((wait - expected).abs() < bound, "load {load}: {wait}, not {expected} ± {bound}");
+        assert!(
+            (wait - expected).abs() < bound,
+            "load {load}: {wait}, not {expected} ± {bound}"
+        );
         // Little: the mean number in the system is the rate of arrivals times the mean time in it.
         let held = customers / 1_000.0 * (wait + service);
-        assert!((link.mean_queue_packets / held - 1.0).abs() < 1e-3, "{} against {held}", link.mean_queue_packets);
+        assert!(
+            (link.mean_queue_packets / held - 1.0).abs() < 1e-3,
+            "{} against {held}",
+            link.mean_queue_packets
+        );
         let utilisation = link.utilisation.unwrap();
-        assert!((utilisation - load).abs() < 4.0 * (load * service / 1_000.0).sqrt(), "{utilisation}");
+        assert!(
+            (utilisation - load).abs() < 4.0 * (load * service / 1_000.0).sqrt(),
+            "{utilisation}"
+        );
         // A path without a queue: what waits at the link is all that a packet's delay adds to.
         let delay = report.flows[0].delay.mean;
         assert!((delay - (wait + service + 0.005)).abs() < 1e-6, "{delay}");
@@ -164,16 +209,30 @@ fn poisson_arrivals_wait_as_pollaczek_and_khinchine_say() {
 #[test]
 fn throughput_follows_the_square_root_of_the_loss() {
     let rate_at = |loss: f64| {
-        let mut forth = common::link_config(Rate::from_mbps(1_000), Span::from_millis(50), Limit::Unlimited);
+        let mut forth = common::link_config(
+            Rate::from_mbps(1_000),
+            Span::from_millis(50),
+            Limit::Unlimited,
+        );
         let back = forth.clone();
-        forth.losses.push(Loss { model: LossModel::Bernoulli(loss), place: LossPlace::BeforeQueue });
+        forth.losses.push(Loss {
+            model: LossModel::Bernoulli(loss),
+            place: LossPlace::BeforeQueue,
+        });
         let mut builder = pair(1_000, forth, back);
         builder.network.warmup = Span::from_secs(50);
-        let config = Config { delayed_ack: None, limited_transmit: true, ..Config::NS2_2_35 };
+        let config = Config {
+            delayed_ack: None,
+            limited_transmit: true,
+            ..Config::NS2_2_35
+        };
         let tcp = common::ns2_tcp(config, RecoveryConfig::SACK, 1_000, 10_000);
         builder.flow("tcp", ENDS, tcp, Workload::Greedy);
         let report = play(&builder.network, 1);
-        (report.flows[0].goodput_bps, report.flows[0].mean_rtt_s.unwrap())
+        (
+            report.flows[0].goodput_bps,
+            report.flows[0].mean_rtt_s.unwrap(),
+        )
     };
     let law = |loss: f64, rtt: f64| 960.0 * 8.0 / rtt * (1.5 / loss).sqrt();
     let mut ratios = Vec::new();
@@ -196,7 +255,8 @@ fn throughput_follows_the_square_root_of_the_loss() {
 #[test]
 fn an_on_off_link_loses_its_share() {
     for (on, off, drop_on) in [(1_000, 1_000, 0.2), (300, 900, 0.5), (2_000, 500, 1.0)] {
-        let mut forth = common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
+        let mut forth =
+            common::link_config(Rate::from_mbps(8), Span::from_millis(5), Limit::Unlimited);
         let back = forth.clone();
         let model = LossModel::OnOff {
             mean_on: Span::from_millis(on),
@@ -205,11 +265,19 @@ fn an_on_off_link_loses_its_share() {
             drop_off: 0.0,
             start_on: true,
         };
-        forth.losses.push(Loss { model, place: LossPlace::AfterTransmission });
+        forth.losses.push(Loss {
+            model,
+            place: LossPlace::AfterTransmission,
+        });
         let seconds = 4_000;
         let mut builder = pair(seconds, forth, back);
-        let workload = Workload::Cbr { spacing: CbrSpacing::Rate(Rate::from_kbps(800)), jitter: 0.0 };
-        let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(1_000) });
+        let workload = Workload::Cbr {
+            spacing: CbrSpacing::Rate(Rate::from_kbps(800)),
+            jitter: 0.0,
+        };
+        let datagram = TransportSpec::Datagram(DatagramSpec {
+            wire: Bytes::new(1_000),
+        });
         builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
         let report = play(&builder.network, 1);
         let lost = report.links[0].lost as f64 / report.links[0].offered_packets as f64;
@@ -220,7 +288,14 @@ fn an_on_off_link_loses_its_share() {
         let of_time = 2.0 * on * on * off * off / ((on + off).powi(3) * seconds as f64);
         let of_packets = share * drop_on / report.links[0].offered_packets as f64;
         let bound = 4.0 * (drop_on * drop_on * of_time + of_packets).sqrt();
-        assert!(bound < 0.1 * share * drop_on, "the sample is large enough to tell");
-        assert!((lost - share * drop_on).abs() < bound, "{lost}, not {} ± {bound}", share * drop_on);
+        assert!(
+            bound < 0.1 * share * drop_on,
+            "the sample is large enough to tell"
+        );
+        assert!(
+            (lost - share * drop_on).abs() < bound,
+            "{lost}, not {} ± {bound}",
+            share * drop_on
+        );
     }
 }

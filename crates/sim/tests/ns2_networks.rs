@@ -27,7 +27,11 @@ use comity_units::{Bytes, Rate, Seed, Span};
 
 /// The rows of a vector file whose first words are `name`, as numbers.
 fn rows(text: &str, name: &str) -> Vec<Vec<f64>> {
-    let prefix = if name.is_empty() { String::new() } else { format!("{name} ") };
+    let prefix = if name.is_empty() {
+        String::new()
+    } else {
+        format!("{name} ")
+    };
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let rows: Vec<Vec<f64>> = lines
         .filter_map(|line| line.strip_prefix(&prefix))
@@ -44,7 +48,12 @@ fn mean(values: &[f64]) -> f64 {
 /// The variance of the mean of `values`.
 fn variance_of_mean(values: &[f64]) -> f64 {
     let (mean, n) = (mean(values), values.len() as f64);
-    values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (n - 1.0) / n
+    values
+        .iter()
+        .map(|value| (value - mean) * (value - mean))
+        .sum::<f64>()
+        / (n - 1.0)
+        / n
 }
 
 /// Jain's index: (Σx)² / (n · Σx²).
@@ -70,7 +79,14 @@ struct Comparison {
 
 impl Comparison {
     /// Holds one quantity's values of ns-2 and of ours against each other.
-    fn hold(&mut self, network: &str, quantity: &str, theirs: &[f64], ours: &[f64], resolution: f64) {
+    fn hold(
+        &mut self,
+        network: &str,
+        quantity: &str,
+        theirs: &[f64],
+        ours: &[f64],
+        resolution: f64,
+    ) {
         let difference = mean(ours) - mean(theirs);
         let error = (variance_of_mean(theirs) + variance_of_mean(ours)).sqrt();
         let allowed = 4.0 * error + resolution;
@@ -87,12 +103,20 @@ impl Comparison {
 
     fn finish(self) {
         if std::env::var_os("SHOW_TABLES").is_some() {
-            #[allow(clippy::print_stderr, reason = "asked for by the environment, for the documentation")]
+            #[allow(
+                clippy::print_stderr,
+                reason = "asked for by the environment, for the documentation"
+            )]
             {
                 eprint!("{}", self.table);
             }
         }
-        assert!(self.failures.is_empty(), "beyond chance:\n{}\nall:\n{}", self.failures, self.table);
+        assert!(
+            self.failures.is_empty(),
+            "beyond chance:\n{}\nall:\n{}",
+            self.failures,
+            self.table
+        );
     }
 }
 
@@ -122,16 +146,31 @@ fn recovery(name: &str) -> RecoveryConfig {
 // ---------------------------------------------------------------- one bottleneck
 
 /// Drops, retransmissions and fairness of greedy flows against rows of `dumbbell.tcl`.
-fn hold_dumbbell(comparison: &mut Comparison, name: &str, theirs: &[Vec<f64>], ours: &[RunReport], wire: f64) {
+fn hold_dumbbell(
+    comparison: &mut Comparison,
+    name: &str,
+    theirs: &[Vec<f64>],
+    ours: &[RunReport],
+    wire: f64,
+) {
     // A row: seed, drops, drops after the warm-up, sent, sent again, delivered by each flow.
     let ours: Vec<Vec<f64>> = ours
         .iter()
         .map(|report| {
             let drops: u64 = report.links.iter().map(|link| link.dropped_full).sum();
-            let mut row = vec![report.seed.get() as f64, drops as f64, report.links[0].dropped_measured as f64];
+            let mut row = vec![
+                report.seed.get() as f64,
+                drops as f64,
+                report.links[0].dropped_measured as f64,
+            ];
             row.push(sum_of(report, |flow| flow.sent_packets));
             row.push(sum_of(report, |flow| flow.retransmitted_packets));
-            row.extend(report.flows.iter().map(|flow| flow.delivered_wire_bytes as f64 / wire));
+            row.extend(
+                report
+                    .flows
+                    .iter()
+                    .map(|flow| flow.delivered_wire_bytes as f64 / wire),
+            );
             row
         })
         .collect();
@@ -156,7 +195,13 @@ fn greedy_flows_on_the_dumbbell_lose_and_share_as_in_ns2() {
             let name = format!("{variant}-{flows}-{window}");
             let tcp = common::ns2_tcp(Config::NS2_2_35, recovery(variant), 1_500, window);
             let ours = play(&common::table1(flows, &tcp, 500, Span::from_millis(20)), 8);
-            hold_dumbbell(&mut comparison, &name, &rows(vectors, &name), &ours, 1_500.0);
+            hold_dumbbell(
+                &mut comparison,
+                &name,
+                &rows(vectors, &name),
+                &ours,
+                1_500.0,
+            );
         }
     }
     comparison.finish();
@@ -176,19 +221,41 @@ fn clamped_windows_on_the_dumbbell_lose_nothing() {
     ];
     for (name, flows, window, delay) in networks {
         let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("reno"), 1_500, window);
-        let ours = play(&common::table1(flows, &tcp, 500, Span::from_millis(delay)), 3);
+        let ours = play(
+            &common::table1(flows, &tcp, 500, Span::from_millis(delay)),
+            3,
+        );
         let theirs = rows(vectors, name);
         assert!(theirs.iter().all(|row| row[1] == 0.0), "{name}");
         for (report, row) in ours.iter().zip(&theirs) {
-            assert_eq!(report.links.iter().map(|link| link.dropped_full).sum::<u64>(), 0, "{name}");
+            assert_eq!(
+                report
+                    .links
+                    .iter()
+                    .map(|link| link.dropped_full)
+                    .sum::<u64>(),
+                0,
+                "{name}"
+            );
             // The bottleneck is busy from when the first flows start, some time in the first second: 125 packets.
             let sent = sum_of(report, |flow| flow.sent_packets);
             let bound = 125.0 + 2.0 * flows as f64;
-            assert!((sent - row[3]).abs() <= bound, "{name}: {sent} sent, ns-2 {}", row[3]);
+            assert!(
+                (sent - row[3]).abs() <= bound,
+                "{name}: {sent} sent, ns-2 {}",
+                row[3]
+            );
             let delivered = sum_of(report, |flow| flow.delivered_wire_bytes / 1_500);
             let expected: f64 = row[5..].iter().sum();
-            assert!((delivered - expected).abs() <= flows as f64, "{name}: {delivered}, ns-2 {expected}");
-            let each: Vec<f64> = report.flows.iter().map(|flow| flow.delivered_wire_bytes as f64).collect();
+            assert!(
+                (delivered - expected).abs() <= flows as f64,
+                "{name}: {delivered}, ns-2 {expected}"
+            );
+            let each: Vec<f64> = report
+                .flows
+                .iter()
+                .map(|flow| flow.delivered_wire_bytes as f64)
+                .collect();
             // The last flow to start may miss a window of the queue's round: 10 of 1,400 packets.
             assert!(jain(&each) > 0.9999, "{name}: {}", jain(&each));
         }
@@ -205,17 +272,38 @@ fn four_flows_lose_and_share_as_in_ns2() {
         let mut builder = common::Builder::new(120, 0);
         let (left, right) = (builder.node("left"), builder.node("right"));
         let (rate, delay) = (Rate::from_mbps(1), Span::from_millis(20));
-        builder.link(left, right, common::link_config(rate, delay, Limit::Packets(buffer)));
-        builder.link(right, left, common::link_config(rate, delay, Limit::Unlimited));
-        let access = common::link_config(Rate::from_mbps(10), Span::from_millis(5), Limit::Packets(1_000));
+        builder.link(
+            left,
+            right,
+            common::link_config(rate, delay, Limit::Packets(buffer)),
+        );
+        builder.link(
+            right,
+            left,
+            common::link_config(rate, delay, Limit::Unlimited),
+        );
+        let access = common::link_config(
+            Rate::from_mbps(10),
+            Span::from_millis(5),
+            Limit::Packets(1_000),
+        );
         for index in 0..4 {
-            let (source, sink) = (builder.node(&format!("s{index}")), builder.node(&format!("d{index}")));
+            let (source, sink) = (
+                builder.node(&format!("s{index}")),
+                builder.node(&format!("d{index}")),
+            );
             builder.duplex(source, left, &access);
             builder.duplex(right, sink, &access);
             let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("reno"), 1_000, 50);
             builder.flow("tcp", (source, sink), tcp, Workload::Greedy);
         }
-        hold_dumbbell(&mut comparison, &name, &rows(vectors, &name), &play(&builder.network, 16), 1_000.0);
+        hold_dumbbell(
+            &mut comparison,
+            &name,
+            &rows(vectors, &name),
+            &play(&builder.network, 16),
+            1_000.0,
+        );
     }
     comparison.finish();
 }
@@ -225,8 +313,14 @@ fn four_flows_lose_and_share_as_in_ns2() {
 #[test]
 fn the_parking_lot_is_shared_as_in_ns2() {
     let mut builder = common::Builder::new(100, 0);
-    let hops: Vec<_> = (0..5).map(|index| builder.node(&format!("hop{index}"))).collect();
-    let hop = common::link_config(Rate::from_mbps(100), Span::from_millis(10), Limit::Packets(83));
+    let hops: Vec<_> = (0..5)
+        .map(|index| builder.node(&format!("hop{index}")))
+        .collect();
+    let hop = common::link_config(
+        Rate::from_mbps(100),
+        Span::from_millis(10),
+        Limit::Packets(83),
+    );
     let mut bottlenecks = Vec::new();
     for pair in hops.windows(2) {
         bottlenecks.push(builder.link(pair[0], pair[1], hop.clone()));
@@ -235,8 +329,15 @@ fn the_parking_lot_is_shared_as_in_ns2() {
     let flows = [(0, 4, 25_000), (0, 4, 25_000), (0, 4, 2_500), (0, 4, 2_500)];
     let short = (0..4).map(|index| (index, index + 1, 2_500));
     for (index, (first, last, micros)) in flows.into_iter().chain(short).enumerate() {
-        let (source, sink) = (builder.node(&format!("s{index}")), builder.node(&format!("d{index}")));
-        let access = common::link_config(Rate::from_mbps(1_000), Span::from_micros(micros), Limit::Unlimited);
+        let (source, sink) = (
+            builder.node(&format!("s{index}")),
+            builder.node(&format!("d{index}")),
+        );
+        let access = common::link_config(
+            Rate::from_mbps(1_000),
+            Span::from_micros(micros),
+            Limit::Unlimited,
+        );
         builder.duplex(source, hops[first], &access);
         builder.duplex(hops[last], sink, &access);
         let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("newreno"), 1_500, 100_000);
@@ -246,16 +347,35 @@ fn the_parking_lot_is_shared_as_in_ns2() {
     let ours: Vec<Vec<f64>> = play(&builder.network, 8)
         .iter()
         .map(|report| {
-            let delivered = report.flows.iter().map(|flow| flow.delivered_bytes as f64 / 1_460.0);
-            let drops = bottlenecks.iter().map(|&link| report.links[link].dropped_full as f64);
-            [report.seed.get() as f64].into_iter().chain(delivered).chain(drops).collect()
+            let delivered = report
+                .flows
+                .iter()
+                .map(|flow| flow.delivered_bytes as f64 / 1_460.0);
+            let drops = bottlenecks
+                .iter()
+                .map(|&link| report.links[link].dropped_full as f64);
+            [report.seed.get() as f64]
+                .into_iter()
+                .chain(delivered)
+                .chain(drops)
+                .collect()
         })
         .collect();
     let theirs = rows(include_str!("../../../vectors/ns2/parking_lot.txt"), "");
     let mut comparison = Comparison::default();
     let mut hold = |quantity: &str, resolution, columns: std::ops::Range<usize>| {
-        let all = |rows: &[Vec<f64>]| rows.iter().map(|row| mean(&row[columns.clone()])).collect::<Vec<_>>();
-        comparison.hold("parking lot", quantity, &all(&theirs), &all(&ours), resolution);
+        let all = |rows: &[Vec<f64>]| {
+            rows.iter()
+                .map(|row| mean(&row[columns.clone()]))
+                .collect::<Vec<_>>()
+        };
+        comparison.hold(
+            "parking lot",
+            quantity,
+            &all(&theirs),
+            &all(&ours),
+            resolution,
+        );
     };
     hold("long", 50.0, 1..3);
     hold("medium", 100.0, 3..5);
@@ -282,8 +402,17 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
         let row = |report: &RunReport| {
             let gateway = &report.links[0];
             let left = gateway.offered_packets - gateway.dropped_full - gateway.queued_at_end;
-            let mut row = vec![report.seed.get() as f64, left as f64, gateway.dropped_full as f64];
-            row.extend(report.flows.iter().map(|flow| flow.delivered_wire_bytes as f64 / 1_500.0));
+            let mut row = vec![
+                report.seed.get() as f64,
+                left as f64,
+                gateway.dropped_full as f64,
+            ];
+            row.extend(
+                report
+                    .flows
+                    .iter()
+                    .map(|flow| flow.delivered_wire_bytes as f64 / 1_500.0),
+            );
             row
         };
         play(&network, seeds).iter().map(row).collect()
@@ -315,7 +444,13 @@ fn spaced_packets_pass_and_drop_as_in_ns2() {
     for (quantity, at, share) in [("passed", 1, 0.005), ("dropped", 2, 0.02)] {
         let theirs = column(&theirs, at);
         let resolution = share * mean(&theirs);
-        comparison.hold("periodic", quantity, &theirs, &column(&ours, at), resolution);
+        comparison.hold(
+            "periodic",
+            quantity,
+            &theirs,
+            &column(&ours, at),
+            resolution,
+        );
     }
     comparison.finish();
 }
@@ -342,11 +477,21 @@ fn over_errors(variant: &str, loss: f64, is_forth: bool) -> Network {
             start_on: true,
         };
         let way = if is_forth { &mut forth } else { &mut back };
-        way.losses.push(Loss { model, place: LossPlace::AfterTransmission });
+        way.losses.push(Loss {
+            model,
+            place: LossPlace::AfterTransmission,
+        });
     }
     builder.link(a, b, forth);
     builder.link(b, a, back);
-    builder.flow("tcp", (a, b), tcp, Workload::File(Bytes::new(3_591 * 1_460))).start = Start::default();
+    builder
+        .flow(
+            "tcp",
+            (a, b),
+            tcp,
+            Workload::File(Bytes::new(3_591 * 1_460)),
+        )
+        .start = Start::default();
     builder.network
 }
 
@@ -355,7 +500,10 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
     let vectors = include_str!("../../../vectors/ns2/on_off.txt");
     let mut comparison = Comparison::default();
     let mut hold = |variant: &str, is_forth: bool, loss: f64| {
-        let name = format!("{variant} {} {loss}", if is_forth { "forth" } else { "back" });
+        let name = format!(
+            "{variant} {} {loss}",
+            if is_forth { "forth" } else { "back" }
+        );
         let theirs = rows(vectors, &name);
         // A row: seed, seconds, sent, sent again, timeouts, drops at the queue.
         let row = |report: &RunReport| {
@@ -364,14 +512,36 @@ fn a_file_over_a_link_that_is_on_and_off_takes_as_long_as_in_ns2() {
             let [sent, again] = [flow.sent_packets, flow.retransmitted_packets].map(|n| n as f64);
             // ns-2's monitor of the queue counts what the error model behind it takes, too.
             let drops = (report.links[0].dropped_full + report.links[0].lost) as f64;
-            vec![report.seed.get() as f64, finished, sent, again, flow.timeouts as f64, drops]
+            vec![
+                report.seed.get() as f64,
+                finished,
+                sent,
+                again,
+                flow.timeouts as f64,
+                drops,
+            ]
         };
-        let ours: Vec<Vec<f64>> = play(&over_errors(variant, loss, is_forth), 40).iter().map(row).collect();
+        let ours: Vec<Vec<f64>> = play(&over_errors(variant, loss, is_forth), 40)
+            .iter()
+            .map(row)
+            .collect();
         // Times are long-tailed, for timeouts double: their logarithms are not.
         let logarithms = |rows: &[Vec<f64>]| rows.iter().map(|row| row[1].ln()).collect::<Vec<_>>();
-        comparison.hold(&name, "ln seconds", &logarithms(&theirs), &logarithms(&ours), 0.005);
+        comparison.hold(
+            &name,
+            "ln seconds",
+            &logarithms(&theirs),
+            &logarithms(&ours),
+            0.005,
+        );
         for (quantity, at) in [("sent again", 3), ("timeouts", 4), ("drops", 5)] {
-            comparison.hold(&name, quantity, &column(&theirs, at), &column(&ours, at), 0.5);
+            comparison.hold(
+                &name,
+                quantity,
+                &column(&theirs, at),
+                &column(&ours, at),
+                0.5,
+            );
         }
     };
     for variant in ["tahoe", "reno", "newreno"] {
@@ -392,9 +562,22 @@ fn the_same_file_without_errors_takes_exactly_as_long_as_in_ns2() {
         let theirs = &rows(vectors, &format!("{variant} forth 0"))[0];
         let report = &play(&over_errors(variant, 0.0, true), 1)[0];
         let flow = &report.flows[0];
-        let ours = [flow.retransmitted_packets, flow.timeouts, report.links[0].dropped_full].map(|n| n as f64);
-        assert_eq!(ours[..], theirs[3..], "{variant}: sent again, timeouts, drops");
+        let ours = [
+            flow.retransmitted_packets,
+            flow.timeouts,
+            report.links[0].dropped_full,
+        ]
+        .map(|n| n as f64);
+        assert_eq!(
+            ours[..],
+            theirs[3..],
+            "{variant}: sent again, timeouts, drops"
+        );
         let finished = flow.finished.unwrap().as_secs_f64();
-        assert!((finished - theirs[1]).abs() < 2e-6, "{variant}: {finished}, ns-2 {}", theirs[1]);
+        assert!(
+            (finished - theirs[1]).abs() < 2e-6,
+            "{variant}: {finished}, ns-2 {}",
+            theirs[1]
+        );
     }
 }

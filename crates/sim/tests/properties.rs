@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::Parameters;
 use comity_link::{
-    CodelConfig, DelayProfile, DeliveryTrace, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue,
-    RateProfile, RedConfig,
+    CodelConfig, DelayProfile, DeliveryTrace, Jitter, Limit, LinkConfig, Loss, LossModel,
+    LossPlace, Queue, RateProfile, RedConfig,
 };
 use comity_sim::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, Start, TcpSpec,
@@ -61,22 +61,28 @@ fn rate() -> impl Strategy<Value = RateProfile> {
 fn delay() -> impl Strategy<Value = DelayProfile> {
     let span = || (0u64..40_000).prop_map(Span::from_micros);
     let steps = (span(), span(), span()).prop_map(|(a, b, c)| {
-        DelayProfile::Steps(vec![(Time::ZERO, a), (Time::from_millis(500), b), (Time::from_millis(900), c)])
+        DelayProfile::Steps(vec![
+            (Time::ZERO, a),
+            (Time::from_millis(500), b),
+            (Time::from_millis(900), c),
+        ])
     });
     prop_oneof![4 => span().prop_map(DelayProfile::Constant), 1 => steps]
 }
 
 fn queue() -> impl Strategy<Value = Queue> {
-    let red = (2.0f64..5.0, 6.0f64..20.0, any::<bool>(), any::<bool>()).prop_map(|(low, high, gentle, wait)| {
-        Queue::Red(RedConfig {
-            min_threshold: low,
-            max_threshold: high,
-            weight: 0.05,
-            gentle,
-            wait,
-            ..RedConfig::default()
-        })
-    });
+    let red = (2.0f64..5.0, 6.0f64..20.0, any::<bool>(), any::<bool>()).prop_map(
+        |(low, high, gentle, wait)| {
+            Queue::Red(RedConfig {
+                min_threshold: low,
+                max_threshold: high,
+                weight: 0.05,
+                gentle,
+                wait,
+                ..RedConfig::default()
+            })
+        },
+    );
     let codel = (1u64..20, 2u32..60).prop_map(|(target, limit)| {
         Queue::CoDel(CodelConfig {
             target: Span::from_millis(target),
@@ -98,18 +104,23 @@ fn loss() -> impl Strategy<Value = Loss> {
                 loss_bad,
             }
         ),
-        (1u64..500, 1u64..500, 0.0f64..1.0, any::<bool>()).prop_map(|(on, off, drop_on, start_on)| {
-            LossModel::OnOff {
-                mean_on: Span::from_millis(on),
-                mean_off: Span::from_millis(off),
-                drop_on,
-                drop_off: 0.0,
-                start_on,
+        (1u64..500, 1u64..500, 0.0f64..1.0, any::<bool>()).prop_map(
+            |(on, off, drop_on, start_on)| {
+                LossModel::OnOff {
+                    mean_on: Span::from_millis(on),
+                    mean_off: Span::from_millis(off),
+                    drop_on,
+                    drop_off: 0.0,
+                    start_on,
+                }
             }
-        }),
+        ),
         prop::collection::vec(0u64..60, 0..6).prop_map(LossModel::Packets),
     ];
-    let place = prop_oneof![Just(LossPlace::AfterTransmission), Just(LossPlace::BeforeQueue)];
+    let place = prop_oneof![
+        Just(LossPlace::AfterTransmission),
+        Just(LossPlace::BeforeQueue)
+    ];
     (model, place).prop_map(|(model, place)| Loss { model, place })
 }
 
@@ -134,7 +145,14 @@ fn link() -> impl Strategy<Value = LinkConfig> {
                 (Queue::Red(_), RateProfile::Unlimited) => Queue::DropTail(Limit::Packets(5)),
                 (queue, _) => queue,
             };
-            LinkConfig { rate, delay, queue, losses, jitter, duplication }
+            LinkConfig {
+                rate,
+                delay,
+                queue,
+                losses,
+                jitter,
+                duplication,
+            }
         },
     )
 }
@@ -144,24 +162,43 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
     let controller = prop::sample::select(vec!["reno", "cubic", "vegas"]);
     let preset = prop::sample::select(vec![Config::MODERN, Config::NS2_2_35, Config::NS2_2000]);
     let real_headers = any::<bool>();
-    (recovery, controller, preset, 100u32..1_461, 1u64..60, real_headers, any::<bool>()).prop_map(
-        |(recovery, controller, preset, mss, window, real_headers, is_delayed)| {
-            let mut config = preset;
-            config.mss = mss;
-            config.receive_buffer = Bytes::new(u64::from(mss) * window);
-            config.recovery = RecoveryConfig::by_name(recovery).unwrap();
-            config.sack = recovery == "sack";
-            config.delayed_ack = is_delayed.then_some(DelayedAck { segments: 2, timeout: Span::from_millis(40) });
-            TransportSpec::Tcp(TcpSpec {
-                config,
-                controller: controller.to_owned(),
-                parameters: Parameters::new(),
-                initial_window: Bytes::new(2 * u64::from(mss)),
-                initial_ssthresh: None,
-                headers: if real_headers { Headers::Real } else { Headers::Fixed { bytes: 40, per_sack_block: 8 } },
-            })
-        },
+    (
+        recovery,
+        controller,
+        preset,
+        100u32..1_461,
+        1u64..60,
+        real_headers,
+        any::<bool>(),
     )
+        .prop_map(
+            |(recovery, controller, preset, mss, window, real_headers, is_delayed)| {
+                let mut config = preset;
+                config.mss = mss;
+                config.receive_buffer = Bytes::new(u64::from(mss) * window);
+                config.recovery = RecoveryConfig::by_name(recovery).unwrap();
+                config.sack = recovery == "sack";
+                config.delayed_ack = is_delayed.then_some(DelayedAck {
+                    segments: 2,
+                    timeout: Span::from_millis(40),
+                });
+                TransportSpec::Tcp(TcpSpec {
+                    config,
+                    controller: controller.to_owned(),
+                    parameters: Parameters::new(),
+                    initial_window: Bytes::new(2 * u64::from(mss)),
+                    initial_ssthresh: None,
+                    headers: if real_headers {
+                        Headers::Real
+                    } else {
+                        Headers::Fixed {
+                            bytes: 40,
+                            per_sack_block: 8,
+                        }
+                    },
+                })
+            },
+        )
 }
 
 /// Workloads that datagrams and TCP both know.
@@ -169,16 +206,34 @@ fn emission() -> impl Strategy<Value = Workload> {
     let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
     let millis = |range| Strategy::prop_map(range, Span::from_millis);
     prop_oneof![
-        (kbps(), 0.0f64..1.0)
-            .prop_map(|(rate, jitter)| Workload::Cbr { spacing: CbrSpacing::Rate(rate), jitter }),
-        (1u64..30).prop_map(|gap| Workload::Cbr { spacing: CbrSpacing::Gap(Span::from_millis(gap)), jitter: 0.0 }),
-        (1u64..30)
-            .prop_map(|gap| Workload::Cbr { spacing: CbrSpacing::Interval(Span::from_millis(gap)), jitter: 0.0 }),
-        (kbps(), millis(1u64..400), millis(0u64..400))
-            .prop_map(|(rate, mean_on, mean_off)| Workload::OnOff { rate, mean_on, mean_off }),
-        (1_000u64..20_000, 100u64..5_000, millis(1u64..100)).prop_map(|(depth, refill, interval)| {
-            Workload::TokenBucket { depth: Bytes::new(depth), refill: Bytes::new(refill), interval }
+        (kbps(), 0.0f64..1.0).prop_map(|(rate, jitter)| Workload::Cbr {
+            spacing: CbrSpacing::Rate(rate),
+            jitter
         }),
+        (1u64..30).prop_map(|gap| Workload::Cbr {
+            spacing: CbrSpacing::Gap(Span::from_millis(gap)),
+            jitter: 0.0
+        }),
+        (1u64..30).prop_map(|gap| Workload::Cbr {
+            spacing: CbrSpacing::Interval(Span::from_millis(gap)),
+            jitter: 0.0
+        }),
+        (kbps(), millis(1u64..400), millis(0u64..400)).prop_map(|(rate, mean_on, mean_off)| {
+            Workload::OnOff {
+                rate,
+                mean_on,
+                mean_off,
+            }
+        }),
+        (1_000u64..20_000, 100u64..5_000, millis(1u64..100)).prop_map(
+            |(depth, refill, interval)| {
+                Workload::TokenBucket {
+                    depth: Bytes::new(depth),
+                    refill: Bytes::new(refill),
+                    interval,
+                }
+            }
+        ),
         kbps().prop_map(|rate| Workload::Poisson { rate }),
     ]
 }
@@ -190,7 +245,13 @@ type What = (TransportSpec, Workload, Reader);
 
 fn flow() -> impl Strategy<Value = What> {
     let datagram = (40u64..1_501, emission()).prop_map(|(wire, workload)| {
-        (TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(wire) }), workload, Reader::Immediate)
+        (
+            TransportSpec::Datagram(DatagramSpec {
+                wire: Bytes::new(wire),
+            }),
+            workload,
+            Reader::Immediate,
+        )
     });
     let workload = prop_oneof![
         3 => Just(Workload::Greedy),
@@ -213,14 +274,24 @@ fn network() -> impl Strategy<Value = Network> {
     (2usize..7).prop_flat_map(|nodes| {
         let ring = prop::collection::vec(link(), 2 * nodes);
         let chords = prop::collection::vec((0..nodes, 1..nodes, link()), 0..4);
-        let ends = (0..nodes, 1..nodes, 0u64..400, prop::option::weighted(0.3, 300u64..1_500));
+        let ends = (
+            0..nodes,
+            1..nodes,
+            0u64..400,
+            prop::option::weighted(0.3, 300u64..1_500),
+        );
         let flows = prop::collection::vec((ends, flow()), 1..7);
         (Just(nodes), ring, chords, flows, 600u64..2_000, 0u64..500).prop_map(
             |(nodes, ring, chords, flows, duration, warmup)| {
                 let mut links: Vec<LinkSpec> = Vec::new();
                 let mut add = |from: usize, to: usize, config| {
                     let name = format!("{}: {from}->{to}", links.len());
-                    links.push(LinkSpec { name, from: NodeId(from as u32), to: NodeId(to as u32), config });
+                    links.push(LinkSpec {
+                        name,
+                        from: NodeId(from as u32),
+                        to: NodeId(to as u32),
+                        config,
+                    });
                 };
                 for (index, config) in ring.into_iter().enumerate() {
                     let (a, b) = (index / 2, (index / 2 + 1) % nodes);
@@ -233,16 +304,20 @@ fn network() -> impl Strategy<Value = Network> {
                 let flow = |(index, (ends, what)): (usize, (Ends, What))| {
                     let ((source, step, start, stop), (transport, workload, reader)) = (ends, what);
                     FlowSpec {
-                    name: format!("flow {index}"),
-                    group: "all".to_owned(),
-                    source: NodeId(source as u32),
-                    destination: NodeId(((source + step) % nodes) as u32),
-                    transport,
-                    workload,
-                    reader,
-                    start: Start { at: Time::ZERO, spread: Span::from_millis(start) },
-                    stop: stop.map(Time::from_millis),
-                }};
+                        name: format!("flow {index}"),
+                        group: "all".to_owned(),
+                        source: NodeId(source as u32),
+                        destination: NodeId(((source + step) % nodes) as u32),
+                        transport,
+                        workload,
+                        reader,
+                        start: Start {
+                            at: Time::ZERO,
+                            spread: Span::from_millis(start),
+                        },
+                        stop: stop.map(Time::from_millis),
+                    }
+                };
                 Network {
                     nodes: (0..nodes).map(|node| format!("node {node}")).collect(),
                     links,
@@ -275,7 +350,10 @@ struct Record {
 
 impl Observer for Record {
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
-        self.links.entry(link).or_default().push((event.offered_at, event.packet.flow, event.fate));
+        self.links
+            .entry(link)
+            .or_default()
+            .push((event.offered_at, event.packet.flow, event.fate));
     }
 
     fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
@@ -296,7 +374,9 @@ impl Observer for Record {
             end.push((event.now, what, number));
         }
         match event.kind {
-            FlowEventKind::Received(_) if !event.at_destination => *self.returned.entry(flow).or_default() += 1,
+            FlowEventKind::Received(_) if !event.at_destination => {
+                *self.returned.entry(flow).or_default() += 1
+            }
             FlowEventKind::Delivered(bytes) => *self.delivered.entry(flow).or_default() += bytes,
             FlowEventKind::Sent(packet) if !event.at_destination => {
                 if let Body::Tcp(segment) = packet.body
@@ -320,23 +400,35 @@ impl Observer for Record {
 fn keeps_order(config: &LinkConfig) -> bool {
     match config.jitter {
         Jitter::None => true,
-        Jitter::Exponential { reorder, .. } | Jitter::Normal { reorder, .. } | Jitter::Uniform { reorder, .. } => {
-            !reorder
-        }
+        Jitter::Exponential { reorder, .. }
+        | Jitter::Normal { reorder, .. }
+        | Jitter::Uniform { reorder, .. } => !reorder,
     }
 }
 
 /// What a run gave, without what it cost.
 fn result(mut report: RunReport) -> RunReport {
-    report.cost = Cost { packet_hops: report.cost.packet_hops, ..Cost::default() };
+    report.cost = Cost {
+        packet_hops: report.cost.packet_hops,
+        ..Cost::default()
+    };
     report
 }
 
-fn check_conservation(network: &Network, report: &RunReport, record: &Record) -> Result<(), TestCaseError> {
+fn check_conservation(
+    network: &Network,
+    report: &RunReport,
+    record: &Record,
+) -> Result<(), TestCaseError> {
     for link in &report.links {
         let came_in = link.offered_packets + link.duplicated;
         let went = link.delivered_packets + link.dropped_full + link.dropped_early + link.lost;
-        prop_assert_eq!(came_in, went + link.queued_at_end + link.in_flight_at_end, "{:?}", link);
+        prop_assert_eq!(
+            came_in,
+            went + link.queued_at_end + link.in_flight_at_end,
+            "{:?}",
+            link
+        );
     }
     for (index, (spec, flow)) in network.flows.iter().zip(&report.flows).enumerate() {
         let index = index as u32;
@@ -352,7 +444,12 @@ fn check_conservation(network: &Network, report: &RunReport, record: &Record) ->
             continue;
         };
         let sent = record.sent_up_to.get(&index).copied().unwrap_or(0);
-        prop_assert!(delivered <= sent, "delivered {} of {} bytes sent", delivered, sent);
+        prop_assert!(
+            delivered <= sent,
+            "delivered {} of {} bytes sent",
+            delivered,
+            sent
+        );
         if let Workload::File(bytes) = spec.workload {
             prop_assert!(sent <= bytes.get());
             if flow.finished.is_some() && spec.stop.is_none() {
@@ -362,7 +459,12 @@ fn check_conservation(network: &Network, report: &RunReport, record: &Record) ->
         let most = record.most_in_flight.get(&index).copied().unwrap_or(0);
         // The FIN takes a sequence number beyond the window's last byte.
         let bound = tcp.config.receive_buffer.get() + 1;
-        prop_assert!(most <= bound, "{} bytes in flight, a receive buffer of {}", most, bound - 1);
+        prop_assert!(
+            most <= bound,
+            "{} bytes in flight, a receive buffer of {}",
+            most,
+            bound - 1
+        );
     }
     Ok(())
 }
@@ -371,16 +473,36 @@ fn check_order(network: &Network, record: &Record) -> Result<(), TestCaseError> 
     for (link, events) in &record.links {
         let spec = &network.links[*link as usize];
         let carried = events.iter().filter_map(|&(offered, _, fate)| match fate {
-            Fate::Carried { departure, arrival, .. } => Some((offered, departure, arrival)),
+            Fate::Carried {
+                departure, arrival, ..
+            } => Some((offered, departure, arrival)),
             _ => None,
         });
         let carried: Vec<_> = carried.collect();
         for pair in carried.windows(2) {
             let ((offered, departure, arrival), next) = (pair[0], pair[1]);
-            prop_assert!(offered <= next.0, "{}: {:?} offered before {:?}", spec.name, next, pair[0]);
-            prop_assert!(departure <= next.1, "{}: {:?} departs before {:?}", spec.name, next, pair[0]);
+            prop_assert!(
+                offered <= next.0,
+                "{}: {:?} offered before {:?}",
+                spec.name,
+                next,
+                pair[0]
+            );
+            prop_assert!(
+                departure <= next.1,
+                "{}: {:?} departs before {:?}",
+                spec.name,
+                next,
+                pair[0]
+            );
             if keeps_order(&spec.config) {
-                prop_assert!(arrival <= next.2, "{}: {:?} arrives before {:?}", spec.name, next, pair[0]);
+                prop_assert!(
+                    arrival <= next.2,
+                    "{}: {:?} arrives before {:?}",
+                    spec.name,
+                    next,
+                    pair[0]
+                );
             }
         }
         for (offered, departure, arrival) in carried {
@@ -389,7 +511,13 @@ fn check_order(network: &Network, record: &Record) -> Result<(), TestCaseError> 
     }
     for (end, events) in &record.ends {
         for pair in events.windows(2) {
-            prop_assert!(pair[0].0 <= pair[1].0, "{:?}: {:?} before {:?}", end, pair[1], pair[0]);
+            prop_assert!(
+                pair[0].0 <= pair[1].0,
+                "{:?}: {:?} before {:?}",
+                end,
+                pair[1],
+                pair[0]
+            );
         }
     }
     Ok(())
@@ -494,11 +622,22 @@ fn lossy(losses: Vec<Loss>, others: usize) -> Network {
     let mut builder = common::Builder::new(20, 0);
     let (a, b, c) = (builder.node("a"), builder.node("b"), builder.node("c"));
     let clean = common::link_config(Rate::from_mbps(100), Span::from_millis(3), Limit::Unlimited);
-    builder.link(a, b, LinkConfig { losses, ..clean.clone() });
+    builder.link(
+        a,
+        b,
+        LinkConfig {
+            losses,
+            ..clean.clone()
+        },
+    );
     builder.link(b, a, clean.clone());
     builder.duplex(a, c, &clean);
-    let datagram = TransportSpec::Datagram(DatagramSpec { wire: Bytes::new(500) });
-    let workload = Workload::Poisson { rate: Rate::from_kbps(800) };
+    let datagram = TransportSpec::Datagram(DatagramSpec {
+        wire: Bytes::new(500),
+    });
+    let workload = Workload::Poisson {
+        rate: Rate::from_kbps(800),
+    };
     builder.flow("probe", (a, b), datagram, workload);
     for _ in 0..others {
         let tcp = common::ns2_tcp(Config::NS2_2_35, RecoveryConfig::RENO, 1_000, 10);
@@ -510,7 +649,13 @@ fn lossy(losses: Vec<Loss>, others: usize) -> Network {
 /// Which packets of the probe were lost, by their number.
 fn fates(network: &Network, seed: u64) -> Vec<(Time, bool)> {
     let mut record = Record::default();
-    run_observed(network, Seed::new(seed), &RunOptions::default(), &mut record).unwrap();
+    run_observed(
+        network,
+        Seed::new(seed),
+        &RunOptions::default(),
+        &mut record,
+    )
+    .unwrap();
     let fate = |&(at, _, fate): &(Time, u32, Fate)| (at, matches!(fate, Fate::Carried { .. }));
     record.links[&0].iter().map(fate).collect()
 }
@@ -519,7 +664,12 @@ fn fates(network: &Network, seed: u64) -> Vec<(Time, bool)> {
 fn a_link_draws_the_same_losses_whoever_else_is_there() {
     let models = [
         LossModel::Bernoulli(0.1),
-        LossModel::GilbertElliott { p_good_to_bad: 0.02, p_bad_to_good: 0.2, loss_good: 0.0, loss_bad: 0.7 },
+        LossModel::GilbertElliott {
+            p_good_to_bad: 0.02,
+            p_bad_to_good: 0.2,
+            loss_good: 0.0,
+            loss_bad: 0.7,
+        },
         LossModel::OnOff {
             mean_on: Span::from_secs(1),
             mean_off: Span::from_secs(1),
@@ -529,13 +679,24 @@ fn a_link_draws_the_same_losses_whoever_else_is_there() {
         },
     ];
     for model in models {
-        let losses = vec![Loss { model: model.clone(), place: LossPlace::BeforeQueue }];
+        let losses = vec![Loss {
+            model: model.clone(),
+            place: LossPlace::BeforeQueue,
+        }];
         let alone = fates(&lossy(losses.clone(), 0), 7);
         assert!(alone.len() > 3_000, "{model:?}");
         assert_eq!(fates(&lossy(losses.clone(), 3), 7), alone, "{model:?}");
-        assert_ne!(fates(&lossy(losses, 0), 8), alone, "{model:?}: another seed");
+        assert_ne!(
+            fates(&lossy(losses, 0), 8),
+            alone,
+            "{model:?}: another seed"
+        );
         let lost = alone.iter().filter(|(_, is_carried)| !is_carried).count();
-        assert!((100..900).contains(&lost), "{model:?}: {lost} of {} lost", alone.len());
+        assert!(
+            (100..900).contains(&lost),
+            "{model:?}: {lost} of {} lost",
+            alone.len()
+        );
     }
 }
 
@@ -548,30 +709,59 @@ fn every_random_part_of_a_network_follows_the_seed() {
         for flow in &mut network.flows {
             flow.start.spread = Span::ZERO;
         }
-        network.flows[0].workload =
-            Workload::Cbr { spacing: CbrSpacing::Rate(Rate::from_kbps(800)), jitter: 0.0 };
-        let run = |network: &Network, seed| run(network, Seed::new(seed), &RunOptions::default()).unwrap().fingerprint;
-        assert_eq!(run(&network, 1), run(&network, 2), "nothing is random without {name}");
+        network.flows[0].workload = Workload::Cbr {
+            spacing: CbrSpacing::Rate(Rate::from_kbps(800)),
+            jitter: 0.0,
+        };
+        let run = |network: &Network, seed| {
+            run(network, Seed::new(seed), &RunOptions::default())
+                .unwrap()
+                .fingerprint
+        };
+        assert_eq!(
+            run(&network, 1),
+            run(&network, 2),
+            "nothing is random without {name}"
+        );
         change(&mut network);
         assert_ne!(run(&network, 1), run(&network, 2), "{name}");
         assert_eq!(run(&network, 1), run(&network, 1), "{name}");
     };
     let rate = Rate::from_kbps(800);
-    differs("starts", &|network| network.flows[1].start.spread = Span::from_secs(1));
-    differs("Poisson arrivals", &|network| network.flows[0].workload = Workload::Poisson { rate });
+    differs("starts", &|network| {
+        network.flows[1].start.spread = Span::from_secs(1)
+    });
+    differs("Poisson arrivals", &|network| {
+        network.flows[0].workload = Workload::Poisson { rate }
+    });
     differs("jitter of a source", &|network| {
-        network.flows[0].workload = Workload::Cbr { spacing: CbrSpacing::Rate(rate), jitter: 0.5 };
+        network.flows[0].workload = Workload::Cbr {
+            spacing: CbrSpacing::Rate(rate),
+            jitter: 0.5,
+        };
     });
     differs("spells", &|network| {
         let (mean_on, mean_off) = (Span::from_millis(100), Span::from_millis(100));
-        network.flows[0].workload = Workload::OnOff { rate, mean_on, mean_off };
+        network.flows[0].workload = Workload::OnOff {
+            rate,
+            mean_on,
+            mean_off,
+        };
     });
     differs("jitter of a link", &|network| {
-        network.links[0].config.jitter = Jitter::Uniform { max: Span::from_millis(2), reorder: true };
+        network.links[0].config.jitter = Jitter::Uniform {
+            max: Span::from_millis(2),
+            reorder: true,
+        };
     });
-    differs("copies", &|network| network.links[0].config.duplication = 0.1);
+    differs("copies", &|network| {
+        network.links[0].config.duplication = 0.1
+    });
     differs("losses", &|network| {
-        let loss = Loss { model: LossModel::Bernoulli(0.1), place: LossPlace::AfterTransmission };
+        let loss = Loss {
+            model: LossModel::Bernoulli(0.1),
+            place: LossPlace::AfterTransmission,
+        };
         network.links[0].config.losses.push(loss);
     });
 }

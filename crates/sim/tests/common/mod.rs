@@ -191,3 +191,56 @@ pub fn packet_spacing(
     }
     builder.network
 }
+
+/// `flows` greedy TCP flows through one 10 Gb/s bottleneck, from and to 100 hosts a side that they share.
+///
+/// The hosts are 1 to 50 ms away, so that round trips go from 14 to 210 ms; the bottleneck holds 50 ms. Current
+/// TCP: SACK, timestamps, delayed acknowledgements, CUBIC; flows start over the first fifth of the run.
+pub fn crowd(flows: usize, millis: u64) -> Network {
+    const HOSTS: usize = 100;
+    let mut builder = Builder::new(1, 0);
+    builder.network.duration = Span::from_millis(millis);
+    let (left, right) = (builder.node("left"), builder.node("right"));
+    let rate = Rate::from_mbps(10_000);
+    let bottleneck = |limit| link_config(rate, Span::from_millis(5), limit);
+    builder.link(
+        left,
+        right,
+        bottleneck(Limit::Bytes(rate.amount_in(Span::from_millis(50)))),
+    );
+    builder.link(right, left, bottleneck(Limit::Unlimited));
+    let mut sides = [Vec::new(), Vec::new()];
+    for (index, side, gateway) in (0..HOSTS).flat_map(|host| [(host, 0, left), (host, 1, right)]) {
+        let host = builder.node(&format!("{}{index}", ["source", "sink"][side]));
+        let delay = Span::from_micros(1_000 + index as u64 * 490);
+        builder.duplex(host, gateway, &link_config(rate, delay, Limit::Unlimited));
+        sides[side].push(host);
+    }
+    for index in 0..flows {
+        let (source, sink) = (
+            sides[0][index % HOSTS],
+            sides[1][(index / HOSTS + index * 37) % HOSTS],
+        );
+        let tcp = TcpSpec {
+            config: Config::MODERN,
+            controller: "cubic".into(),
+            parameters: Parameters::new(),
+            initial_window: Bytes::new(10 * 1_448),
+            initial_ssthresh: None,
+            headers: Headers::Real,
+        };
+        let start = Start {
+            at: Time::ZERO,
+            spread: Span::from_millis(millis / 5),
+        };
+        builder
+            .flow(
+                "tcp",
+                (source, sink),
+                TransportSpec::Tcp(tcp),
+                Workload::Greedy,
+            )
+            .start = start;
+    }
+    builder.network
+}

@@ -16,6 +16,9 @@ pub(super) struct Scoreboard {
     pub(super) rescued: bool,
     /// The pipe in segments, where it is counted instead of computed.
     pub(super) counter: i64,
+    /// The recovery began with the acknowledgement that is being dealt with. With the counted pipe nothing but
+    /// the first hole is sent in answer to it.
+    pub(super) begins: bool,
 }
 
 impl Scoreboard {
@@ -74,6 +77,7 @@ impl Scoreboard {
     pub(super) fn begin_recovery(&mut self, una: u64) {
         self.retransmitted = una;
         self.rescued = false;
+        self.begins = true;
     }
 
     /// The offset after the highest selectively acknowledged byte.

@@ -461,6 +461,7 @@ impl Sender {
             && let Some(board) = &mut self.scoreboard
         {
             board.counter -= segments;
+            board.begins = false;
         }
     }
 

@@ -51,7 +51,7 @@ impl Sender {
         let Some(board) = &self.scoreboard else {
             return self.next_in_window(now, config);
         };
-        if board.counter >= (self.window / u64::from(config.mss)) as i64 {
+        if board.begins || board.counter >= (self.window / u64::from(config.mss)) as i64 {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(self.una));
