@@ -15,9 +15,6 @@ use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// How many runs each property is tried on.
-const CASES: u32 = 400;
-
 const RECOVERIES: [RecoveryConfig; 6] = [
     RecoveryConfig::TAHOE,
     RecoveryConfig::RENO,
@@ -119,7 +116,7 @@ fn nothing_extra_without_recovery(connection: &Connection, record: &comity_testk
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Every byte arrives once and in order, both ends close, and in bounded work.
     #[test]

@@ -7,8 +7,10 @@ mod receiver;
 mod scoreboard;
 mod segment;
 mod sender;
+mod state;
 
 pub use config::{Config, DelayedAck};
-pub use connection::{Connection, State};
+pub use connection::Connection;
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
 pub use sender::SenderStatistics;
+pub use state::State;

@@ -20,6 +20,10 @@ use crate::args;
 /// After how long a run shows its progress.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Up to how many runs the longest go first. Among many the last ones matter little, and reports that are
+/// done before their turn would pile up.
+const FEW: usize = 1_000;
+
 /// What the thread that looks after the runs, or the interrupt key, says.
 enum Message {
     /// So many runs are done.
@@ -124,8 +128,8 @@ fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> 
         let runs = scenario.runs();
         let execution = Execution {
             jobs,
+            longest_first: runs.len() <= FEW,
             cancel: Some(&CANCEL),
-            ..Execution::default()
         };
         // A message that nobody takes belongs to an execution that was interrupted.
         let end = execute(
