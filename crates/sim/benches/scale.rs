@@ -4,7 +4,8 @@
 //! after `--` replace the numbers of flows.
 #![allow(
     clippy::print_stdout,
-    reason = "a table for people is what this benchmark is for"
+    clippy::disallowed_methods,
+    reason = "measures wall time and prints a table for people"
 )]
 
 #[path = "../tests/common/mod.rs"]
