@@ -285,7 +285,8 @@ fn an_on_off_link_loses_its_share() {
         let share = on / (on + off);
         // A renewal process of exponential spells: the share of time on has, over T, the variance
         // 2 · on² · off² / ((on + off)³ · T). The draws for single packets add p (1 − p) / n.
-        let of_time = 2.0 * on * on * off * off / ((on + off).powi(3) * seconds as f64);
+        let both = on + off;
+        let of_time = 2.0 * on * on * off * off / (both * both * both * seconds as f64);
         let of_packets = share * drop_on / report.links[0].offered_packets as f64;
         let bound = 4.0 * (drop_on * drop_on * of_time + of_packets).sqrt();
         assert!(

@@ -332,13 +332,16 @@ fn network() -> impl Strategy<Value = Network> {
 
 // ---------------------------------------------------------------- what a run shows
 
+/// When what happened, with the number or sequence number of the packet.
+type Happening = (Time, &'static str, u64);
+
 /// All that an observer sees, by entity.
 #[derive(Debug, Default, PartialEq)]
 struct Record {
     /// For each link: what was offered when, by which flow, and what became of it.
     links: BTreeMap<u32, Vec<(Time, u32, Fate)>>,
     /// For each endpoint: when what happened, with the number or sequence number of the packet.
-    ends: BTreeMap<(u32, bool), Vec<(Time, &'static str, u64)>>,
+    ends: BTreeMap<(u32, bool), Vec<Happening>>,
     /// For each flow: packets received at the source.
     returned: BTreeMap<u32, u64>,
     /// For each flow: the most that its sender had outstanding.
@@ -375,7 +378,7 @@ impl Observer for Record {
         }
         match event.kind {
             FlowEventKind::Received(_) if !event.at_destination => {
-                *self.returned.entry(flow).or_default() += 1
+                *self.returned.entry(flow).or_default() += 1;
             }
             FlowEventKind::Delivered(bytes) => *self.delivered.entry(flow).or_default() += bytes,
             FlowEventKind::Sent(packet) if !event.at_destination => {
@@ -729,7 +732,7 @@ fn every_random_part_of_a_network_follows_the_seed() {
     };
     let rate = Rate::from_kbps(800);
     differs("starts", &|network| {
-        network.flows[1].start.spread = Span::from_secs(1)
+        network.flows[1].start.spread = Span::from_secs(1);
     });
     differs("Poisson arrivals", &|network| {
         network.flows[0].workload = Workload::Poisson { rate }
@@ -755,7 +758,7 @@ fn every_random_part_of_a_network_follows_the_seed() {
         };
     });
     differs("copies", &|network| {
-        network.links[0].config.duplication = 0.1
+        network.links[0].config.duplication = 0.1;
     });
     differs("losses", &|network| {
         let loss = Loss {
