@@ -273,7 +273,7 @@ fn mistakes_end_with_2_and_say_what_is_wrong() {
     for (args, expected) in [
         (
             vec!["sim", "run", "nowhere.toml"],
-            "the file cannot be read",
+            "`nowhere.toml` cannot be read",
         ),
         (
             vec!["sim", "run", &file, "--set", "flow.tcp.cout=3"],

@@ -376,7 +376,7 @@ impl Problem {
             ProblemKind::TextTooLong { limit } => {
                 format!("the text is longer than {limit} bytes")
             }
-            ProblemKind::Unreadable { reason } => format!("the file cannot be read: {reason}"),
+            ProblemKind::Unreadable { reason } => format!("`{path}` cannot be read: {reason}"),
             ProblemKind::UnknownKey { .. } => format!("`{path}` is not a known key"),
             ProblemKind::Missing { .. } => format!("`{path}` is missing"),
             ProblemKind::WrongKind { found, value, .. } => {
