@@ -1,6 +1,6 @@
 //! NewReno: fast recovery until everything sent before it is acknowledged.
 
-use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+use super::{Advance, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
 
 /// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a partial
 /// one) names the next hole, which is sent again at once: one hole per round trip, one halving per window.
@@ -17,9 +17,8 @@ use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduc
 /// two new segments leave per acknowledgement while recovering, as in ns-2.
 #[derive(Clone, Debug)]
 pub struct NewReno {
-    guard: Guard,
-    inflation: i64,
-    recovering: bool,
+    /// Everything but partial acknowledgements.
+    reno: Reno,
     timer_restarted: bool,
     impatient: bool,
     deflate_window: bool,
@@ -31,92 +30,71 @@ impl NewReno {
     /// deflation beyond the inflation stays.
     pub const fn new(threshold: u8, careful: bool, impatient: bool, deflate_window: bool) -> Self {
         Self {
-            guard: Guard::new(threshold, careful),
-            inflation: 0,
-            recovering: false,
+            reno: Reno::new(threshold, careful),
             timer_restarted: false,
             impatient,
             deflate_window,
+        }
+    }
+
+    /// An acknowledgement that leaves some of what was sent before the recovery unacknowledged.
+    fn on_partial(&mut self, event: &Advance) -> Reaction {
+        let acked = i64::try_from(event.to - event.from).unwrap_or(i64::MAX);
+        let mss = i64::from(event.mss);
+        let inflation = &mut self.reno.inflation;
+        let mut deflate = 0;
+        if self.deflate_window && *inflation <= acked {
+            deflate = (acked - *inflation).unsigned_abs();
+            *inflation = mss;
+        } else {
+            *inflation = inflation.saturating_sub(acked).saturating_add(mss);
+        }
+        let restart_timer = !self.impatient || !self.timer_restarted;
+        self.timer_restarted = true;
+        Reaction {
+            resend: Resend::First,
+            restart_timer,
+            partial: true,
+            deflate,
+            ..Reaction::default()
         }
     }
 }
 
 impl Recovery for NewReno {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
-        match self.guard.count() {
-            Count::Below => Reaction {
-                release: true,
-                ..Reaction::default()
-            },
-            Count::Reached if self.guard.admit(event.una, event.max) => {
-                self.recovering = true;
-                self.timer_restarted = false;
-                self.inflation = i64::from(self.guard.threshold) * i64::from(event.mss);
-                Reaction {
-                    reduce: Reduce::Halve,
-                    resend: Resend::First,
-                    restart_timer: true,
-                    ..Reaction::default()
-                }
-            }
-            Count::Beyond if self.recovering => {
-                self.inflation += i64::from(event.mss);
-                Reaction::default()
-            }
-            Count::Reached | Count::Beyond => Reaction::default(),
+        let reaction = self.reno.on_duplicate(event);
+        if reaction.reduce != Reduce::No {
+            self.timer_restarted = false;
         }
+        reaction
     }
 
     fn on_advance(&mut self, event: &Advance) -> Reaction {
-        if self.recovering && event.to < self.guard.recover {
-            let acked = i64::try_from(event.to - event.from).unwrap_or(i64::MAX);
-            let mss = i64::from(event.mss);
-            let mut deflate = 0;
-            if self.deflate_window && self.inflation <= acked {
-                deflate = (acked - self.inflation).unsigned_abs();
-                self.inflation = mss;
-            } else {
-                self.inflation = self.inflation.saturating_sub(acked).saturating_add(mss);
-            }
-            let restart_timer = !self.impatient || !self.timer_restarted;
-            self.timer_restarted = true;
-            return Reaction {
-                resend: Resend::First,
-                restart_timer,
-                partial: true,
-                deflate,
-                ..Reaction::default()
-            };
-        }
-        self.guard.duplicates = 0;
-        self.inflation = 0;
-        let recovered = core::mem::take(&mut self.recovering);
-        Reaction {
-            recovered,
-            ..CLOCKED
+        if self.reno.is_recovering() && event.to < self.reno.guard.recover {
+            self.on_partial(event)
+        } else {
+            self.reno.on_advance(event)
         }
     }
 
     fn on_timeout(&mut self, max: u64) {
-        self.guard.duplicates = 0;
-        self.guard.recover = max;
-        self.inflation = 0;
-        self.recovering = false;
+        self.reno.on_timeout(max);
     }
 
     fn is_recovering(&self) -> bool {
-        self.recovering
+        self.reno.is_recovering()
     }
 
     fn is_quiet(&self) -> bool {
-        self.guard.duplicates == 0 && !self.recovering
+        self.reno.is_quiet()
     }
 
     fn inflation(&self) -> i64 {
-        self.inflation
+        self.reno.inflation
     }
 
     fn burst_limit(&self) -> Option<u32> {
-        self.recovering.then_some(2)
+        self.is_recovering().then_some(2)
     }
 }

@@ -10,8 +10,8 @@ use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduc
 /// mends.
 #[derive(Clone, Debug)]
 pub struct Reno {
-    guard: Guard,
-    inflation: i64,
+    pub(super) guard: Guard,
+    pub(super) inflation: i64,
     recovering: bool,
 }
 
