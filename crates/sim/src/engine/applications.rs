@@ -1,0 +1,234 @@
+//! What makes endpoints act besides packets: timers, workloads, readers, starts and stops.
+
+use comity_units::Time;
+
+use super::flow::{Agent, DatagramSource, ReaderState, TcpWorkload};
+use super::observe::{FlowEventKind, Observer};
+use super::queue::{Class, Event};
+use super::{Engine, MEASURE};
+
+impl<O: Observer> Engine<'_, O> {
+    pub(super) fn on_timer(&mut self, now: Time, source: u32) {
+        let (index, at_destination) = (source / 2, source % 2 == 1);
+        let warmup = self.watch.warmup;
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        let end = tcp.end(at_destination);
+        if end.timer_queued_for != now {
+            return;
+        }
+        end.timer_queued_for = Time::MAX;
+        if end.connection.next_timer() > now {
+            // The timer was moved on since; the endpoint may even have acted ahead of this moment.
+            self.arm_timer(now, index, at_destination);
+            return;
+        }
+        end.connection.on_timer(now);
+        if !at_destination {
+            tcp.track_window(now, warmup);
+        }
+        if O::ACTIVE {
+            self.show_flow(index, now, at_destination, FlowEventKind::Timer);
+        }
+        self.pump(now, index, at_destination);
+    }
+
+    pub(super) fn on_application(&mut self, now: Time, source: u32) {
+        let (index, is_reader) = (source / 2, source % 2 == 1);
+        let next = if is_reader {
+            self.on_read(now, index)
+        } else {
+            self.on_emission(now, index)
+        };
+        if let Some(next) = next {
+            self.queue
+                .schedule(Event::new(next, Class::Application, source));
+        }
+        if is_reader {
+            self.pump(now, index, true);
+        } else {
+            self.emit(now, index);
+        }
+    }
+
+    /// Lets the receiving application read. Returns when it reads next.
+    fn on_read(&mut self, now: Time, index: u32) -> Option<Time> {
+        let warmup = self.watch.warmup;
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return None;
+        };
+        let ReaderState::Playback(playback) = &mut tcp.reader else {
+            return None;
+        };
+        let satisfied = tcp.sink.connection.readable() >= playback.bytes;
+        if satisfied {
+            tcp.sink.connection.read(playback.bytes);
+        }
+        if now >= warmup {
+            playback.reads += 1;
+            playback.satisfied += u64::from(satisfied);
+        }
+        playback.next_read = now + playback.interval;
+        Some(playback.next_read)
+    }
+
+    /// Moves a workload's calendar on. Returns when it acts next.
+    fn on_emission(&mut self, now: Time, index: u32) -> Option<Time> {
+        let flow = &mut self.flows[index as usize];
+        if now >= flow.stop_at {
+            return None;
+        }
+        let next = match &mut flow.agent {
+            Agent::Datagram(datagram) => match &mut datagram.source {
+                DatagramSource::Schedule(schedule) => {
+                    schedule.advance();
+                    schedule.peek()
+                }
+                DatagramSource::Bucket(bucket) => {
+                    bucket.refill();
+                    bucket.next_refill
+                }
+            },
+            Agent::Tcp(tcp) => match &mut tcp.workload {
+                TcpWorkload::Schedule { schedule, chunk } => {
+                    tcp.source.connection.write(*chunk);
+                    schedule.advance();
+                    schedule.peek()
+                }
+                TcpWorkload::Bucket { bucket, .. } => {
+                    bucket.refill();
+                    bucket.next_refill
+                }
+                TcpWorkload::Greedy | TcpWorkload::File(_) => return None,
+            },
+        };
+        Some(next)
+    }
+
+    /// Sends what a workload has just given.
+    fn emit(&mut self, now: Time, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        if now >= flow.stop_at {
+            return;
+        }
+        match &mut flow.agent {
+            Agent::Tcp(_) => self.pump(now, index, false),
+            Agent::Datagram(datagram) => match &mut datagram.source {
+                DatagramSource::Schedule(_) => self.send_datagram(now, index),
+                DatagramSource::Bucket(bucket) => {
+                    let wire = u64::from(datagram.wire);
+                    let packets = bucket.tokens / wire.max(1);
+                    bucket.tokens -= packets * wire;
+                    if now >= self.watch.warmup {
+                        flow.counts.tokens_used += packets * wire;
+                    }
+                    for _ in 0..packets {
+                        self.send_datagram(now, index);
+                    }
+                }
+            },
+        }
+    }
+
+    fn send_datagram(&mut self, now: Time, index: u32) {
+        let flow = &mut self.flows[index as usize];
+        let Agent::Datagram(datagram) = &mut flow.agent else {
+            return;
+        };
+        let packet = datagram.emit(index, flow.forward.start, now);
+        flow.counts.sent_packets += 1;
+        flow.counts.sent_wire_bytes += u64::from(packet.wire);
+        if O::ACTIVE {
+            self.show_flow(index, now, false, FlowEventKind::Sent(&packet));
+        }
+        let slot = self.arena.insert(packet);
+        self.carry(now, slot);
+    }
+
+    /// Emits the next packets of a source that is drawn on, until one of them is under way.
+    ///
+    /// Such a source has its first links to itself, so its packets up to where they meet others depend on
+    /// nothing else. One packet at a time is on that stretch, and when it gets to the end the next one is
+    /// emitted: one event for a packet instead of two.
+    pub(super) fn draw(&mut self, index: u32) {
+        loop {
+            let flow = &mut self.flows[index as usize];
+            let Agent::Datagram(datagram) = &mut flow.agent else {
+                return;
+            };
+            let DatagramSource::Schedule(schedule) = &mut datagram.source else {
+                return;
+            };
+            let at = schedule.peek();
+            if at > self.watch.end || at >= flow.stop_at {
+                return;
+            }
+            schedule.advance();
+            let on_the_way = self.order;
+            self.send_datagram(at, index);
+            if self.order != on_the_way {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn on_control(&mut self, now: Time, source: u32) {
+        if source == MEASURE {
+            self.begin_measuring();
+            return;
+        }
+        let index = source / 2;
+        let flow = &mut self.flows[index as usize];
+        if source % 2 == 1 {
+            if let Agent::Tcp(tcp) = &mut flow.agent {
+                tcp.source.connection.truncate();
+            }
+            return;
+        }
+        match &mut flow.agent {
+            Agent::Datagram(datagram) => {
+                let first = match &datagram.source {
+                    DatagramSource::Schedule(schedule) => schedule.peek(),
+                    DatagramSource::Bucket(_) => now,
+                };
+                if flow.is_drawn {
+                    self.draw(index);
+                } else {
+                    self.queue
+                        .schedule(Event::new(first, Class::Application, index * 2));
+                }
+            }
+            Agent::Tcp(tcp) => {
+                tcp.track_window(now, self.watch.warmup);
+                let connection = &mut tcp.source.connection;
+                match &tcp.workload {
+                    TcpWorkload::Greedy => connection.write_without_end(),
+                    TcpWorkload::File(bytes) => {
+                        connection.write(*bytes);
+                        connection.close();
+                    }
+                    TcpWorkload::Schedule { schedule, .. } => {
+                        let first = Event::new(schedule.peek(), Class::Application, index * 2);
+                        self.queue.schedule(first);
+                    }
+                    TcpWorkload::Bucket { bucket, .. } => {
+                        let first = Event::new(bucket.next_refill, Class::Application, index * 2);
+                        self.queue.schedule(first);
+                    }
+                }
+                self.pump(now, index, false);
+            }
+        }
+    }
+
+    fn begin_measuring(&mut self) {
+        self.is_measuring = true;
+        for flow in &mut self.flows {
+            if let Agent::Tcp(tcp) = &mut flow.agent {
+                let statistics = tcp.source.connection.statistics();
+                tcp.rtt_at_warmup = (statistics.rtt_samples, statistics.rtt_sum);
+            }
+        }
+    }
+}
