@@ -125,14 +125,7 @@ struct Epoch {
 impl Cubic {
     /// A flow that has not sent yet.
     pub fn new(config: CubicConfig) -> Self {
-        let mss = config.mss.get().max(1) as f64;
-        let segments = |amount: Bytes| {
-            if amount == Bytes::MAX {
-                f64::INFINITY
-            } else {
-                amount.get() as f64 / mss
-            }
-        };
+        let segments = |amount| super::segments(amount, config.mss);
         Self {
             rtt: RttEstimator::new(&RttConfig::RFC6298),
             hystart: config.hystart.then(HyStart::new),

@@ -7,9 +7,20 @@ mod limited;
 mod reno;
 mod vegas;
 
+use comity_units::Bytes;
+
 pub use cubic::{Cubic, CubicConfig};
 pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};
 pub use limited::Limited;
 pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
 pub use vegas::{Vegas, VegasConfig};
+
+/// An amount in segments of `mss`; infinite where [`Bytes::MAX`] stands for "without limit".
+fn segments(amount: Bytes, mss: Bytes) -> f64 {
+    if amount == Bytes::MAX {
+        f64::INFINITY
+    } else {
+        amount.get() as f64 / mss.get().max(1) as f64
+    }
+}

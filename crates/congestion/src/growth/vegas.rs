@@ -111,14 +111,7 @@ struct Round {
 impl Vegas {
     /// A flow that has not sent yet.
     pub fn new(config: VegasConfig) -> Self {
-        let mss = config.mss.get().max(1) as f64;
-        let segments = |amount: Bytes| {
-            if amount == Bytes::MAX {
-                f64::INFINITY
-            } else {
-                amount.get() as f64 / mss
-            }
-        };
+        let segments = |amount| super::segments(amount, config.mss);
         Self {
             window: segments(config.initial_window)
                 .min(segments(config.max_window))
