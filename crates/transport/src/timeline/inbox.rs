@@ -1,0 +1,229 @@
+//! The receiver's half: sections put together again, each reported exactly once.
+
+mod accounts;
+mod assembly;
+mod streams;
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use comity_units::Time;
+
+pub use accounts::{Accounts, Slack};
+pub use streams::Inbox;
+
+use super::section::{Deliver, Meta, Reason, SectionId, StreamId};
+
+/// How an [`Inbox`] behaves and how much it may hold, whatever the peer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// When sections are handed to the application.
+    pub deliver: Deliver,
+    /// Whether an incomplete section becomes a gap at its deadline. Without, it waits until it is complete or
+    /// the sender gives it up (reliability `full`, or `drop = never`), and may be complete late.
+    pub enforce_deadlines: bool,
+    /// The most payload bytes held at once; a section counts with its whole length from its first byte on.
+    pub max_bytes: u64,
+    /// How far beyond the first section of a stream that is not settled another may be.
+    pub max_sections: u64,
+    /// The most streams of a connection.
+    pub max_streams: usize,
+    /// The most separate pieces that one section may be held in.
+    pub max_fragments: usize,
+    /// The most sections that a sender may skip at once.
+    pub max_skip: u64,
+}
+
+impl Default for Config {
+    /// Paced, with deadlines; 16 MiB, 4,096 sections of each of 64 streams.
+    fn default() -> Self {
+        Self {
+            deliver: Deliver::Paced,
+            enforce_deadlines: true,
+            max_bytes: 16 << 20,
+            max_sections: 4_096,
+            max_streams: 64,
+            max_fragments: 2_048,
+            max_skip: 1 << 20,
+        }
+    }
+}
+
+/// Why a section was not delivered whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GapReason {
+    /// The connection ended before it was complete.
+    Closed,
+    /// The sender gave it up and said why.
+    Dropped(Reason),
+    /// The sender has gone beyond it and did not say why.
+    Obsolete,
+    /// Its deadline came, or that of the next section that is known of.
+    Overdue,
+}
+
+/// What the application gets; each section of a stream exactly once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery<P> {
+    /// All of a section.
+    Section(Received<P>),
+    /// Not all of a section.
+    Gap(Gap<P>),
+}
+
+/// A section that arrived whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received<P> {
+    /// What its sender said of it.
+    pub meta: Meta,
+    /// Its bytes.
+    pub payload: P,
+    /// When it was complete, on the receiver's clock.
+    pub completed: Time,
+    /// Whether that was after its deadline.
+    pub is_late: bool,
+}
+
+/// A section of which something is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap<P> {
+    /// Its stream.
+    pub stream: StreamId,
+    /// Its number.
+    pub section: SectionId,
+    /// Why it is not whole.
+    pub reason: GapReason,
+    /// What had arrived; `None` when nothing is known of it but that it existed.
+    pub partial: Option<Partial<P>>,
+}
+
+/// What had arrived of a section that never was complete: some media can use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial<P> {
+    /// What its sender said of it.
+    pub meta: Meta,
+    /// Its bytes, zero where they are missing.
+    pub payload: P,
+    /// The missing positions, in order.
+    pub missing: Vec<Range<u32>>,
+}
+
+/// What a peer said that cannot be, or that goes beyond what it was allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// Packets of one section say different things of it.
+    Contradiction {
+        /// Its stream.
+        stream: StreamId,
+        /// The section.
+        section: SectionId,
+    },
+    /// A stream was ended twice with different counts, or continues beyond its end.
+    End {
+        /// The stream.
+        stream: StreamId,
+        /// The number of sections it was said to have.
+        sections: u64,
+    },
+    /// A section needs itself or a later one.
+    NeedsLater {
+        /// Its stream.
+        stream: StreamId,
+        /// The section.
+        section: SectionId,
+    },
+    /// A piece is empty, lies outside of its section, or has not the bytes it was said to have.
+    Range {
+        /// Its stream.
+        stream: StreamId,
+        /// The section.
+        section: SectionId,
+        /// Where the piece begins.
+        offset: u32,
+        /// Where it ends.
+        end: u32,
+        /// The length of the section.
+        length: u32,
+    },
+    /// More bytes than may be held.
+    TooManyBytes {
+        /// The most that may be held.
+        limit: u64,
+    },
+    /// One section in more pieces than it may be held in.
+    TooManyFragments {
+        /// Its stream.
+        stream: StreamId,
+        /// The section.
+        section: SectionId,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// A section too far ahead of what is settled.
+    TooManySections {
+        /// Its stream.
+        stream: StreamId,
+        /// The section.
+        section: SectionId,
+        /// The first one that would be too far.
+        limit: u64,
+    },
+    /// More streams than there may be.
+    TooManyStreams {
+        /// The one that was too many.
+        stream: StreamId,
+        /// The most there may be.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contradiction { stream, section } => write!(
+                f,
+                "{stream}, {section}: two packets differ in what they say of it, expected the same in all"
+            ),
+            Self::End { stream, sections } => write!(
+                f,
+                "{stream}: contradicts its end after {sections} sections, expected one end and nothing beyond it"
+            ),
+            Self::NeedsLater { stream, section } => write!(
+                f,
+                "{stream}, {section}: needs itself or a later section, expected an earlier one"
+            ),
+            Self::Range {
+                stream,
+                section,
+                offset,
+                end,
+                length,
+            } => write!(
+                f,
+                "{stream}, {section}: got a piece {offset}..{end}, expected at least one byte, all there and within 0..{length}"
+            ),
+            Self::TooManyBytes { limit } => {
+                write!(f, "inbox: expected at most {limit} bytes of unsettled sections")
+            }
+            Self::TooManyFragments {
+                stream,
+                section,
+                limit,
+            } => write!(
+                f,
+                "{stream}, {section}: expected at most {limit} separate pieces"
+            ),
+            Self::TooManySections {
+                stream,
+                section,
+                limit,
+            } => write!(f, "{stream}, {section}: expected a number below {limit}"),
+            Self::TooManyStreams { stream, limit } => {
+                write!(f, "{stream}: expected at most {limit} streams")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Violation {}

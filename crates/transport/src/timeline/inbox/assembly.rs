@@ -1,0 +1,1 @@
+//! One section while it is put together.

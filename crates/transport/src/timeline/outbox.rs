@@ -1,0 +1,230 @@
+//! The sender's half: what to send next, and what to give up.
+
+mod accounts;
+mod entry;
+mod queue;
+
+use core::fmt;
+
+use comity_units::{Rate, Span};
+
+pub use accounts::{Accounts, ByteAccounts, SectionAccounts};
+pub use queue::Outbox;
+
+use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
+
+/// How an [`Outbox`] behaves and how much it may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How long lost bytes are sent again.
+    pub reliability: Reliability,
+    /// When sections are given up.
+    pub drop: DropPolicy,
+    /// The most payload bytes held at once.
+    pub max_bytes: u64,
+    /// The most sections held at once.
+    pub max_sections: usize,
+    /// The most streams of a connection.
+    pub max_streams: usize,
+    /// How much longer than the time to its deadline a section may be predicted to take before it is
+    /// called infeasible, in hundredths of that time.
+    ///
+    /// A predicted rate is off by some percent at any moment and the error averages out over a long time,
+    /// so that a section whose deadline is far is judged with more tolerance in absolute terms than one that
+    /// is due: at 12, a section due in 1 s may look 120 ms too late, one due in 10 ms only 1.2 ms.
+    pub tolerance_percent: u32,
+    /// By how much the predicted rate has to differ from that of the last look at the queue before the
+    /// queue is looked at again, in hundredths.
+    pub rate_change_percent: u32,
+}
+
+impl Default for Config {
+    /// Reliable until the deadline, dropping what is infeasible; 16 MiB in 4,096 sections of 64 streams.
+    fn default() -> Self {
+        Self {
+            reliability: Reliability::Timeline,
+            drop: DropPolicy::Infeasible,
+            max_bytes: 16 << 20,
+            max_sections: 4_096,
+            max_streams: 64,
+            tolerance_percent: 12,
+            rate_change_percent: 5,
+        }
+    }
+}
+
+/// What the sender can foresee at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// The predicted rate of payload bytes (what remains of the controller's rate after headers and
+    /// repairs); `None` while nothing is known.
+    pub rate: Option<Rate>,
+    /// From handing a byte out to its arrival: propagation, and whatever queue lies on the way.
+    pub one_way: Span,
+    /// How many bytes may be handed out that never were before (the peer's credit). What is sent again
+    /// needs no credit.
+    pub fresh_bytes: u64,
+    /// How many sections may be begun.
+    pub fresh_sections: u64,
+}
+
+impl Outlook {
+    /// Nothing is known, and the peer sets no limit.
+    pub const UNKNOWN: Self = Self {
+        rate: None,
+        one_way: Span::ZERO,
+        fresh_bytes: u64::MAX,
+        fresh_sections: u64::MAX,
+    };
+}
+
+/// A piece of one section that is handed out for one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The stream of the section.
+    pub stream: StreamId,
+    /// The section.
+    pub section: SectionId,
+    /// Where the piece begins in the section.
+    pub offset: u32,
+    /// Its length, at least 1.
+    pub length: u32,
+    /// Whether the piece was sent before and lost.
+    pub is_retransmission: bool,
+}
+
+impl Chunk {
+    /// The positions of the piece in its section.
+    pub const fn range(&self) -> core::ops::Range<u32> {
+        self.offset..self.offset + self.length
+    }
+}
+
+/// What became of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fate {
+    /// All of it was acknowledged: on time as far as the sender can know.
+    Acknowledged,
+    /// The application withdrew it.
+    Cancelled,
+    /// It needed a section that was given up.
+    Dependency,
+    /// All was sent, but not all acknowledged when the deadline had passed and the network had been heard.
+    ExpiredInNetwork,
+    /// The deadline passed before all of it was sent.
+    ExpiredUnsent,
+    /// It could not have arrived in time.
+    Infeasible,
+    /// Some of it was lost and is not sent again.
+    Lost,
+    /// The application left it out to fit the rate.
+    Shed,
+}
+
+/// The end of a submitted section; each gets exactly one, when nothing of it is in flight any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its stream.
+    pub stream: StreamId,
+    /// Its number.
+    pub section: SectionId,
+    /// What became of it.
+    pub fate: Fate,
+    /// Its length in bytes.
+    pub length: u32,
+    /// How many of its bytes were sent at least once.
+    pub sent: u32,
+    /// How many of its bytes were acknowledged.
+    pub acknowledged: u32,
+}
+
+/// That the peer should be told that no more of a section will come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The stream of the section.
+    pub stream: StreamId,
+    /// The section.
+    pub section: SectionId,
+    /// Why it was given up.
+    pub reason: Reason,
+}
+
+/// Why a section was not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// It has no bytes.
+    Empty {
+        /// The stream it was meant for.
+        stream: StreamId,
+    },
+    /// The stream has been ended.
+    Ended {
+        /// The stream it was meant for.
+        stream: StreamId,
+    },
+    /// It needs itself or a later section.
+    NeedsLater {
+        /// The stream it was meant for.
+        stream: StreamId,
+        /// The number it would have got.
+        section: SectionId,
+        /// What it says it needs.
+        needs: SectionId,
+    },
+    /// There is no room for its bytes.
+    TooManyBytes {
+        /// Bytes held.
+        held: u64,
+        /// Bytes of the section.
+        length: u32,
+        /// The most that may be held.
+        limit: u64,
+    },
+    /// There is no room for one more section.
+    TooManySections {
+        /// The most that may be held.
+        limit: usize,
+    },
+    /// There is no room for one more stream.
+    TooManyStreams {
+        /// The most there may be.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty { stream } => {
+                write!(f, "{stream}: a section of 0 bytes was submitted, expected at least 1")
+            }
+            Self::Ended { stream } => {
+                write!(f, "{stream}: a section was submitted after the end of the stream")
+            }
+            Self::NeedsLater {
+                stream,
+                section,
+                needs,
+            } => write!(
+                f,
+                "{stream}, {section}: needs {needs}, expected an earlier section"
+            ),
+            Self::TooManyBytes {
+                held,
+                length,
+                limit,
+            } => write!(
+                f,
+                "outbox: {held} bytes are held and {length} more were submitted, expected at most {limit}"
+            ),
+            Self::TooManySections { limit } => {
+                write!(f, "outbox: expected at most {limit} sections at once")
+            }
+            Self::TooManyStreams { limit } => {
+                write!(f, "outbox: expected at most {limit} streams")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SubmitError {}

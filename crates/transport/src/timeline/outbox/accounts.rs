@@ -1,0 +1,145 @@
+//! What became of every byte and every section that was submitted.
+
+use super::Fate;
+
+/// Bytes by what became of them. Every byte is in exactly one place at every moment:
+///
+/// ```text
+/// submitted = acknowledged + expired_unsent + expired_in_network + lost
+///           + infeasible + dependency + shed + cancelled + queued + in_flight
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByteAccounts {
+    /// All that was taken in.
+    pub submitted: u64,
+    /// Waiting to be sent for the first time, or again.
+    pub queued: u64,
+    /// Sent, and nothing heard yet.
+    pub in_flight: u64,
+    /// Arrived.
+    pub acknowledged: u64,
+    /// The deadline passed before they were sent.
+    pub expired_unsent: u64,
+    /// Sent and never acknowledged, and the deadline has passed.
+    pub expired_in_network: u64,
+    /// Lost without a right to be sent again ([`Reliability::None`](super::super::Reliability::None)).
+    pub lost: u64,
+    /// Given up because they could not have arrived in time.
+    pub infeasible: u64,
+    /// Given up with a section that they needed.
+    pub dependency: u64,
+    /// Left out by the application to fit the rate.
+    pub shed: u64,
+    /// Withdrawn by the application.
+    pub cancelled: u64,
+}
+
+impl ByteAccounts {
+    /// The right side of the account; equals [`ByteAccounts::submitted`].
+    pub const fn sum(&self) -> u64 {
+        self.queued
+            + self.in_flight
+            + self.acknowledged
+            + self.expired_unsent
+            + self.expired_in_network
+            + self.lost
+            + self.infeasible
+            + self.dependency
+            + self.shed
+            + self.cancelled
+    }
+
+    /// Replaces what one section contributed by what it contributes now.
+    pub(super) fn replace(&mut self, before: Self, after: Self) {
+        let moved = |total: &mut u64, before: u64, after: u64| *total = *total - before + after;
+        moved(&mut self.submitted, before.submitted, after.submitted);
+        moved(&mut self.queued, before.queued, after.queued);
+        moved(&mut self.in_flight, before.in_flight, after.in_flight);
+        moved(&mut self.acknowledged, before.acknowledged, after.acknowledged);
+        moved(&mut self.expired_unsent, before.expired_unsent, after.expired_unsent);
+        moved(
+            &mut self.expired_in_network,
+            before.expired_in_network,
+            after.expired_in_network,
+        );
+        moved(&mut self.lost, before.lost, after.lost);
+        moved(&mut self.infeasible, before.infeasible, after.infeasible);
+        moved(&mut self.dependency, before.dependency, after.dependency);
+        moved(&mut self.shed, before.shed, after.shed);
+        moved(&mut self.cancelled, before.cancelled, after.cancelled);
+    }
+}
+
+/// Sections by what became of them: `submitted` is the sum of all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SectionAccounts {
+    /// All that were taken in.
+    pub submitted: u64,
+    /// Not decided yet.
+    pub open: u64,
+    /// Arrived whole.
+    pub acknowledged: u64,
+    /// The deadline passed before all was sent.
+    pub expired_unsent: u64,
+    /// All was sent, not all was acknowledged, and the deadline has passed.
+    pub expired_in_network: u64,
+    /// Something of them was lost and was not to be sent again.
+    pub lost: u64,
+    /// Could not have arrived in time.
+    pub infeasible: u64,
+    /// Needed a section that was given up.
+    pub dependency: u64,
+    /// Left out by the application to fit the rate.
+    pub shed: u64,
+    /// Withdrawn by the application.
+    pub cancelled: u64,
+}
+
+impl SectionAccounts {
+    /// The right side of the account; equals [`SectionAccounts::submitted`].
+    pub const fn sum(&self) -> u64 {
+        self.open
+            + self.acknowledged
+            + self.expired_unsent
+            + self.expired_in_network
+            + self.lost
+            + self.infeasible
+            + self.dependency
+            + self.shed
+            + self.cancelled
+    }
+}
+
+impl SectionAccounts {
+    /// One open section is decided.
+    pub(super) fn settle(&mut self, fate: Fate) {
+        self.open -= 1;
+        *match fate {
+            Fate::Acknowledged => &mut self.acknowledged,
+            Fate::Cancelled => &mut self.cancelled,
+            Fate::Dependency => &mut self.dependency,
+            Fate::ExpiredInNetwork => &mut self.expired_in_network,
+            Fate::ExpiredUnsent => &mut self.expired_unsent,
+            Fate::Infeasible => &mut self.infeasible,
+            Fate::Lost => &mut self.lost,
+            Fate::Shed => &mut self.shed,
+        } += 1;
+    }
+}
+
+/// The sender's account of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Accounts {
+    /// In bytes.
+    pub bytes: ByteAccounts,
+    /// In sections.
+    pub sections: SectionAccounts,
+    /// Bytes handed out for the first time.
+    pub sent: u64,
+    /// Bytes handed out again after a loss.
+    pub sent_again: u64,
+    /// Bytes handed out at or after their deadline: zero unless nothing is ever dropped.
+    pub sent_late: u64,
+    /// Sections that were given up, but of which all bytes turned out to have arrived.
+    pub given_up_but_arrived: u64,
+}

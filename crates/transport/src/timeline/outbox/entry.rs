@@ -1,0 +1,1 @@
+//! One section in the hands of the sender.

@@ -1,0 +1,145 @@
+//! Sets of byte positions within one section.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Byte positions as sorted ranges that neither touch nor overlap.
+///
+/// A section mostly has one range, so that a vector beats every tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranges {
+    ranges: Vec<(u32, u32)>,
+    total: u32,
+}
+
+impl Ranges {
+    /// How many bytes are in the set.
+    pub(crate) const fn total(&self) -> u32 {
+        self.total
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// How many ranges it takes to hold them.
+    pub(crate) const fn fragments(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Adds `range`; returns how many of its bytes are new.
+    pub(crate) fn insert(&mut self, range: Range<u32>) -> u32 {
+        if range.is_empty() {
+            return 0;
+        }
+        let (mut start, mut end) = (range.start, range.end);
+        let first = self.ranges.partition_point(|&(_, e)| e < start);
+        let last = self.ranges.partition_point(|&(s, _)| s <= end);
+        let touched = self.ranges.get(first..last).unwrap_or_default();
+        let known: u32 = touched.iter().map(|&(s, e)| e - s).sum();
+        if let (Some(&(s, _)), Some(&(_, e))) = (touched.first(), touched.last()) {
+            start = start.min(s);
+            end = end.max(e);
+        }
+        self.ranges.splice(first..last, [(start, end)]);
+        let new = end - start - known;
+        self.total += new;
+        new
+    }
+
+    /// Takes `range` out; returns how many of its bytes were in the set.
+    pub(crate) fn remove(&mut self, range: Range<u32>) -> u32 {
+        let (start, end) = (range.start, range.end);
+        let first = self.ranges.partition_point(|&(_, e)| e <= start);
+        let last = self.ranges.partition_point(|&(s, _)| s < end);
+        if range.is_empty() || first >= last {
+            return 0;
+        }
+        let touched = self.ranges.get(first..last).unwrap_or_default();
+        let known: u32 = touched.iter().map(|&(s, e)| e - s).sum();
+        let left = touched.first().map(|&(s, _)| (s, start));
+        let right = touched.last().map(|&(_, e)| (end, e));
+        let rest = [left, right].into_iter().flatten().filter(|(s, e)| s < e);
+        let kept: u32 = rest.clone().map(|(s, e)| e - s).sum();
+        self.ranges.splice(first..last, rest);
+        self.total -= known - kept;
+        known - kept
+    }
+
+    /// Takes the lowest range out, or its first `most` bytes.
+    pub(crate) fn pop_first(&mut self, most: u32) -> Option<Range<u32>> {
+        let &(start, end) = self.ranges.first()?;
+        let end = end.min(start.saturating_add(most));
+        self.remove(start..end);
+        Some(start..end)
+    }
+
+    /// The lowest position.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.ranges.first().map(|&(start, _)| start)
+    }
+
+    /// The ranges in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u32>> + '_ {
+        self.ranges.iter().map(|&(start, end)| start..end)
+    }
+
+    /// The parts of `within` that are not in the set.
+    pub(crate) fn missing(&self, within: Range<u32>) -> Vec<Range<u32>> {
+        let mut next = within.start;
+        let mut missing = Vec::new();
+        for range in self.iter().filter(|range| range.end > within.start) {
+            if range.start >= within.end {
+                break;
+            }
+            if range.start > next {
+                missing.push(next..range.start);
+            }
+            next = range.end;
+        }
+        if next < within.end {
+            missing.push(next..within.end);
+        }
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a set of single positions.
+        #[test]
+        fn ranges_are_sets_of_positions(
+            steps in prop::collection::vec((any::<bool>(), 0_u32..60, 0_u32..20), 0..60)
+        ) {
+            let mut ranges = Ranges::default();
+            let mut positions = BTreeSet::new();
+            for (add, start, length) in steps {
+                let range = start..start + length;
+                let before = positions.len();
+                if add {
+                    let new = ranges.insert(range.clone());
+                    positions.extend(range);
+                    prop_assert_eq!(new as usize, positions.len() - before);
+                } else {
+                    let gone = ranges.remove(range.clone());
+                    positions.retain(|position| !range.contains(position));
+                    prop_assert_eq!(gone as usize, before - positions.len());
+                }
+                prop_assert_eq!(ranges.total() as usize, positions.len());
+                prop_assert_eq!(ranges.first(), positions.first().copied());
+                let held: BTreeSet<u32> = ranges.iter().flatten().collect();
+                prop_assert_eq!(&held, &positions);
+                let all: Vec<_> = ranges.iter().collect();
+                prop_assert!(all.windows(2).all(|pair| pair[0].end < pair[1].start));
+                let missing: BTreeSet<u32> = ranges.missing(10..70).into_iter().flatten().collect();
+                let wanted: BTreeSet<u32> = (10..70).filter(|p| !positions.contains(p)).collect();
+                prop_assert_eq!(missing, wanted);
+            }
+        }
+    }
+}

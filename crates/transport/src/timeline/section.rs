@@ -1,0 +1,193 @@
+//! What the application gives with one deadline, and what is said of it on the way.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use comity_units::Time;
+
+/// One of several independent sequences of sections in a connection, such as a video and its sound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u16);
+
+/// The number of a section in its stream: 0, 1, 2, … in the order of submission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SectionId(pub u64);
+
+/// How much a section matters; higher matters more. Only the order has a meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Importance(pub u8);
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stream {}", self.0)
+    }
+}
+
+impl fmt::Display for SectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "section {}", self.0)
+    }
+}
+
+/// What a section carries: real bytes, or in the simulator a length alone.
+pub trait Payload: Clone + fmt::Debug {
+    /// What the receiver collects the payload in.
+    type Buffer: fmt::Debug;
+    /// Whether the payload is a length without bytes.
+    const ELIDED: bool;
+    /// The length in bytes.
+    fn len(&self) -> u32;
+    /// Whether there is nothing in it.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Appends the bytes of `range`, cut to what exists; an elided payload appends nothing.
+    fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>);
+    /// Room for `length` bytes.
+    fn buffer(length: u32) -> Self::Buffer;
+    /// Puts `bytes` at `offset`; what would lie outside of the buffer is left out.
+    fn place(buffer: &mut Self::Buffer, offset: u32, bytes: &[u8]);
+    /// The collected payload; what never came is zero.
+    fn finish(buffer: Self::Buffer) -> Self;
+}
+
+impl Payload for bytes::Bytes {
+    type Buffer = Vec<u8>;
+    const ELIDED: bool = false;
+
+    fn len(&self) -> u32 {
+        u32::try_from(self.as_ref().len()).unwrap_or(u32::MAX)
+    }
+
+    fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>) {
+        let end = (range.end as usize).min(self.as_ref().len());
+        let start = (range.start as usize).min(end);
+        out.extend_from_slice(self.as_ref().get(start..end).unwrap_or_default());
+    }
+
+    fn buffer(length: u32) -> Vec<u8> {
+        alloc::vec![0; length as usize]
+    }
+
+    fn place(buffer: &mut Vec<u8>, offset: u32, bytes: &[u8]) {
+        let room = buffer.get_mut(offset as usize..).unwrap_or_default();
+        for (place, &byte) in room.iter_mut().zip(bytes) {
+            *place = byte;
+        }
+    }
+
+    fn finish(buffer: Vec<u8>) -> Self {
+        Self::from(buffer)
+    }
+}
+
+/// A payload of this many bytes that nobody will look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elided(pub u32);
+
+impl Payload for Elided {
+    type Buffer = u32;
+    const ELIDED: bool = true;
+
+    fn len(&self) -> u32 {
+        self.0
+    }
+
+    fn append_to(&self, _: Range<u32>, _: &mut Vec<u8>) {}
+
+    fn buffer(length: u32) -> u32 {
+        length
+    }
+
+    fn place(_: &mut u32, _: u32, _: &[u8]) {}
+
+    fn finish(buffer: u32) -> Self {
+        Self(buffer)
+    }
+}
+
+/// A section as the application hands it over; it gets its number when it is taken.
+#[derive(Clone, Debug)]
+pub struct Outgoing<P> {
+    /// The stream that it continues.
+    pub stream: StreamId,
+    /// How much it matters.
+    pub importance: Importance,
+    /// When it came into being, on the sender's clock.
+    pub source_time: Time,
+    /// By when it must have arrived, on the sender's clock; [`Time::MAX`] for never.
+    pub deadline: Time,
+    /// An earlier section of the stream without which this one is worthless.
+    pub needs: Option<SectionId>,
+    /// What it carries, at least one byte.
+    pub payload: P,
+}
+
+/// What every packet with bytes of a section says about that section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Its stream.
+    pub stream: StreamId,
+    /// Its number in the stream.
+    pub section: SectionId,
+    /// Its length in bytes, at least 1.
+    pub length: u32,
+    /// How much it matters.
+    pub importance: Importance,
+    /// When it came into being, on the sender's clock.
+    pub source_time: Time,
+    /// By when it must have arrived, on the sender's clock; [`Time::MAX`] for never.
+    pub deadline: Time,
+    /// The earlier section that it needs.
+    pub needs: Option<SectionId>,
+}
+
+/// Why a sender gives a section up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The application withdrew it.
+    Cancelled,
+    /// A section that it needs was given up.
+    Dependency,
+    /// Its deadline has passed.
+    Expired,
+    /// It could not have arrived in time any more.
+    Infeasible,
+    /// The application left it out to fit the rate.
+    Shed,
+}
+
+/// How long lost bytes are sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reliability {
+    /// For ever: deadlines are for the statistics only.
+    Full,
+    /// Never.
+    None,
+    /// Until the deadline of their section.
+    #[default]
+    Timeline,
+}
+
+/// When a sender gives sections up by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropPolicy {
+    /// When their deadline has passed.
+    Expired,
+    /// Also when they cannot arrive in time given the queue, the rate and the one-way delay.
+    #[default]
+    Infeasible,
+    /// Never: bytes that are sent late are counted.
+    Never,
+}
+
+/// When a receiver hands sections to the application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deliver {
+    /// In order, as soon as they are complete and all before them are settled.
+    Early,
+    /// At their deadline on the receiver's clock.
+    #[default]
+    Paced,
+}
