@@ -1,0 +1,196 @@
+//! When a packet counts as lost, and when to ask.
+
+use comity_congestion::{RttConfig, RttEstimator};
+use comity_units::{Span, Time};
+
+/// The timers of loss detection (RFC 9002, section 6), and how much reordering the path has shown.
+///
+/// ```text
+/// lost        largest acknowledged − number ≥ threshold, or
+///             sent before now − 9/8 · max(srtt, latest), and a later packet is acknowledged
+/// probe       last sent + (srtt + max(4 · variation, 1 ms) + the peer's acknowledgement delay) · 2^count
+/// ```
+///
+/// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
+/// [`MAX_THRESHOLD`], as RACK (RFC 8985) lets it; 2. one probe for each expiry, not two.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossDetection {
+    rtt: RttEstimator,
+    config: RttConfig,
+    /// The peer's largest acknowledgement delay.
+    ack_delay: Span,
+    threshold: u64,
+    /// When the next packet is lost by time alone.
+    pub(super) due_at: Time,
+    /// When the last packet that asks for an answer left; [`Time::MAX`] when none is in flight.
+    last_sent_at: Time,
+    /// Expiries of the probe timer in a row.
+    pub(super) expiries: u32,
+}
+
+impl LossDetection {
+    pub(super) const fn new(ack_delay: Span) -> Self {
+        let config = RttConfig {
+            initial_timeout: Span::from_millis(500),
+            min_timeout: Span::from_millis(2),
+            max_timeout: Span::from_secs(2),
+            ..RttConfig::RFC6298
+        };
+        Self {
+            rtt: RttEstimator::new(&config),
+            config,
+            ack_delay,
+            threshold: MIN_THRESHOLD,
+            due_at: Time::MAX,
+            last_sent_at: Time::MAX,
+            expiries: 0,
+        }
+    }
+
+    pub(super) const fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    pub(super) fn smoothed(&self) -> Option<Span> {
+        self.rtt.smoothed(&self.config)
+    }
+
+    pub(super) fn variation(&self) -> Span {
+        self.rtt.variation(&self.config)
+    }
+
+    pub(super) fn latest(&self) -> Option<Span> {
+        self.rtt.latest()
+    }
+
+    pub(super) fn min(&self) -> Option<Span> {
+        self.rtt.min()
+    }
+
+    /// The packet with the largest number that was newly acknowledged left at `sent_at`; the peer says that it
+    /// answered `delay` after it had arrived. Returns the sample taken.
+    pub(super) fn on_sample(&mut self, sent_at: Time, now: Time, delay: Span) -> Span {
+        // The delay is taken off only where the rest is still a round trip (RFC 9002, section 5.3); a peer
+        // that lies about it cannot make the path look shorter than it ever was.
+        let delay = delay.min(self.ack_delay);
+        let raw = now.saturating_since(sent_at);
+        let adjusted = match self.rtt.min() {
+            Some(least) if raw >= least + delay => raw.saturating_sub(delay),
+            _ => raw,
+        };
+        let begin = Time::from_nanos(now.as_nanos().saturating_sub(adjusted.as_nanos()));
+        self.rtt.on_sample(&self.config, begin, now);
+        adjusted
+    }
+
+    /// A packet that asks for an answer left.
+    pub(super) fn on_sent(&mut self, now: Time) {
+        self.last_sent_at = now;
+    }
+
+    /// Something was newly acknowledged; `in_flight` says whether more is.
+    pub(super) fn on_progress(&mut self, in_flight: bool) {
+        self.expiries = 0;
+        self.rtt.end_backoff();
+        if !in_flight {
+            self.last_sent_at = Time::MAX;
+        }
+    }
+
+    /// A packet that had been declared lost was only late, by so many packets.
+    pub(super) fn on_reordering(&mut self, packets: u64) {
+        self.threshold = self.threshold.max(packets + 1).min(MAX_THRESHOLD);
+    }
+
+    /// After how long a packet is lost when a later one is acknowledged.
+    pub(super) fn delay(&self) -> Span {
+        let rtt = match (self.smoothed(), self.latest()) {
+            (Some(smoothed), Some(latest)) => smoothed.max(latest),
+            _ => self.config.initial_timeout,
+        };
+        (rtt + rtt / 8).max(Span::from_millis(1))
+    }
+
+    /// The probe timeout without back-off: what "three probe timeouts" are counted in.
+    pub(super) fn base_timeout(&self) -> Span {
+        let mut rtt = self.rtt;
+        rtt.end_backoff();
+        rtt.timeout(&self.config) + self.ack_delay
+    }
+
+    /// When the probe timer expires.
+    pub(super) fn probe_at(&self) -> Time {
+        if self.last_sent_at.is_never() {
+            return Time::MAX;
+        }
+        self.last_sent_at + self.rtt.timeout(&self.config) + self.ack_delay
+    }
+
+    /// The probe timer expired.
+    pub(super) fn on_probe(&mut self, now: Time) {
+        self.expiries += 1;
+        self.rtt.back_off(&self.config);
+        self.last_sent_at = now;
+    }
+
+    /// The path is a new one: nothing that was measured holds.
+    pub(super) fn on_new_path(&mut self) {
+        self.rtt = RttEstimator::new(&self.config);
+        self.threshold = MIN_THRESHOLD;
+        self.expiries = 0;
+    }
+}
+
+/// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
+const MIN_THRESHOLD: u64 = 3;
+
+/// Beyond this much reordering, repairing too late costs more than repairing in vain.
+const MAX_THRESHOLD: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_probe_timer_by_hand() {
+        let mut loss = LossDetection::new(Span::from_millis(10));
+        assert_eq!(loss.probe_at(), Time::MAX);
+        loss.on_sent(Time::from_millis(100));
+        assert_eq!(loss.probe_at(), Time::from_millis(610), "500 + 10 ms before any sample");
+        // srtt = 40 ms, variation = 20 ms: 40 + 4 · 20 + 10 = 130 ms.
+        loss.on_sample(Time::from_millis(100), Time::from_millis(140), Span::ZERO);
+        loss.on_progress(true);
+        assert_eq!(loss.probe_at(), Time::from_millis(230));
+        assert_eq!(loss.delay(), Span::from_millis(45));
+        loss.on_probe(Time::from_millis(230));
+        assert_eq!(loss.probe_at(), Time::from_millis(230 + 240 + 10));
+        assert_eq!(loss.base_timeout(), Span::from_millis(130));
+        loss.on_progress(false);
+        assert_eq!(loss.probe_at(), Time::MAX);
+    }
+
+    #[test]
+    fn the_peers_delay_is_taken_off_but_not_below_the_least_round_trip() {
+        let mut loss = LossDetection::new(Span::from_millis(10));
+        let sample = |loss: &mut LossDetection, rtt, delay| {
+            let now = Time::from_secs(1);
+            let sent_at = now.saturating_sub(Span::from_millis(rtt));
+            loss.on_sample(sent_at, now, Span::from_millis(delay)).as_millis()
+        };
+        assert_eq!(sample(&mut loss, 40, 5), 40, "the first sample is taken whole");
+        assert_eq!(sample(&mut loss, 48, 5), 43);
+        assert_eq!(sample(&mut loss, 42, 5), 42, "37 ms would be less than ever seen");
+        assert_eq!(sample(&mut loss, 90, 60), 80, "no more than the agreed delay");
+    }
+
+    #[test]
+    fn reordering_raises_the_threshold() {
+        let mut loss = LossDetection::new(Span::ZERO);
+        loss.on_reordering(1);
+        assert_eq!(loss.threshold(), 3);
+        loss.on_reordering(9);
+        assert_eq!(loss.threshold(), 10);
+        loss.on_reordering(1_000);
+        assert_eq!(loss.threshold(), MAX_THRESHOLD);
+    }
+}

@@ -1,0 +1,292 @@
+//! Packets that arrived, and when to say so.
+
+use alloc::vec::Vec;
+
+use comity_units::{PacketNumber, Span, Time};
+
+use crate::wire::frame::{AckRange, EcnCounts};
+
+/// Congestion marks of an arriving packet: the two ECN bits of its IP header (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The sender does not take part, or the host does not say.
+    #[default]
+    NotCapable,
+    /// ECT(0): the sender takes part.
+    Capable0,
+    /// ECT(1): the sender takes part in L4S (RFC 9331).
+    Capable1,
+    /// The network marked the packet instead of dropping it.
+    CongestionExperienced,
+}
+
+/// Which packet numbers arrived, and whether that has to be said.
+///
+/// An acknowledgement is due at once when a packet arrives out of order or marked, after every
+/// `frequency`-th packet that asks for one, and otherwise `delay` after the first that asked.
+#[derive(Debug)]
+pub(super) struct ReceivedPackets {
+    /// Disjoint, not adjacent, from the largest numbers down.
+    ranges: Vec<AckRange>,
+    largest_arrived_at: Time,
+    ecn: EcnCounts,
+    /// Packets that ask for an answer since the last acknowledgement.
+    unanswered: u32,
+    due_at: Time,
+    frequency: u32,
+    delay: Span,
+}
+
+impl ReceivedPackets {
+    pub(super) const fn new(frequency: u32, delay: Span) -> Self {
+        Self {
+            ranges: Vec::new(),
+            largest_arrived_at: Time::ZERO,
+            ecn: EcnCounts {
+                ect0: 0,
+                ect1: 0,
+                ce: 0,
+            },
+            unanswered: 0,
+            due_at: Time::MAX,
+            frequency,
+            delay,
+        }
+    }
+
+    /// Whether this number arrived already, or is too old to tell.
+    pub(super) fn is_known(&self, number: PacketNumber) -> bool {
+        let is_forgotten = self.ranges.len() == MAX_RANGES
+            && self
+                .ranges
+                .last()
+                .is_some_and(|oldest| number < oldest.first);
+        is_forgotten
+            || self
+                .ranges
+                .iter()
+                .any(|range| range.first <= number && number <= range.last)
+    }
+
+    /// A packet arrived that is not [known](Self::is_known).
+    pub(super) fn on_packet(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        ecn: Ecn,
+        wants_answer: bool,
+    ) {
+        let largest_before = self.largest();
+        self.insert(number);
+        let is_largest = largest_before.is_none_or(|largest| number > largest);
+        if is_largest {
+            self.largest_arrived_at = now;
+        }
+        match ecn {
+            Ecn::NotCapable => {}
+            Ecn::Capable0 => self.ecn.ect0 += 1,
+            Ecn::Capable1 => self.ecn.ect1 += 1,
+            Ecn::CongestionExperienced => self.ecn.ce += 1,
+        }
+        if !wants_answer {
+            return;
+        }
+        self.unanswered += 1;
+        // Numbers are left out on purpose now and then; one missing number among many costs an
+        // acknowledgement too many, no more.
+        let is_in_order = match largest_before {
+            None => true,
+            Some(largest) => number.get() == largest.get() + 1,
+        };
+        if !is_in_order || ecn == Ecn::CongestionExperienced || self.unanswered >= self.frequency {
+            self.due_at = now;
+        } else {
+            self.due_at = self.due_at.min(now + self.delay);
+        }
+    }
+
+    fn insert(&mut self, number: PacketNumber) {
+        let at = self
+            .ranges
+            .iter()
+            .position(|range| range.first <= number.next())
+            .unwrap_or(self.ranges.len());
+        let Some(range) = self
+            .ranges
+            .get_mut(at)
+            .filter(|range| range.last.next() >= number)
+        else {
+            let alone = AckRange {
+                first: number,
+                last: number,
+            };
+            self.ranges.insert(at, alone);
+            self.ranges.truncate(MAX_RANGES);
+            return;
+        };
+        range.first = range.first.min(number);
+        range.last = range.last.max(number);
+        let first = range.first;
+        let Some(below) = self
+            .ranges
+            .get(at + 1)
+            .copied()
+            .filter(|below| below.last.next() >= first)
+        else {
+            return;
+        };
+        self.ranges.remove(at + 1);
+        if let Some(range) = self.ranges.get_mut(at) {
+            range.first = below.first;
+        }
+    }
+
+    pub(super) fn largest(&self) -> Option<PacketNumber> {
+        self.ranges.first().map(|range| range.last)
+    }
+
+    /// The ranges, from the largest numbers down.
+    pub(super) fn ranges(&self) -> &[AckRange] {
+        &self.ranges
+    }
+
+    /// When the packet with the largest number arrived.
+    pub(super) const fn largest_arrived_at(&self) -> Time {
+        self.largest_arrived_at
+    }
+
+    pub(super) const fn ecn(&self) -> EcnCounts {
+        self.ecn
+    }
+
+    /// When the next acknowledgement has to leave; [`Time::MAX`] when none is owed.
+    pub(super) const fn due_at(&self) -> Time {
+        self.due_at
+    }
+
+    /// Something arrived since the last acknowledgement.
+    pub(super) const fn has_news(&self) -> bool {
+        self.unanswered > 0
+    }
+
+    /// An acknowledgement has to leave now, whatever arrived.
+    pub(super) fn demand(&mut self, now: Time) {
+        self.due_at = now;
+    }
+
+    /// All ranges were put into a packet that leaves.
+    pub(super) fn on_acknowledged(&mut self) {
+        self.unanswered = 0;
+        self.due_at = Time::MAX;
+    }
+
+    /// The peer has seen an acknowledgement whose largest number was `largest`: what lies below the ranges
+    /// that it spoke of need not be said again.
+    pub(super) fn on_seen(&mut self, largest: PacketNumber) {
+        let Some(floor) = largest.get().checked_sub(REPEATED) else {
+            return;
+        };
+        // One range is always kept, to know duplicates by.
+        let kept = self
+            .ranges
+            .iter()
+            .take_while(|range| range.last.get() >= floor)
+            .count();
+        self.ranges.truncate(kept.max(1));
+    }
+}
+
+/// The most ranges remembered and sent: an acknowledgement with all of them fits into a packet of 1,200
+/// bytes.
+const MAX_RANGES: usize = 64;
+
+/// Ranges this far below one that the peer knows of are not repeated.
+const REPEATED: u64 = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use proptest::prelude::*;
+
+    fn packets() -> ReceivedPackets {
+        ReceivedPackets::new(2, Span::from_millis(5))
+    }
+
+    fn told(received: &ReceivedPackets) -> Vec<(u64, u64)> {
+        let ends = |range: &AckRange| (range.first.get(), range.last.get());
+        received.ranges().iter().map(ends).collect()
+    }
+
+    fn arrive(received: &mut ReceivedPackets, at_ms: u64, number: u64) {
+        let now = Time::from_millis(at_ms);
+        received.on_packet(now, PacketNumber::new(number), Ecn::NotCapable, true);
+    }
+
+    #[test]
+    fn every_second_packet_is_answered_and_a_lone_one_after_the_delay() {
+        let mut received = packets();
+        arrive(&mut received, 10, 0);
+        assert_eq!(received.due_at(), Time::from_millis(15));
+        arrive(&mut received, 12, 1);
+        assert_eq!(received.due_at(), Time::from_millis(12));
+        received.on_acknowledged();
+        assert_eq!(received.due_at(), Time::MAX);
+        arrive(&mut received, 20, 2);
+        assert_eq!(received.due_at(), Time::from_millis(25));
+        // A hole is told at once, and so is what fills it.
+        received.on_acknowledged();
+        arrive(&mut received, 21, 4);
+        assert_eq!(received.due_at(), Time::from_millis(21));
+        received.on_acknowledged();
+        arrive(&mut received, 22, 3);
+        assert_eq!(received.due_at(), Time::from_millis(22));
+        assert_eq!(told(&received), [(0, 4)]);
+        assert_eq!(received.largest_arrived_at(), Time::from_millis(21));
+    }
+
+    #[test]
+    fn a_mark_is_told_at_once_and_counted() {
+        let mut received = packets();
+        let marks = [Ecn::Capable0, Ecn::Capable0, Ecn::CongestionExperienced];
+        for (number, ecn) in marks.into_iter().enumerate() {
+            received.on_acknowledged();
+            let number = PacketNumber::new(number as u64);
+            received.on_packet(Time::from_millis(1), number, ecn, true);
+        }
+        assert_eq!(received.due_at(), Time::from_millis(1));
+        assert_eq!((received.ecn().ect0, received.ecn().ce), (2, 1));
+    }
+
+    #[test]
+    fn ranges_that_the_peer_knows_are_let_go() {
+        let mut received = packets();
+        for number in [0, 2, 4, 2_000, 2_001] {
+            arrive(&mut received, 0, number);
+        }
+        received.on_seen(PacketNumber::new(900));
+        assert_eq!(received.ranges().len(), 4);
+        received.on_seen(PacketNumber::new(1_027));
+        assert_eq!(told(&received), [(2_000, 2_001), (4, 4)]);
+        received.on_seen(PacketNumber::new(9_000));
+        assert_eq!(told(&received), [(2_000, 2_001)]);
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_are_the_set_of_what_arrived(numbers in prop::collection::vec(0_u64..120, 1..100)) {
+            let mut received = packets();
+            let mut set = BTreeSet::new();
+            for number in numbers {
+                prop_assert_eq!(received.is_known(PacketNumber::new(number)), set.contains(&number));
+                arrive(&mut received, 0, number);
+                set.insert(number);
+                let ranges = told(&received);
+                let numbers: Vec<u64> = ranges.iter().flat_map(|&(first, last)| (first..=last).rev()).collect();
+                let expected: Vec<u64> = set.iter().rev().copied().collect();
+                prop_assert_eq!(numbers, expected);
+                prop_assert!(ranges.windows(2).all(|pair| pair[1].1 + 1 < pair[0].0));
+            }
+        }
+    }
+}

@@ -1,0 +1,529 @@
+//! Packets that left: what is in flight, what arrived, what is lost.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use comity_congestion::RateSample;
+use comity_units::{Bytes, PacketNumber, Span, Time};
+
+use crate::wire::frame::AckRange;
+
+/// A packet that left and whose fate matters.
+#[derive(Clone, Debug)]
+pub(super) struct SentPacket<C> {
+    pub(super) number: PacketNumber,
+    pub(super) sent_at: Time,
+    /// What counts against the window: the protected payload; zero for packets that ask for no answer.
+    pub(super) size: u32,
+    /// What has to be done again, or is settled, when the packet is lost or acknowledged.
+    pub(super) contents: C,
+    /// Neither acknowledged nor declared lost.
+    is_open: bool,
+    progress: Progress,
+}
+
+/// A packet that was declared lost, remembered for a while to notice when it was only late.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    number: PacketNumber,
+    sent_at: Time,
+    size: u32,
+}
+
+/// How far the connection had come when a packet left: what a delivery-rate sample is made of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    app_limited: bool,
+}
+
+/// What an acknowledgement changed.
+#[derive(Debug)]
+pub(super) struct Acknowledged<C> {
+    /// The contents of the newly acknowledged packets.
+    pub(super) contents: Vec<C>,
+    /// The number and size of those that had not been declared lost.
+    pub(super) packets: u32,
+    pub(super) bytes: u64,
+    /// The largest of them, and when it left.
+    pub(super) largest: Option<(PacketNumber, Time)>,
+    /// The least of them.
+    pub(super) least: Option<PacketNumber>,
+    /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
+    /// arrived after all; the most of all such. Zero when there was none.
+    pub(super) reordering: u64,
+    pub(super) sample: Option<RateSample>,
+}
+
+/// What loss detection found.
+#[derive(Debug)]
+pub(super) struct Lost<C> {
+    pub(super) contents: Vec<C>,
+    pub(super) bytes: u64,
+    /// When the newest of them left; `None` when nothing was lost.
+    pub(super) newest_sent_at: Option<Time>,
+    /// When the oldest of them left.
+    pub(super) oldest_sent_at: Option<Time>,
+    /// Whether only time told, for all of them.
+    pub(super) by_delay: bool,
+}
+
+/// A peer acknowledged what was never sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NeverSent(pub(super) PacketNumber);
+
+/// The record of what left, by packet number.
+///
+/// Numbers are given out in order; some are left out on purpose ([`SentPackets::skip`]), so that a peer that
+/// acknowledges what it did not receive is found out. Memory is that of the packets between the oldest in
+/// flight and the newest, plus a few words for each lost one as long as it may still turn up.
+#[derive(Debug)]
+pub(super) struct SentPackets<C> {
+    /// In ascending order of numbers, without the skipped ones.
+    packets: VecDeque<SentPacket<C>>,
+    missing: VecDeque<Missing>,
+    next: PacketNumber,
+    /// The numbers left out that are still in the range of `packets`.
+    skipped: VecDeque<PacketNumber>,
+    in_flight: u64,
+    in_flight_packets: u32,
+    largest_acknowledged: Option<PacketNumber>,
+    delivered: u64,
+    delivered_at: Time,
+    first_sent_at: Time,
+    lost: u64,
+}
+
+impl<C> SentPackets<C> {
+    pub(super) fn new(now: Time) -> Self {
+        Self {
+            packets: VecDeque::new(),
+            missing: VecDeque::new(),
+            next: PacketNumber::ZERO,
+            skipped: VecDeque::new(),
+            in_flight: 0,
+            in_flight_packets: 0,
+            largest_acknowledged: None,
+            delivered: 0,
+            delivered_at: now,
+            first_sent_at: now,
+            lost: 0,
+        }
+    }
+
+    /// The number that the next packet gets.
+    pub(super) const fn next_number(&self) -> PacketNumber {
+        self.next
+    }
+
+    /// Bytes in flight.
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Packets in flight that ask for an answer.
+    pub(super) const fn in_flight_packets(&self) -> u32 {
+        self.in_flight_packets
+    }
+
+    pub(super) const fn largest_acknowledged(&self) -> Option<PacketNumber> {
+        self.largest_acknowledged
+    }
+
+    /// Bytes acknowledged so far.
+    pub(super) const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// How many records are held.
+    pub(super) fn records(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Takes out what the oldest packet in flight carries; the packet itself stays in flight.
+    pub(super) fn take_oldest_contents(&mut self) -> Option<C>
+    where
+        C: Default,
+    {
+        self.packets
+            .iter_mut()
+            .find(|packet| packet.is_open && packet.size > 0)
+            .map(|packet| core::mem::take(&mut packet.contents))
+    }
+
+    /// Leaves the next number out: no packet will ever bear it.
+    pub(super) fn skip(&mut self) {
+        self.skipped.push_back(self.next);
+        self.next = self.next.next();
+    }
+
+    /// A packet leaves. `size` is zero for one that asks for no answer.
+    pub(super) fn on_sent(&mut self, now: Time, size: u32, app_limited: bool, contents: C) {
+        if self.in_flight == 0 {
+            // A flight begins: the time spent idle is no part of any delivery.
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        self.packets.push_back(SentPacket {
+            number: self.next,
+            sent_at: now,
+            size,
+            contents,
+            is_open: true,
+            progress: Progress {
+                delivered: self.delivered,
+                delivered_at: self.delivered_at,
+                first_sent_at: self.first_sent_at,
+                app_limited,
+            },
+        });
+        self.next = self.next.next();
+        self.in_flight += u64::from(size);
+        self.in_flight_packets += u32::from(size > 0);
+    }
+
+    fn position(&self, number: PacketNumber) -> usize {
+        self.packets
+            .partition_point(|packet| packet.number < number)
+    }
+
+    /// An acknowledgement of these ranges, given from the largest down. Contents of newly acknowledged packets
+    /// are taken out of the record.
+    ///
+    /// # Errors
+    /// [`NeverSent`] when a number was never given out or was left out on purpose; nothing is changed then.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        ranges: impl Iterator<Item = AckRange> + Clone,
+    ) -> Result<Acknowledged<C>, NeverSent>
+    where
+        C: Default,
+    {
+        for range in ranges.clone() {
+            if range.last >= self.next {
+                return Err(NeverSent(range.last));
+            }
+            if let Some(number) = self
+                .skipped
+                .iter()
+                .find(|number| contains(&range, **number))
+            {
+                return Err(NeverSent(*number));
+            }
+        }
+        let mut result = Acknowledged {
+            contents: Vec::new(),
+            packets: 0,
+            bytes: 0,
+            largest: None,
+            least: None,
+            reordering: 0,
+            sample: None,
+        };
+        let mut sampled: Option<(Time, Progress)> = None;
+        for range in ranges {
+            self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
+            result.reordering = result.reordering.max(self.find_missing(now, &range));
+            let mut at = self.position(range.first);
+            while let Some(packet) = self.packets.get_mut(at)
+                && packet.number <= range.last
+            {
+                at += 1;
+                if !packet.is_open {
+                    continue;
+                }
+                packet.is_open = false;
+                result.contents.push(core::mem::take(&mut packet.contents));
+                if packet.size == 0 {
+                    continue;
+                }
+                let size = u64::from(packet.size);
+                self.in_flight -= size;
+                self.in_flight_packets -= 1;
+                self.delivered += size;
+                self.delivered_at = now;
+                result.packets += 1;
+                result.bytes += size;
+                let number = packet.number;
+                if result.largest.is_none_or(|(largest, _)| largest < number) {
+                    result.largest = Some((number, packet.sent_at));
+                    sampled = Some((packet.sent_at, packet.progress));
+                }
+                result.least = Some(result.least.map_or(number, |least| least.min(number)));
+            }
+        }
+        if let Some((sent_at, progress)) = sampled {
+            let sending = sent_at.saturating_since(progress.first_sent_at);
+            let answering = now.saturating_since(progress.delivered_at);
+            self.first_sent_at = sent_at;
+            result.sample = Some(RateSample {
+                delivered: Bytes::new(self.delivered - progress.delivered),
+                interval: sending.max(answering),
+                prior_delivered: Bytes::new(progress.delivered),
+                lost: Bytes::new(self.lost),
+                app_limited: progress.app_limited,
+            });
+        }
+        self.let_go();
+        Ok(result)
+    }
+
+    /// Takes packets of this range off the list of the missing: they were late, not lost. Returns how far
+    /// behind the largest acknowledged number the latest of them was; zero when there was none.
+    fn find_missing(&mut self, now: Time, range: &AckRange) -> u64 {
+        let is_in = |missing: &Missing| contains(range, missing.number);
+        let Some(first) = self.missing.iter().find(|missing| is_in(missing)) else {
+            return 0;
+        };
+        let largest = self.largest_acknowledged.unwrap_or(first.number);
+        let reordering = largest.get().saturating_sub(first.number.get());
+        let mut arrived = 0;
+        self.missing.retain(|missing| {
+            let is_late = is_in(missing);
+            arrived += if is_late { u64::from(missing.size) } else { 0 };
+            !is_late
+        });
+        self.delivered += arrived;
+        self.delivered_at = now;
+        reordering
+    }
+
+    /// Declares packets lost that lie `threshold` or more below the largest acknowledged one, or left before
+    /// `now − delay` and below it (RFC 9002, section 6.1). Returns them, and when the next one is due by time.
+    pub(super) fn detect_losses(
+        &mut self,
+        now: Time,
+        threshold: u64,
+        delay: Span,
+    ) -> (Lost<C>, Option<Time>)
+    where
+        C: Default,
+    {
+        let mut lost = Lost {
+            contents: Vec::new(),
+            bytes: 0,
+            newest_sent_at: None,
+            oldest_sent_at: None,
+            by_delay: true,
+        };
+        let Some(largest) = self.largest_acknowledged else {
+            return (lost, None);
+        };
+        let mut next_due = None;
+        let below = self.position(largest);
+        for packet in self.packets.iter_mut().take(below) {
+            if !packet.is_open {
+                continue;
+            }
+            let by_number = largest.get() - packet.number.get() >= threshold;
+            let due = packet.sent_at + delay;
+            if !by_number && due > now {
+                next_due = Some(due);
+                break;
+            }
+            lost.by_delay &= !by_number;
+            packet.is_open = false;
+            lost.contents.push(core::mem::take(&mut packet.contents));
+            if packet.size > 0 {
+                let size = u64::from(packet.size);
+                self.in_flight -= size;
+                self.in_flight_packets -= 1;
+                self.lost += size;
+                lost.bytes += size;
+                lost.newest_sent_at = Some(packet.sent_at);
+                lost.oldest_sent_at = lost.oldest_sent_at.or(Some(packet.sent_at));
+                self.missing.push_back(Missing {
+                    number: packet.number,
+                    sent_at: packet.sent_at,
+                    size: packet.size,
+                });
+            }
+        }
+        self.let_go();
+        (lost, next_due)
+    }
+
+    /// Drops the records that can change nothing any more.
+    fn let_go(&mut self) {
+        while let Some(first) = self.packets.front() {
+            // What asks for no answer is settled as soon as something behind it is acknowledged.
+            let is_settled = !first.is_open
+                || first.size == 0 && self.largest_acknowledged > Some(first.number);
+            if !is_settled {
+                break;
+            }
+            self.packets.pop_front();
+        }
+        // A left-out number is remembered for as long as an honest acknowledgement may reach so low.
+        let horizon = self.packets.front().map_or(self.next, |first| first.number);
+        while self.skipped.len() > MAX_SKIPPED
+            && self.skipped.front().is_some_and(|number| *number < horizon)
+        {
+            self.skipped.pop_front();
+        }
+    }
+
+    /// Forgets lost packets that left before `horizon`: they will not turn up any more.
+    pub(super) fn forget_missing(&mut self, horizon: Time) {
+        while let Some(first) = self.missing.front()
+            && first.sent_at < horizon
+        {
+            self.missing.pop_front();
+        }
+    }
+}
+
+fn contains(range: &AckRange, number: PacketNumber) -> bool {
+    range.first <= number && number <= range.last
+}
+
+/// How many left-out numbers are remembered after everything around them is settled.
+const MAX_SKIPPED: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+    use alloc::vec;
+    use proptest::prelude::*;
+
+    const SIZE: u32 = 1_000;
+
+    /// The ranges between these numbers.
+    fn ranges<const N: usize>(ends: [(u64, u64); N]) -> impl Iterator<Item = AckRange> + Clone {
+        ends.into_iter().map(|(first, last)| AckRange {
+            first: PacketNumber::new(first),
+            last: PacketNumber::new(last),
+        })
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    /// Ten packets, one each millisecond; each holds its own number.
+    fn ten() -> SentPackets<u64> {
+        let mut sent = SentPackets::new(Time::ZERO);
+        for number in 0..10 {
+            sent.on_sent(at(number), SIZE, false, number);
+        }
+        sent
+    }
+
+    #[test]
+    fn packets_far_below_the_largest_acknowledged_are_lost() {
+        let mut sent = ten();
+        let acknowledged = sent.on_ack(at(40), ranges([(4, 4), (0, 0)]));
+        let acknowledged = acknowledged.expect("all were sent");
+        assert_eq!(acknowledged.contents, [4, 0]);
+        assert_eq!((acknowledged.packets, acknowledged.bytes), (2, 2_000));
+        assert_eq!(acknowledged.largest, Some((PacketNumber::new(4), at(4))));
+        assert_eq!(acknowledged.least, Some(PacketNumber::new(0)));
+        assert_eq!(sent.in_flight(), 8_000);
+        // A threshold of three: 1 is lost, 2 and 3 are not yet.
+        let (lost, next) = sent.detect_losses(at(40), 3, Span::from_millis(45));
+        assert_eq!(lost.contents, [1]);
+        assert_eq!((lost.bytes, lost.by_delay), (1_000, false));
+        assert_eq!(next, Some(at(47)), "2 left at 2 ms");
+        // Time does the rest; what is above the largest acknowledged stays.
+        let (lost, next) = sent.detect_losses(at(100), 3, Span::from_millis(45));
+        assert_eq!(lost.contents, [2, 3]);
+        assert_eq!((lost.by_delay, next), (true, None));
+        assert_eq!((lost.oldest_sent_at, lost.newest_sent_at), (Some(at(2)), Some(at(3))));
+        assert_eq!((sent.in_flight(), sent.in_flight_packets()), (5_000, 5));
+    }
+
+    #[test]
+    fn a_late_packet_tells_of_reordering_once() {
+        let mut sent = ten();
+        sent.on_ack(at(40), ranges([(5, 5)])).expect("sent");
+        let (lost, _) = sent.detect_losses(at(40), 3, Span::from_secs(1));
+        assert_eq!(lost.contents, [0, 1, 2]);
+        let late = sent.on_ack(at(41), ranges([(5, 6), (1, 1)])).expect("sent");
+        assert_eq!(late.reordering, 5, "1 was five below 6 when it was 5, now the largest is 6");
+        assert_eq!((late.packets, late.contents), (1, vec![6]));
+        let again = sent.on_ack(at(42), ranges([(5, 6), (1, 1)])).expect("sent");
+        assert_eq!((again.reordering, again.packets), (0, 0));
+        sent.forget_missing(at(3));
+        let forgotten = sent.on_ack(at(43), ranges([(0, 2)])).expect("sent");
+        assert_eq!(forgotten.reordering, 0);
+    }
+
+    #[test]
+    fn what_was_never_sent_cannot_be_acknowledged() {
+        let mut sent = ten();
+        sent.skip();
+        sent.on_sent(at(10), SIZE, false, 11);
+        assert_eq!(sent.next_number(), PacketNumber::new(12));
+        let beyond = sent.on_ack(at(50), ranges([(0, 12)])).err();
+        assert_eq!(beyond, Some(NeverSent(PacketNumber::new(12))));
+        let skipped = sent.on_ack(at(50), ranges([(9, 11)])).err();
+        assert_eq!(skipped, Some(NeverSent(PacketNumber::new(10))));
+        assert_eq!(sent.in_flight(), 11_000, "nothing was changed");
+        assert!(sent.on_ack(at(50), ranges([(11, 11), (0, 9)])).is_ok());
+        assert_eq!((sent.in_flight(), sent.records()), (0, 0));
+    }
+
+    #[test]
+    fn a_rate_sample_by_hand() {
+        // Ten packets of 1,000 bytes, a millisecond apart, over a path of 40 ms that carries one each 2 ms:
+        // the acknowledgement of packet 3 comes at 46 ms, that of packet 6 at 52 ms.
+        let mut sent = ten();
+        sent.on_ack(at(46), ranges([(0, 3)])).expect("sent");
+        let sample = sent.on_ack(at(52), ranges([(4, 6)])).expect("sent").sample;
+        let sample = sample.expect("there is news");
+        // All ten left before anything was delivered, so the whole flight counts: 7,000 bytes in 52 ms.
+        assert_eq!(sample.delivered, Bytes::new(7_000));
+        assert_eq!(sample.interval, Span::from_millis(52));
+        // Packet 10 leaves at 52 ms and is answered at 98 ms: the four packets answered since then.
+        sent.on_sent(at(52), SIZE, true, 10);
+        let sample = sent.on_ack(at(98), ranges([(7, 10)])).expect("sent").sample;
+        let sample = sample.expect("there is news");
+        assert_eq!(sample.delivered, Bytes::new(4_000));
+        assert_eq!(sample.interval, Span::from_millis(46));
+        assert!(sample.app_limited);
+    }
+
+    proptest! {
+        /// Against a set of numbers: whatever is acknowledged and declared lost, each packet's contents come
+        /// out at most once, and the bytes in flight are those of the rest.
+        #[test]
+        fn each_packet_has_one_fate(
+            steps in prop::collection::vec((0_u64..40, 0_u64..6, 0_u8..4), 1..120),
+        ) {
+            let mut sent = SentPackets::new(Time::ZERO);
+            let mut open: BTreeSet<u64> = BTreeSet::new();
+            let mut settled: BTreeSet<u64> = BTreeSet::new();
+            for (step, (start, length, kind)) in steps.into_iter().enumerate() {
+                let now = at(step as u64);
+                let number = sent.next_number().get();
+                match kind {
+                    0 | 1 => {
+                        sent.on_sent(now, SIZE, false, number);
+                        open.insert(number);
+                    }
+                    2 if start < number => {
+                        let end = (start + length).min(number - 1);
+                        let acknowledged = sent.on_ack(now, ranges([(start, end)])).expect("sent");
+                        for contents in acknowledged.contents {
+                            prop_assert!(open.remove(&contents) && settled.insert(contents));
+                            prop_assert!((start..=end).contains(&contents));
+                        }
+                        prop_assert!(open.range(start..=end).next().is_none());
+                    }
+                    _ => {
+                        let (lost, _) = sent.detect_losses(now, 3, Span::from_millis(20));
+                        for contents in lost.contents {
+                            prop_assert!(open.remove(&contents) && settled.insert(contents));
+                        }
+                    }
+                }
+                prop_assert_eq!(sent.in_flight(), open.len() as u64 * u64::from(SIZE));
+                prop_assert_eq!(sent.in_flight_packets() as usize, open.len());
+            }
+        }
+    }
+}

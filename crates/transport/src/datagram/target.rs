@@ -1,0 +1,194 @@
+//! What the path can carry for the application: the target bitrate.
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// Smooths what the congestion controller allows into one rate that an encoder can follow.
+///
+/// ```text
+/// allowed  = window / srtt, or the pacing rate of laws that have one
+/// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
+/// target   = average · share of the payload in what is sent · (1 − loss)
+/// ```
+///
+/// A change is announced when it is worth an encoder's trouble: at once when the target falls by an eighth
+/// below the one announced last, and after a second when it has risen by an eighth above it all that time.
+/// Between the two nothing is announced, so that the saw-tooth of additive increase does not shake the
+/// encoder.
+#[derive(Clone, Debug)]
+pub(super) struct TargetBitrate {
+    /// The smoothed allowed rate in bit/s; zero before the first.
+    average: f64,
+    updated_at: Time,
+    announced: Rate,
+    /// Since when the target has been well above the announced one.
+    above_since: Option<Time>,
+    /// The smoothed share of lost bytes.
+    loss: f64,
+    /// The smoothed share of section payload in what is sent.
+    payload: f64,
+}
+
+impl TargetBitrate {
+    pub(super) const fn new() -> Self {
+        Self {
+            average: 0.0,
+            updated_at: Time::ZERO,
+            announced: Rate::ZERO,
+            above_since: None,
+            loss: 0.0,
+            payload: 1.0,
+        }
+    }
+
+    /// What the controller allows now: `window` in a round trip of `rtt`, or `pacing`.
+    pub(super) fn allowed(window: Bytes, rtt: Option<Span>, pacing: Option<Rate>) -> Option<Rate> {
+        let by_window = match (window, rtt) {
+            (Bytes::MAX, _) | (_, None) => None,
+            (window, Some(rtt)) => Some(Rate::of(window, rtt)),
+        };
+        match (by_window, pacing) {
+            (Some(window), Some(pacing)) => Some(window.min(pacing)),
+            (window, pacing) => window.or(pacing),
+        }
+    }
+
+    /// Takes in what the controller allows at `now`.
+    pub(super) fn on_allowed(&mut self, now: Time, allowed: Rate) {
+        let allowed = allowed.as_bps() as f64;
+        if self.average == 0.0 {
+            self.average = allowed;
+        } else {
+            let elapsed = now.saturating_since(self.updated_at);
+            self.average += weight(elapsed, SMOOTHING) * (allowed - self.average);
+        }
+        self.updated_at = now;
+    }
+
+    /// Takes in the fate of packets: so many bytes arrived, so many were lost.
+    pub(super) fn on_fates(&mut self, arrived: u64, lost: u64) {
+        let all = arrived + lost;
+        if all > 0 {
+            let part = (all as f64 / LOSS_MEMORY).min(1.0);
+            self.loss += part * (lost as f64 / all as f64 - self.loss);
+        }
+    }
+
+    /// Takes in a packet that left: `payload` bytes of sections in `wire` bytes.
+    pub(super) fn on_sent(&mut self, payload: u64, wire: u64) {
+        if payload > 0 && wire > 0 {
+            self.payload += (payload as f64 / wire as f64 - self.payload) / 64.0;
+        }
+    }
+
+    /// The rate that sections may have now; `None` before anything is known.
+    pub(super) fn current(&self) -> Option<Rate> {
+        (self.average > 0.0)
+            .then(|| Rate::from_bps_f64(self.average * self.payload * (1.0 - self.loss)))
+    }
+
+    /// The smoothed rate that the controller allows on the wire; `None` before anything is known.
+    pub(super) fn wire_rate(&self) -> Option<Rate> {
+        (self.average > 0.0).then(|| Rate::from_bps_f64(self.average))
+    }
+
+    /// A change that is worth announcing, if there is one at `now`.
+    pub(super) fn poll(&mut self, now: Time) -> Option<Rate> {
+        let current = self.current()?;
+        let (new, old) = (current.as_bps() as f64, self.announced.as_bps() as f64);
+        let is_above = new > old * (1.0 + STEP);
+        if !is_above {
+            self.above_since = None;
+        }
+        let has_fallen = new < old * (1.0 - STEP);
+        let has_risen = is_above && {
+            let since = *self.above_since.get_or_insert(now);
+            self.announced == Rate::ZERO || now.saturating_since(since) >= PATIENCE
+        };
+        if !has_fallen && !has_risen {
+            return None;
+        }
+        self.announced = current;
+        self.above_since = None;
+        Some(current)
+    }
+}
+
+/// `1 − e^(−elapsed / τ)`.
+fn weight(elapsed: Span, constant: Span) -> f64 {
+    1.0 - libm::exp(-(elapsed.as_secs_f64() / constant.as_secs_f64()))
+}
+
+/// τ: several round trips of a long path, a few frames of video.
+const SMOOTHING: Span = Span::from_secs(1);
+
+/// How long a rise has to last before it is announced.
+const PATIENCE: Span = Span::from_secs(1);
+
+/// The least change that is announced.
+const STEP: f64 = 0.125;
+
+/// The loss share is an average over about so many bytes.
+const LOSS_MEMORY: f64 = 1_000_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mbps(value: u64) -> Rate {
+        Rate::from_mbps(value)
+    }
+
+    #[test]
+    fn what_is_allowed_is_the_window_per_round_trip_or_the_pacing_rate() {
+        let rtt = Some(Span::from_millis(40));
+        let window = Bytes::new(20_000);
+        assert_eq!(TargetBitrate::allowed(window, rtt, None), Some(mbps(4)));
+        assert_eq!(TargetBitrate::allowed(window, rtt, Some(mbps(3))), Some(mbps(3)));
+        assert_eq!(TargetBitrate::allowed(Bytes::MAX, rtt, Some(mbps(3))), Some(mbps(3)));
+        assert_eq!(TargetBitrate::allowed(window, None, None), None);
+    }
+
+    #[test]
+    fn falls_are_announced_at_once_and_rises_when_they_last() {
+        let mut target = TargetBitrate::new();
+        assert_eq!(target.poll(Time::ZERO), None);
+        target.on_allowed(Time::ZERO, mbps(8));
+        assert_eq!(target.poll(Time::ZERO), Some(mbps(8)));
+        // After ln 2 seconds at 4 Mb/s the average is 6 Mb/s.
+        let later = Time::ZERO + Span::from_secs_f64(core::f64::consts::LN_2);
+        target.on_allowed(later, mbps(4));
+        let announced = target.poll(later).map_or(0, Rate::as_bps);
+        assert!((5_999_990..6_000_010).contains(&announced), "{announced}");
+        // A rise to 7.5 Mb/s and more is told a second after it began.
+        for (millis, expected) in [(0, false), (990, false), (1_001, true)] {
+            let now = Time::from_secs(20) + Span::from_millis(millis);
+            target.on_allowed(now, mbps(9));
+            assert_eq!(target.poll(now).is_some(), expected, "{millis}");
+        }
+    }
+
+    #[test]
+    fn a_saw_tooth_is_not_announced() {
+        // Additive increase between 3 and 4 Mb/s with a period of one second.
+        let mut target = TargetBitrate::new();
+        target.on_allowed(Time::ZERO, Rate::from_kbps(3_500));
+        assert!(target.poll(Time::ZERO).is_some());
+        for step in 1..2_000_u64 {
+            let now = Time::from_millis(step * 10);
+            target.on_allowed(now, Rate::from_kbps(3_000 + step % 100 * 10));
+            assert_eq!(target.poll(now), None, "at {now}");
+        }
+    }
+
+    #[test]
+    fn overhead_and_losses_are_taken_off() {
+        let mut target = TargetBitrate::new();
+        target.on_allowed(Time::ZERO, mbps(10));
+        for _ in 0..2_000 {
+            target.on_sent(900, 1_000);
+            target.on_fates(9_500, 500);
+        }
+        let current = target.current().map_or(0.0, Rate::as_mbps_f64);
+        assert!((current - 10.0 * 0.9 * 0.95).abs() < 0.01, "{current}");
+    }
+}

@@ -1,0 +1,498 @@
+//! Building packets: what may leave now, and what goes into it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use comity_congestion::{Pacing, Report, Sent, Tag};
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+use super::connection::{Connection, Contents, REPORT_INTERVAL, SentControl, State};
+use super::received::Ecn;
+use crate::timeline::outbox::Notice;
+use crate::timeline::{Chunk, Meta, Payload, Reason};
+use crate::wire::Stamp;
+use crate::wire::frame::{
+    self, Ack, AckRanges, Close, Credit, DropReason, Dropped, End, Floor, Frame, Framing,
+    ReceiverReport, SectionHeader,
+};
+use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS};
+
+/// A packet that leaves: its payload was appended to the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its number; no two packets of a connection have the same.
+    pub number: PacketNumber,
+    /// The mark that its IP header should have.
+    pub ecn: Ecn,
+    /// The size of its protected payload in bytes; with elided sections more than what was appended.
+    pub payload: u32,
+}
+
+/// A payload under construction.
+struct Builder<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where it begins in `out`.
+    start: usize,
+    /// Bytes that elided sections would take.
+    elided: usize,
+    /// The most that it may have.
+    limit: usize,
+    /// Whether it asks for an answer.
+    is_eliciting: bool,
+    section_bytes: u64,
+}
+
+impl Builder<'_> {
+    fn size(&self) -> usize {
+        self.out.len() - self.start + self.elided
+    }
+
+    fn room(&self) -> usize {
+        self.limit.saturating_sub(self.size())
+    }
+
+    /// Whether nothing but the departure has been written.
+    fn is_empty(&self) -> bool {
+        self.size() == DEPARTURE
+    }
+
+    /// Appends a frame if it fits. What this end builds is within the limits of the codec, so that a frame
+    /// that is refused says nothing to the peer that it could miss.
+    fn push(&mut self, frame: &Frame<'_>) -> bool {
+        let fits = frame.size() <= self.room() && frame.encode(self.out).is_ok();
+        self.is_eliciting |= fits && frame.kind().is_ack_eliciting();
+        fits
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// The next packet that may leave at `now`, if any: its payload is appended to `out`.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        match &self.state {
+            State::Open => {}
+            State::Closing { answer: true, .. } => return self.transmit_close(now, out),
+            State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
+        }
+        let may_send_data = self.probes > 0 || self.may_send_data(now);
+        let report_is_due = self.has_report() && self.control.report_at <= now;
+        let is_urgent =
+            self.received.due_at() <= now || self.control.is_pending() || report_is_due;
+        if !may_send_data && !is_urgent {
+            return None;
+        }
+        let start = out.len();
+        let mut builder = Builder {
+            out,
+            start,
+            elided: 0,
+            limit: self.config.payload as usize,
+            is_eliciting: false,
+            section_bytes: 0,
+        };
+        frame::encode_departure(self.stamp(now), builder.out);
+        let mut contents = Contents::default();
+        if self.received.has_news() || self.received.due_at() <= now {
+            self.push_acknowledgement(now, &mut builder, &mut contents);
+        }
+        let has_acknowledgement = contents.acknowledged.is_some();
+        if report_is_due {
+            self.push_report(now, &mut builder);
+        }
+        self.push_control(&mut builder, &mut contents);
+        if may_send_data {
+            self.push_sections(now, &mut builder, &mut contents);
+        }
+        if self.probes > 0 && !builder.is_eliciting {
+            builder.push(&Frame::Ping);
+        }
+        if builder.is_empty() {
+            builder.out.truncate(start);
+            return None;
+        }
+        // An acknowledgement alone is worth a packet only when it is due; with something else it rides along.
+        let is_ack_alone = has_acknowledgement && !builder.is_eliciting && !report_is_due;
+        if is_ack_alone && self.received.due_at() > now {
+            builder.out.truncate(start);
+            return None;
+        }
+        if has_acknowledgement {
+            self.received.on_acknowledged();
+        }
+        if contents.chunk.is_some() {
+            self.push_tag(now, &mut builder);
+        }
+        let (is_eliciting, section_bytes) = (builder.is_eliciting, builder.section_bytes);
+        let size = u32::try_from(builder.size()).unwrap_or(u32::MAX);
+        Some(self.commit(now, size, is_eliciting, section_bytes, contents))
+    }
+
+    /// Whether window and pacer let data leave now; takes note when they alone prevent it.
+    fn may_send_data(&mut self, now: Time) -> bool {
+        if self.outbox.backlog() == 0 || !self.has_credit() {
+            return false;
+        }
+        let has_window = self.has_window();
+        let is_released = self.pacer.release_at(self.pacing()) <= now;
+        let is_held_by_law = if self.decision.window == Bytes::MAX {
+            !is_released
+        } else {
+            !has_window
+        };
+        if is_held_by_law {
+            self.limited_before = Some(self.sent.next_number());
+        }
+        has_window && is_released
+    }
+
+    /// The packet is complete: everything takes note of it.
+    fn commit(
+        &mut self,
+        now: Time,
+        size: u32,
+        is_eliciting: bool,
+        section_bytes: u64,
+        contents: Contents,
+    ) -> Transmit {
+        let number = self.sent.next_number();
+        let wire = u64::from(size + self.config.overhead);
+        let app_limited = self.outbox.backlog() == 0;
+        let counted = if is_eliciting { size } else { 0 };
+        self.sent.on_sent(now, counted, app_limited, contents);
+        if self.sent.next_number() == self.skip_at {
+            self.sent.skip();
+            self.choose_skip();
+        }
+        self.last_sent_at = now;
+        let statistics = &mut self.statistics.sent;
+        statistics.packets += 1;
+        statistics.wire_bytes += wire;
+        statistics.section_bytes += section_bytes;
+        self.target.on_sent(section_bytes, wire);
+        if is_eliciting {
+            self.probes = self.probes.saturating_sub(1);
+            self.loss.on_sent(now);
+            let pacing = self.pacing();
+            let quantum = self.burst(pacing);
+            self.pacer
+                .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
+            self.controller.on_sent(&Sent {
+                now,
+                payload: Bytes::new(u64::from(size)),
+                wire: Bytes::new(wire),
+                number,
+                in_flight: Bytes::new(self.sent.in_flight()),
+                app_limited,
+            });
+            self.obey();
+        }
+        let ecn = if self.ecn_works && is_eliciting {
+            self.ecn_sent += 1;
+            Ecn::Capable0
+        } else {
+            Ecn::NotCapable
+        };
+        Transmit {
+            number,
+            ecn,
+            payload: size,
+        }
+    }
+
+    /// How much may leave at once after a pause: what a timer that is a millisecond late would have let out,
+    /// and two packets at least.
+    fn burst(&self, pacing: Pacing) -> Bytes {
+        let packets = u64::from(self.config.payload + self.config.overhead) * 2;
+        match pacing {
+            Pacing::Rate(rate) => rate
+                .amount_in(Span::from_millis(1))
+                .max(Bytes::new(packets)),
+            _ => Bytes::new(packets),
+        }
+    }
+
+    /// The reading of this end's clock.
+    fn stamp(&self, now: Time) -> Stamp {
+        Stamp::of(self.since_epoch(now))
+    }
+
+    /// A time as it is told to the peer: since the beginning of the connection.
+    pub(super) fn since_epoch(&self, time: Time) -> Time {
+        if time.is_never() {
+            return time;
+        }
+        Time::ZERO + time.saturating_since(self.epoch)
+    }
+
+    // ---------------------------------------------------------------- frames
+
+    fn push_acknowledgement(
+        &mut self,
+        now: Time,
+        builder: &mut Builder<'_>,
+        contents: &mut Contents,
+    ) {
+        let Ok(ranges) = AckRanges::new(self.received.ranges()) else {
+            return;
+        };
+        let arrived_at = self.received.largest_arrived_at();
+        let ecn = self.received.ecn();
+        let ack = Ack {
+            ranges,
+            delay: now.saturating_since(arrived_at),
+            arrival: self.stamp(arrived_at),
+            ecn: (ecn != frame::EcnCounts::default()).then_some(ecn),
+        };
+        let Some(ack) = ack.fitting(builder.room()) else {
+            return;
+        };
+        if !builder.push(&Frame::Ack(ack)) {
+            return;
+        }
+        contents.acknowledged = Some(ack.ranges.largest());
+        let report = self
+            .meter
+            .as_mut()
+            .map_or(Report::None, |meter| meter.report(now));
+        if report != Report::None {
+            builder.push(&Frame::Feedback(report));
+        }
+        // As long as there is plenty of room the peer need not hear of it.
+        let room = self.room();
+        if room < self.config.receive_buffer / 2 || self.credit.offered < room {
+            self.push_credit(builder, contents);
+        }
+    }
+
+    fn push_credit(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
+        let room = self.room();
+        let sections = self.config.receive_sections.min(MAX_OPEN_SECTIONS as u32);
+        let credit = Credit {
+            bytes: room,
+            sections,
+        };
+        if builder.push(&Frame::Credit(credit)) {
+            self.credit.offered = if room < self.config.receive_buffer / 2 {
+                room
+            } else {
+                u64::MAX
+            };
+            self.control.credit = false;
+            contents.control.get_or_insert_default().credit = true;
+        }
+    }
+
+    fn push_report(&mut self, now: Time, builder: &mut Builder<'_>) {
+        let accounts = self.inbox.accounts();
+        let received = &self.statistics.received;
+        let report = ReceiverReport {
+            complete: accounts.sections.complete(),
+            on_time: accounts.sections.on_time,
+            late: accounts.sections.late,
+            with_gaps: accounts.sections.gaps(),
+            bytes: accounts.bytes.received,
+            packets: received.packets,
+            duplicates: received.duplicates,
+            one_way_latest: self.clock.one_way_latest(),
+            one_way_least: self.clock.one_way_least(),
+            jitter: self.clock.jitter(),
+            buffered: self.inbox.held_bytes(),
+            drift_ppb: (self.clock.drift_ppm() * 1_000.0) as i64,
+        };
+        builder.push(&Frame::ReceiverReport(report));
+        self.control.report_at = now + REPORT_INTERVAL;
+    }
+
+    fn push_control(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
+        if self.control.ping && builder.push(&Frame::Ping) {
+            self.control.ping = false;
+        }
+        if self.control.credit {
+            self.push_credit(builder, contents);
+        }
+        if let Some(token) = self.control.challenge
+            && builder.push(&Frame::PathChallenge(token))
+        {
+            self.control.challenge = None;
+        }
+        if let Some(token) = self.control.response
+            && builder.push(&Frame::PathResponse(token))
+        {
+            self.control.response = None;
+        }
+        if self.control.notices.is_empty()
+            && self.control.ends.is_empty()
+            && self.control.floors.is_empty()
+        {
+            return;
+        }
+        let mut sent = SentControl::default();
+        while let Some(&(stream, sections)) = self.control.ends.last()
+            && builder.push(&Frame::End(End {
+                stream: stream.0,
+                sections,
+            }))
+        {
+            sent.ends.extend(self.control.ends.pop());
+        }
+        while let Some(&notice) = self.control.notices.last()
+            && builder.push(&Frame::Dropped(dropped(notice)))
+        {
+            sent.notices.extend(self.control.notices.pop());
+        }
+        while let Some(&stream) = self.control.floors.last()
+            && builder.push(&Frame::Floor(Floor {
+                stream: stream.0,
+                floor: self.outbox.floor(stream).0,
+            }))
+        {
+            sent.floors.extend(self.control.floors.pop());
+        }
+        let control: &mut Box<SentControl> = contents.control.get_or_insert_default();
+        sent.credit |= control.credit;
+        **control = sent;
+    }
+
+    /// Fills the packet with pieces of sections, each with its floor where that has not been told in it yet.
+    fn push_sections(&mut self, now: Time, builder: &mut Builder<'_>, contents: &mut Contents) {
+        let outlook = self.outlook();
+        let epoch = self.epoch;
+        let mut told_floor = None;
+        // A tag comes behind the sections.
+        let reserve = TAG_ROOM;
+        loop {
+            let floor_room = FLOOR_ROOM;
+            let room = builder.room().saturating_sub(reserve + floor_room);
+            if room < LEAST_PIECE && contents.chunk.is_some() {
+                break;
+            }
+            let fits = |meta: &Meta, offset: u32| {
+                header(epoch, meta, offset, true)
+                    .fitting(room, Framing::Length)
+                    .unwrap_or(0)
+            };
+            let Some(chunk) = self.outbox.next_chunk_with(now, &outlook, fits) else {
+                break;
+            };
+            let Some(meta) = self.outbox.meta(&chunk) else {
+                break;
+            };
+            if told_floor != Some(chunk.stream) {
+                let floor = Frame::Floor(Floor {
+                    stream: chunk.stream.0,
+                    floor: self.outbox.floor(chunk.stream).0,
+                });
+                builder.push(&floor);
+                told_floor = Some(chunk.stream);
+                self.control.floors.retain(|stream| *stream != chunk.stream);
+            }
+            let header = header(epoch, &meta, chunk.offset, chunk.is_retransmission);
+            if header
+                .encode(chunk.length, Framing::Length, builder.out)
+                .is_err()
+            {
+                // Unreachable with sections that the outbox took in; the piece counts as lost.
+                self.outbox.on_lost(now, &chunk);
+                break;
+            }
+            self.outbox.write(&chunk, builder.out);
+            if P::ELIDED {
+                builder.elided += chunk.length as usize;
+            }
+            builder.is_eliciting = true;
+            let length = u64::from(chunk.length);
+            builder.section_bytes += length;
+            if chunk.is_retransmission {
+                self.statistics.sent.repeated_bytes += length;
+            }
+            if meta.deadline <= now {
+                self.statistics.sent.late_bytes += length;
+            }
+            put(contents, chunk);
+        }
+        self.collect_outcomes();
+    }
+
+    fn push_tag(&mut self, now: Time, builder: &mut Builder<'_>) {
+        let tag = self.controller.tag(now);
+        if tag != Tag::None {
+            builder.push(&Frame::Tag(tag));
+        }
+    }
+
+    fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        let start = out.len();
+        frame::encode_departure(self.stamp(now), out);
+        let State::Closing {
+            code,
+            reason,
+            answer,
+            ..
+        } = &mut self.state
+        else {
+            return None;
+        };
+        *answer = false;
+        let close = Frame::Close(Close {
+            code: *code,
+            reason: reason.as_str(),
+        });
+        if close.encode(out).is_err() {
+            out.truncate(start);
+            return None;
+        }
+        let size = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+        Some(self.commit(now, size, false, 0, Contents::default()))
+    }
+}
+
+fn put(contents: &mut Contents, chunk: Chunk) {
+    match &contents.chunk {
+        None => contents.chunk = Some(chunk),
+        Some(_) => contents.more.push(chunk),
+    }
+}
+
+/// What a piece of a section says about it, in times since `epoch`.
+fn header(epoch: Time, meta: &Meta, offset: u32, is_retransmission: bool) -> SectionHeader {
+    let since = |time: Time| {
+        if time.is_never() {
+            time
+        } else {
+            Time::ZERO + time.saturating_since(epoch)
+        }
+    };
+    SectionHeader {
+        stream: meta.stream.0,
+        section: meta.section.0,
+        offset,
+        total: meta.length,
+        source_time: since(meta.source_time.min(meta.deadline)),
+        deadline: since(meta.deadline),
+        importance: meta.importance.0,
+        needs: meta.needs.map(|section| section.0),
+        is_retransmission,
+    }
+}
+
+fn dropped(notice: Notice) -> Dropped {
+    Dropped {
+        stream: notice.stream.0,
+        section: notice.section.0,
+        reason: match notice.reason {
+            Reason::Cancelled => DropReason::Cancelled,
+            Reason::Dependency => DropReason::Dependency,
+            Reason::Expired => DropReason::Expired,
+            Reason::Infeasible => DropReason::Infeasible,
+            Reason::Shed => DropReason::Shed,
+        },
+    }
+}
+
+/// Room kept for a tag: its type, kind and fields.
+const TAG_ROOM: usize = 16;
+
+/// Room kept for the floor of a section's stream: type, stream and number.
+const FLOOR_ROOM: usize = 1 + 4 + 8;
+
+/// A piece is begun in the rest of a packet only if there is room for so many bytes with its header.
+const LEAST_PIECE: usize = 64;
