@@ -1,16 +1,19 @@
 //! Transport protocols as pure state machines.
 //!
 //! Time and packets come in as arguments; packets, events and the next wake-up come out. [`tcp`] carries
-//! a byte sequence in TCP segments with real headers and options. [`timeline`] decides which bytes of which
-//! section are worth sending until when, and puts them together again.
+//! a byte sequence in TCP segments with real headers and options. [`datagram`] carries sections with deadlines
+//! in packets whose format is [`wire`]; [`timeline`] decides which bytes of which section are worth sending
+//! until when, and puts them together again.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod checksum;
+pub mod datagram;
 mod pacer;
 pub mod tcp;
 pub mod timeline;
+pub mod wire;
 
 pub use pacer::Pacer;

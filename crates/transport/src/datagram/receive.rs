@@ -1,0 +1,405 @@
+//! Taking packets in: acknowledgements, losses, sections.
+
+use comity_congestion::{Ack as AckEvent, Arrival, Feedback, Loss, LossCause, Tag};
+use comity_units::{Bytes, PacketNumber, Time};
+
+use super::connection::{CloseReason, Connection, Event, State, Violation};
+use super::received::Ecn;
+use super::statistics::PeerReport;
+use crate::timeline::{Importance, Meta, Payload, Reason, SectionId, StreamId, inbox};
+use crate::wire::frame::{
+    self, Ack, Content, Credit, DropReason, EcnCounts, Frame, Frames, ReceiverReport, Section,
+};
+use crate::wire::Stamp;
+
+/// What a packet turned out to be.
+#[derive(Default)]
+struct Reading {
+    wants_answer: bool,
+    section_bytes: u64,
+    tag: Tag,
+    /// There was no room for a section: the packet is treated as lost.
+    is_refused: bool,
+}
+
+impl<P: Payload> Connection<P> {
+    /// A packet arrived: its number, the mark on its IP header and its protected payload, opened.
+    ///
+    /// Packets that arrived before are ignored.
+    ///
+    /// # Errors
+    /// [`Violation`] when the peer broke the rules. The connection is closing then.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        ecn: Ecn,
+        payload: &[u8],
+    ) -> Result<(), Violation> {
+        match &mut self.state {
+            State::Open => {}
+            State::Closing { answer, heard, .. } => {
+                // One answer for each doubling of what comes: two closed ends fall silent.
+                *heard += 1;
+                *answer |= heard.is_power_of_two();
+                return Ok(());
+            }
+            State::Draining { .. } | State::Closed => return Ok(()),
+        }
+        if self.received.is_known(number) {
+            self.statistics.received.duplicates += 1;
+            return Ok(());
+        }
+        let result = self.read(now, number, ecn, payload);
+        if let Err(violation) = result {
+            self.fail(now, violation);
+        }
+        self.collect_outcomes();
+        result
+    }
+
+    fn read(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        ecn: Ecn,
+        payload: &[u8],
+    ) -> Result<(), Violation> {
+        let content = if P::ELIDED {
+            Content::Elided
+        } else {
+            Content::Present
+        };
+        let packet = frame::decode(payload, content).map_err(Violation::Malformed)?;
+        if let Some(least) = self.loss.min() {
+            self.clock.set_base_one_way(least / 2);
+        }
+        self.clock.on_arrival(now, packet.departure.as_micros());
+        self.last_received_at = now;
+        let reading = self.read_frames(now, number, packet.frames)?;
+        if reading.is_refused {
+            return Ok(());
+        }
+        let size = payload.len() as u64
+            + if P::ELIDED { reading.section_bytes } else { 0 };
+        let wire = size + u64::from(self.config.overhead);
+        self.statistics.received.packets += 1;
+        self.statistics.received.wire_bytes += wire;
+        let marked = ecn == Ecn::CongestionExperienced;
+        self.statistics.received.marked_packets += u64::from(marked);
+        self.received
+            .on_packet(now, number, ecn, reading.wants_answer);
+        if let Some(meter) = &mut self.meter
+            && reading.wants_answer
+        {
+            meter.on_arrival(&Arrival {
+                now,
+                number,
+                payload: Bytes::new(size),
+                wire: Bytes::new(wire),
+                marked,
+                tag: reading.tag,
+            });
+        }
+        Ok(())
+    }
+
+    fn read_frames(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        frames: Frames<'_>,
+    ) -> Result<Reading, Violation> {
+        let mut reading = Reading::default();
+        for frame in frames {
+            let frame = frame.map_err(Violation::Malformed)?;
+            reading.wants_answer |= frame.kind().is_ack_eliciting();
+            match frame {
+                Frame::Padding { .. } | Frame::Ping => {}
+                Frame::Ack(ack) => self.on_ack(now, &ack)?,
+                Frame::Section(section) => self.on_section(now, &section, &mut reading)?,
+                Frame::Floor(floor) => self
+                    .inbox
+                    .on_floor(StreamId(floor.stream), SectionId(floor.floor))
+                    .map_err(Violation::Sections)?,
+                Frame::Dropped(dropped) => self
+                    .inbox
+                    .on_drop(
+                        StreamId(dropped.stream),
+                        SectionId(dropped.section),
+                        reason(dropped.reason),
+                    )
+                    .map_err(Violation::Sections)?,
+                Frame::End(end) => self
+                    .inbox
+                    .on_end(StreamId(end.stream), end.sections)
+                    .map_err(Violation::Sections)?,
+                Frame::Credit(credit) => self.on_credit(number, &credit),
+                Frame::Tag(tag) => reading.tag = tag,
+                Frame::Feedback(report) => {
+                    let rtt = self.loss.latest();
+                    self.controller.on_feedback(&Feedback {
+                        now,
+                        report: &report,
+                        rtt,
+                    });
+                    self.obey();
+                }
+                Frame::ReceiverReport(report) => self.statistics.peer = Some(peer(&report)),
+                Frame::PathChallenge(token) => self.control.response = Some(token),
+                Frame::PathResponse(token) => {
+                    self.events.push_back(Event::PathResponse(token));
+                }
+                Frame::Close(close) => {
+                    self.events.push_back(Event::Closed(CloseReason::Peer {
+                        code: close.code,
+                        reason: close.reason.into(),
+                    }));
+                    self.inbox.close();
+                    self.state = State::Draining {
+                        until: now + self.loss.base_timeout() * 3,
+                    };
+                }
+            }
+        }
+        Ok(reading)
+    }
+
+    fn on_section(
+        &mut self,
+        now: Time,
+        section: &Section<'_>,
+        reading: &mut Reading,
+    ) -> Result<(), Violation> {
+        let header = &section.header;
+        let meta = Meta {
+            stream: StreamId(header.stream),
+            section: SectionId(header.section),
+            length: header.total,
+            importance: Importance(header.importance),
+            source_time: header.source_time,
+            deadline: header.deadline,
+            needs: header.needs.map(SectionId),
+        };
+        let (length, bytes) = match section.data {
+            frame::Data::Bytes(bytes) => (bytes.len() as u32, bytes),
+            frame::Data::Elided(length) => (length, [].as_slice()),
+        };
+        reading.section_bytes += u64::from(length);
+        match self
+            .inbox
+            .on_chunk(now, &self.clock, &meta, header.offset, length, bytes)
+        {
+            Ok(()) => Ok(()),
+            Err(
+                inbox::Violation::TooManyBytes { .. } | inbox::Violation::TooManyFragments { .. },
+            ) => {
+                // What was under way when the room ran out. Unacknowledged, it counts as lost.
+                reading.is_refused = true;
+                Ok(())
+            }
+            Err(violation) => Err(Violation::Sections(violation)),
+        }
+    }
+
+    fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
+        if self.credit.told_by.is_none_or(|before| before < number) {
+            self.credit.told_by = Some(number);
+            self.credit.bytes = credit.bytes;
+            self.credit.sections = u64::from(credit.sections);
+        }
+    }
+
+    // ---------------------------------------------------------------- acknowledgements
+
+    fn on_ack(&mut self, now: Time, ack: &Ack<'_>) -> Result<(), Violation> {
+        let was_in_flight = self.sent.in_flight();
+        let news = self
+            .sent
+            .on_ack(now, ack.ranges.iter())
+            .map_err(|unsent| Violation::AcknowledgedUnsent { number: unsent.0 })?;
+        let mut rtt = None;
+        if let Some((largest, sent_at)) = news.largest
+            && largest == ack.ranges.largest()
+        {
+            let sample = self.loss.on_sample(sent_at, now, ack.delay);
+            rtt = Some(sample);
+            let departure = Stamp::of(self.since_epoch(sent_at));
+            self.path
+                .on_arrival(now, i64::from(ack.arrival.since(departure)));
+        }
+        for contents in &news.contents {
+            for chunk in contents.chunks() {
+                self.outbox.on_acked(chunk);
+            }
+            if let Some(largest) = contents.acknowledged {
+                self.received.on_seen(largest);
+            }
+        }
+        if news.reordering > 0 {
+            self.loss.on_reordering(news.reordering);
+            self.statistics.sent.spurious_losses += 1;
+            self.controller.on_spurious_loss(now);
+            self.obey();
+        }
+        if news.packets > 0 {
+            self.loss.on_progress(self.sent.in_flight_packets() > 0);
+            self.probes = 0;
+        }
+        let marks = ack.ecn.map_or(0, |counts| self.on_marks(counts, news.packets));
+        self.target.on_fates(news.bytes, 0);
+        let newest_sent_at = news.largest.map_or(Time::ZERO, |(_, sent_at)| sent_at);
+        if marks > 0 && self.is_new_episode(newest_sent_at) {
+            self.begin_episode(now, &Loss {
+                now,
+                sent_at: newest_sent_at,
+                lost: Bytes::ZERO,
+                in_flight: Bytes::new(was_in_flight),
+                window: self.decision.window,
+                cause: LossCause::Mark,
+                restart: false,
+            });
+        }
+        let (before, in_flight) = (self.episode.acknowledged_sent_at, was_in_flight);
+        self.episode.acknowledged_sent_at = before.max(newest_sent_at);
+        self.detect_losses_with(now, in_flight.saturating_sub(news.bytes), before);
+        if news.packets == 0 {
+            return Ok(());
+        }
+        let began_at = self.episode.began_at.unwrap_or(Time::ZERO);
+        let is_repairing = self.episode.is_open && newest_sent_at <= began_at;
+        if self.episode.is_open && newest_sent_at > began_at {
+            self.episode.is_open = false;
+            self.controller.on_recovered(now);
+        }
+        // The flow was held back by its window while these packets were under way, or it was not.
+        let app_limited = match (self.limited_before, news.least) {
+            (Some(limited_before), Some(least)) => least >= limited_before,
+            _ => true,
+        };
+        self.controller.on_ack(&AckEvent {
+            now,
+            acked: Bytes::new(news.bytes),
+            rtt,
+            in_flight: Bytes::new(self.sent.in_flight()),
+            app_limited,
+            in_recovery: is_repairing,
+            marked: u32::try_from(marks).unwrap_or(u32::MAX),
+            packets: news.packets,
+            sample: news.sample.filter(|_| self.controller.needs_rate_samples()),
+        });
+        self.obey();
+        self.update_target(now);
+        Ok(())
+    }
+
+    /// Takes in how many packets the peer saw marked; returns how many of them are new.
+    ///
+    /// A path that wipes the marks out, or a peer that does not report them, is not asked for marks any more
+    /// (RFC 9000, section 13.4.2).
+    fn on_marks(&mut self, counts: EcnCounts, packets: u32) -> u64 {
+        let told = self.ecn_told;
+        let new_marks = counts.ce.saturating_sub(told.ce);
+        let total = |counts: EcnCounts| counts.ect0.saturating_add(counts.ce);
+        if total(counts) < total(told) {
+            // Reordered acknowledgements tell older counts.
+            return 0;
+        }
+        let grew = total(counts) - total(told);
+        if total(counts) > self.ecn_sent || (self.ecn_works && grew == 0 && packets > 0) {
+            self.ecn_works = false;
+        }
+        self.ecn_told = counts;
+        self.statistics.sent.marked_packets += new_marks;
+        new_marks
+    }
+
+    // ---------------------------------------------------------------- losses
+
+    /// The loss timer expired.
+    pub(super) fn detect_losses(&mut self, now: Time) {
+        let before = self.episode.acknowledged_sent_at;
+        self.detect_losses_with(now, self.sent.in_flight(), before);
+    }
+
+    /// Declares packets lost. `in_flight` is what was in flight before, and `acknowledged` when the newest packet
+    /// acknowledged before had left.
+    fn detect_losses_with(&mut self, now: Time, in_flight: u64, acknowledged: Time) {
+        let (lost, due_at) =
+            self.sent
+                .detect_losses(now, self.loss.threshold(), self.loss.delay());
+        self.loss.due_at = due_at.unwrap_or(Time::MAX);
+        let memory = self.loss.base_timeout() * 3;
+        self.sent.forget_missing(now.saturating_sub(memory));
+        if lost.contents.is_empty() {
+            return;
+        }
+        self.statistics.sent.lost_packets += lost.contents.len() as u64;
+        for contents in lost.contents {
+            self.requeue(now, contents);
+        }
+        self.target.on_fates(0, lost.bytes);
+        let (Some(newest), Some(oldest)) = (lost.newest_sent_at, lost.oldest_sent_at) else {
+            return;
+        };
+        if self.is_new_episode(newest) {
+            self.begin_episode(now, &Loss {
+                now,
+                sent_at: newest,
+                lost: Bytes::new(lost.bytes),
+                in_flight: Bytes::new(in_flight),
+                window: self.decision.window,
+                cause: if lost.by_delay {
+                    LossCause::Delay
+                } else {
+                    LossCause::Reordering
+                },
+                restart: false,
+            });
+        }
+        let spread = newest.saturating_since(oldest);
+        let has_samples = self.loss.smoothed().is_some();
+        if has_samples && oldest > acknowledged && spread > memory {
+            self.on_persistent_congestion(now, in_flight);
+        }
+    }
+
+    /// Whether the loss of a packet that left at `sent_at` is news to the controller.
+    fn is_new_episode(&self, sent_at: Time) -> bool {
+        self.episode
+            .began_at
+            .is_none_or(|began_at| sent_at > began_at)
+    }
+
+    fn begin_episode(&mut self, now: Time, loss: &Loss) {
+        self.episode.began_at = Some(now);
+        self.episode.is_open = true;
+        self.statistics.sent.loss_events += 1;
+        self.controller.on_loss(loss);
+        self.obey();
+    }
+}
+
+fn reason(reason: DropReason) -> Reason {
+    match reason {
+        DropReason::Cancelled => Reason::Cancelled,
+        DropReason::Dependency => Reason::Dependency,
+        DropReason::Expired => Reason::Expired,
+        DropReason::Infeasible => Reason::Infeasible,
+        DropReason::Shed => Reason::Shed,
+    }
+}
+
+fn peer(report: &ReceiverReport) -> PeerReport {
+    PeerReport {
+        complete: report.complete,
+        on_time: report.on_time,
+        late: report.late,
+        gaps: report.with_gaps,
+        bytes: report.bytes,
+        packets: report.packets,
+        duplicates: report.duplicates,
+        buffered: report.buffered,
+        drift_ppb: report.drift_ppb,
+    }
+}
