@@ -1,4 +1,5 @@
 //! Pairs, packet scripts and oracles for the tests of Comity.
 
 pub mod conformance;
+pub mod datagram;
 pub mod tcp;

@@ -11,9 +11,9 @@ use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
 use super::config::{Config, ConfigError};
 use super::loss::LossDetection;
-use super::received::{EcnCounts, ReceivedPackets};
+use super::received::ReceivedPackets;
 use super::sent::SentPackets;
-use super::statistics::{PathStatistics, PeerReport, Statistics};
+use super::statistics::{PathStatistics, Statistics};
 use super::target::TargetBitrate;
 use crate::Pacer;
 use crate::timeline::outbox::Notice;
@@ -21,6 +21,7 @@ use crate::timeline::{
     Chunk, ClockMap, Delivery, DropPolicy, Inbox, Outbox, Outcome, Outgoing, Outlook, Payload,
     Reliability, SectionId, StreamId, inbox, outbox,
 };
+use crate::wire::frame::EcnCounts;
 use crate::wire::{CloseCode, DecodeError};
 
 /// One end of a connection, open from the beginning.
@@ -233,7 +234,7 @@ pub enum CloseReason {
     /// The peer closed it.
     Peer {
         /// The code that it gave.
-        code: u64,
+        code: CloseCode,
         /// Its words.
         reason: String,
     },
@@ -259,8 +260,16 @@ impl Violation {
     /// What the peer is told.
     pub const fn code(&self) -> CloseCode {
         match self {
-            Self::AcknowledgedUnsent { .. } | Self::Sections(_) => CloseCode::ProtocolViolation,
+            Self::AcknowledgedUnsent { .. } => CloseCode::OPTIMISTIC_ACK,
             Self::Malformed(error) => error.code(),
+            Self::Sections(
+                inbox::Violation::TooManyBytes { .. } | inbox::Violation::TooManyFragments { .. },
+            ) => CloseCode::FLOW_CONTROL,
+            Self::Sections(
+                inbox::Violation::TooManySections { .. }
+                | inbox::Violation::TooManyStreams { .. },
+            ) => CloseCode::SECTION_LIMIT,
+            Self::Sections(_) => CloseCode::SECTION_STATE,
         }
     }
 }
@@ -318,7 +327,7 @@ impl<P: Payload> Connection<P> {
             state: State::Open,
             outbox: Outbox::new(outbox),
             inbox: Inbox::new(inbox),
-            clock: ClockMap::new(),
+            clock: ClockMap::default(),
             sent: SentPackets::new(now),
             received: ReceivedPackets::new(config.ack_frequency, config.ack_delay),
             loss: LossDetection::new(peer_ack_delay),
@@ -378,24 +387,24 @@ impl<P: Payload> Connection<P> {
         Ok(id)
     }
 
-    /// Gives up a section that has not been settled, for a reason of the application's. Returns whether
-    /// there was one.
-    pub fn abandon(
-        &mut self,
-        stream: StreamId,
-        section: SectionId,
-        reason: crate::timeline::Reason,
-    ) -> bool {
-        let was_open = self.outbox.abandon(stream, section, reason);
+    /// Withdraws a section. Returns whether it was not settled yet.
+    pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
+        let was_open = self.outbox.cancel(stream, section);
+        self.collect_outcomes();
+        was_open
+    }
+
+    /// Leaves a section out to fit the rate. Returns whether it was not settled yet.
+    pub fn shed(&mut self, stream: StreamId, section: SectionId) -> bool {
+        let was_open = self.outbox.shed(stream, section);
         self.collect_outcomes();
         was_open
     }
 
     /// Ends a stream: no more sections will come. The peer learns of it reliably.
     pub fn end(&mut self, stream: StreamId) {
-        if let Some(sections) = self.outbox.end(stream) {
-            self.control.ends.push((stream, sections));
-        }
+        let sections = self.outbox.end(stream);
+        self.control.ends.push((stream, sections));
     }
 
     /// Whether every section has its outcome, and everything that the peer has to know was acknowledged.
@@ -415,6 +424,8 @@ impl<P: Payload> Connection<P> {
         while reason.len() > crate::wire::limits::MAX_REASON {
             reason.pop();
         }
+        self.outbox.close();
+        self.collect_outcomes();
         self.events.push_back(Event::Closed(CloseReason::Local {
             code,
             reason: reason.clone(),
@@ -446,11 +457,11 @@ impl<P: Payload> Connection<P> {
 
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
-        let held = self.inbox.held_bytes();
+        let free = self.inbox.free_bytes();
         let delivery = self.inbox.poll(now, &self.clock)?;
         // A peer that was told of little room is told when there is room again.
         let half = self.config.receive_buffer / 2;
-        if self.credit.offered < half && self.inbox.held_bytes() < held {
+        if self.credit.offered < half && self.inbox.free_bytes() > free {
             self.control.credit = self.room() >= half;
         }
         Some(delivery)
@@ -706,7 +717,9 @@ impl<P: Payload> Connection<P> {
     /// How many bytes of sections this end has room for. A quarter is kept back for what is under way when
     /// the peer learns of it.
     pub(super) fn room(&self) -> u64 {
-        (self.config.receive_buffer / 4 * 3).saturating_sub(self.inbox.held_bytes())
+        self.inbox
+            .free_bytes()
+            .saturating_sub(self.config.receive_buffer / 4)
     }
 
     /// Whether the peer should hear how its sections fared.
@@ -759,9 +772,6 @@ impl<P: Payload> Connection<P> {
         self.obey();
     }
 
-    pub(super) fn on_report(&mut self, report: PeerReport) {
-        self.statistics.peer = Some(report);
-    }
 }
 
 /// How often the peer hears how its sections fared while they come.

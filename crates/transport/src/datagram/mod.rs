@@ -41,8 +41,8 @@
 mod config;
 mod connection;
 mod loss;
-mod received;
 mod receive;
+mod received;
 mod sent;
 mod statistics;
 mod target;
@@ -50,7 +50,7 @@ mod transmit;
 
 pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD};
 pub use connection::{CloseReason, Connection, Event, Violation};
-pub use received::{Ecn, EcnCounts};
+pub use received::Ecn;
 pub use statistics::{
     PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics,
 };

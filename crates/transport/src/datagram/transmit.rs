@@ -285,17 +285,17 @@ impl<P: Payload> Connection<P> {
         let accounts = self.inbox.accounts();
         let received = &self.statistics.received;
         let report = ReceiverReport {
-            complete: accounts.sections.complete(),
-            on_time: accounts.sections.on_time,
-            late: accounts.sections.late,
-            with_gaps: accounts.sections.gaps(),
-            bytes: accounts.bytes.received,
+            complete: accounts.on_time + accounts.complete_late,
+            on_time: accounts.on_time,
+            late: accounts.complete_late,
+            with_gaps: accounts.gaps.sum(),
+            bytes: accounts.received - accounts.duplicate,
             packets: received.packets,
             duplicates: received.duplicates,
-            one_way_latest: self.clock.one_way_latest(),
-            one_way_least: self.clock.one_way_least(),
-            jitter: self.clock.jitter(),
-            buffered: self.inbox.held_bytes(),
+            one_way_latest_us: micros(self.clock.one_way()),
+            one_way_least_us: micros(self.clock.one_way().saturating_sub(self.clock.queueing())),
+            jitter: Span::ZERO,
+            buffered: self.config.receive_buffer - self.inbox.free_bytes(),
             drift_ppb: (self.clock.drift_ppm() * 1_000.0) as i64,
         };
         builder.push(&Frame::ReceiverReport(report));
@@ -343,6 +343,7 @@ impl<P: Payload> Connection<P> {
             && builder.push(&Frame::Floor(Floor {
                 stream: stream.0,
                 floor: self.outbox.floor(stream).0,
+                bytes: 0,
             }))
         {
             sent.floors.extend(self.control.floors.pop());
@@ -380,6 +381,7 @@ impl<P: Payload> Connection<P> {
                 let floor = Frame::Floor(Floor {
                     stream: chunk.stream.0,
                     floor: self.outbox.floor(chunk.stream).0,
+                    bytes: 0,
                 });
                 builder.push(&floor);
                 told_floor = Some(chunk.stream);
@@ -485,7 +487,14 @@ fn dropped(notice: Notice) -> Dropped {
             Reason::Infeasible => DropReason::Infeasible,
             Reason::Shed => DropReason::Shed,
         },
+        missing_from: 0,
+        total: 0,
+        sent: 0,
     }
+}
+
+fn micros(span: Span) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Room kept for a tag: its type, kind and fields.

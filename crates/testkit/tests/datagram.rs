@@ -1,0 +1,237 @@
+//! The datagram transport over simulated paths.
+
+use bytes::Bytes;
+use comity_congestion::table::{self, Parameters, Setup};
+use comity_link::{Limit, LinkConfig, Queue};
+use comity_testkit::datagram::Pair;
+use comity_transport::datagram::{Config, Connection};
+use comity_transport::timeline::{
+    Delivery, DropPolicy, Importance, Outgoing, Reliability, StreamId,
+};
+use comity_units::{Rate, Seed, Span, Time};
+
+const VIDEO: StreamId = StreamId(0);
+
+/// An end that runs this controller.
+fn end(controller: &str, config: Config) -> Connection<Bytes> {
+    let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
+    let controller = table::find(controller)
+        .expect("a known controller")
+        .build(&setup, &Parameters::new())
+        .expect("valid parameters");
+    Connection::new(config, config.ack_delay, controller, None, Time::ZERO).expect("a valid config")
+}
+
+fn ends(controller: &str, config: Config) -> [Connection<Bytes>; 2] {
+    let other = Config {
+        seed: Seed::new(1),
+        ..config
+    };
+    [end(controller, config), end(controller, other)]
+}
+
+/// A link of this rate with a queue of 60 packets and 20 ms of delay.
+fn link(rate: Rate) -> LinkConfig {
+    LinkConfig {
+        queue: Queue::DropTail(Limit::Packets(60)),
+        ..LinkConfig::new(rate, Span::from_millis(20))
+    }
+}
+
+/// A section whose bytes say which it is.
+fn section(now: Time, number: u64, length: u32, latency: Span) -> Outgoing<Bytes> {
+    let payload: Vec<u8> = (0..length).map(|at| byte(number, at)).collect();
+    Outgoing {
+        stream: VIDEO,
+        importance: Importance(100),
+        source_time: now,
+        deadline: now + latency,
+        needs: None,
+        payload: Bytes::from(payload),
+    }
+}
+
+fn byte(number: u64, at: u32) -> u8 {
+    (number.wrapping_mul(31).wrapping_add(u64::from(at) * 7) >> 1) as u8
+}
+
+/// Sends `count` sections of `length` bytes, one each 40 ms, and lets the pair come to rest.
+fn stream(pair: &mut Pair<Bytes>, count: u64, length: u32, latency: Span) {
+    for number in 0..count {
+        pair.run_until(Time::from_millis(40 * (number + 1)));
+        let section = section(pair.now(), number, length, latency);
+        pair.ends[0].submit(pair.now(), section).expect("room");
+    }
+    pair.ends[0].end(VIDEO);
+    assert!(pair.run_until_settled(Span::from_secs(10)), "comes to rest");
+    pair.run_until(pair.now() + latency + Span::from_millis(200));
+}
+
+/// Every section was delivered exactly once and in order; returns how many of them whole, with the right
+/// bytes.
+fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
+    let mut whole = 0;
+    let deliveries = &pair.deliveries[1];
+    assert_eq!(deliveries.len() as u64, count, "each section once");
+    for (number, (_, delivery)) in (0..).zip(deliveries) {
+        match delivery {
+            Delivery::Section(section) => {
+                assert_eq!(section.meta.section.0, number);
+                let is_right = (0..).zip(&section.payload).all(|(at, &got)| got == byte(number, at));
+                assert!(is_right, "section {number} has other bytes");
+                whole += 1;
+            }
+            Delivery::Gap(gap) => assert_eq!(gap.section.0, number),
+        }
+    }
+    whole
+}
+
+/// What both ends say they did sums up.
+fn check_accounts(pair: &Pair<Bytes>) {
+    for end in &pair.ends {
+        let statistics = end.statistics();
+        assert_eq!(statistics.outbox.bytes.submitted, statistics.outbox.bytes.sum());
+        assert_eq!(statistics.inbox.received, statistics.inbox.sum());
+    }
+    assert!(pair.violations.is_empty(), "{:?}", pair.violations);
+}
+
+#[test]
+fn on_a_clean_path_everything_is_on_time() {
+    let path = link(Rate::from_mbps(8));
+    let mut pair = Pair::new(ends("reno", Config::default()), [&path, &path], Seed::new(1));
+    stream(&mut pair, 250, 15_000, Span::from_millis(120));
+    assert_eq!(whole(&pair, 250), 250);
+    check_accounts(&pair);
+    let sender = pair.ends[0].statistics();
+    assert_eq!((sender.sent.lost_packets, sender.sent.repeated_bytes), (0, 0));
+    assert_eq!(sender.inbox.on_time, 0);
+    assert_eq!(pair.ends[1].statistics().inbox.on_time, 250);
+    let peer = sender.peer.expect("the receiver reports");
+    assert!((240..=250).contains(&peer.on_time), "{peer:?}");
+    // The round trip is 40 ms, plus what a frame's packets wait for each other.
+    let rtt = sender.path.min_rtt.expect("measured").as_millis();
+    assert!((40..=45).contains(&rtt), "{rtt}");
+}
+
+#[test]
+fn a_greedy_reno_fills_the_path() {
+    let path = link(Rate::from_mbps(8));
+    let config = Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        ..Config::default()
+    };
+    let mut pair = Pair::new(ends("reno", config), [&path, &path], Seed::new(1));
+    for number in 0..400 {
+        let section = section(pair.now(), number, 30_000, Span::from_secs(3_600));
+        pair.ends[0].submit(pair.now(), section).expect("room");
+    }
+    pair.run_until(Time::from_secs(10));
+    let acknowledged = pair.ends[0].statistics().outbox.bytes.acknowledged * 8;
+    assert!((64_000_000..80_000_000).contains(&acknowledged), "{acknowledged} bits in 10 s at 8 Mb/s");
+    check_accounts(&pair);
+}
+
+#[test]
+fn after_an_outage_of_three_seconds_the_stream_goes_on() {
+    let path = link(Rate::from_mbps(8));
+    let mut pair = Pair::new(ends("reno", Config::default()), [&path, &path], Seed::new(1));
+    pair.set_outage(Time::from_secs(4), Time::from_secs(7));
+    stream(&mut pair, 500, 10_000, Span::from_millis(400));
+    let whole = whole(&pair, 500);
+    // 75 sections fall into the outage; the last ten of them can still be sent when it is over, and it takes a
+    // probe and a slow start to get going again.
+    assert!((415..=436).contains(&whole), "{whole} of 500");
+    check_accounts(&pair);
+    let statistics = pair.ends[0].statistics();
+    assert_eq!(statistics.sent.late_bytes, 0);
+    let late = pair.deliveries[1].iter().filter(|(at, delivery)| match delivery {
+        Delivery::Section(section) => *at > section.meta.deadline + Span::from_millis(25),
+        Delivery::Gap(_) => false,
+    });
+    assert_eq!(late.count(), 0);
+}
+
+#[test]
+fn a_burst_is_paced_and_idle_time_earns_nothing() {
+    let path = link(Rate::from_mbps(8));
+    let mut pair = Pair::new(ends("reno", Config::default()), [&path, &path], Seed::new(1));
+    stream(&mut pair, 100, 10_000, Span::from_millis(400));
+    let before = pair.ends[0].statistics().path.window;
+    // 2 Mb/s need 10,000 bytes in a round trip; an application that gives no more is no reason to grow.
+    assert!((14_000..60_000).contains(&before.get()), "{before}");
+    pair.run_until(pair.now() + Span::from_secs(3_600));
+    assert!(pair.ends.iter().all(Connection::is_open), "kept alive");
+    assert_eq!(pair.ends[0].statistics().path.window, before);
+    // A key frame of 50 packets after an idle hour meets a queue of 60 and loses nothing.
+    let section = section(pair.now(), 100, 70_000, Span::from_millis(1_000));
+    let big = Outgoing {
+        stream: StreamId(1),
+        ..section
+    };
+    pair.ends[0].submit(pair.now(), big).expect("room");
+    assert!(pair.run_until_settled(Span::from_secs(3)));
+    assert_eq!(pair.ends[0].statistics().sent.lost_packets, 0);
+}
+
+mod random_paths {
+    use super::*;
+    use comity_link::{Jitter, Loss, LossModel, LossPlace};
+    use proptest::prelude::*;
+
+    fn path() -> impl Strategy<Value = LinkConfig> {
+        let jitter = prop_oneof![
+            Just(Jitter::None),
+            (1_u64..20, any::<bool>()).prop_map(|(mean, reorder)| Jitter::Exponential {
+                mean: Span::from_millis(mean),
+                reorder,
+            }),
+        ];
+        (1_u64..30, 1_u64..100, 4_u32..100, 0.0..0.3_f64, 0.0..0.1_f64, jitter).prop_map(
+            |(mbps, delay, queue, loss, duplication, jitter)| LinkConfig {
+                queue: Queue::DropTail(Limit::Packets(queue)),
+                losses: vec![Loss {
+                    model: LossModel::Bernoulli(loss),
+                    place: LossPlace::AfterTransmission,
+                }],
+                jitter,
+                duplication,
+                ..LinkConfig::new(Rate::from_mbps(mbps), Span::from_millis(delay))
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// Whatever the path does: no byte leaves after its deadline, each section is reported exactly once at both
+        /// ends, what arrives whole has the right bytes, and the accounts sum.
+        #[test]
+        fn deadlines_hold_and_accounts_sum(
+            forward in path(),
+            backward in path(),
+            controller in prop::sample::select(vec!["reno", "cubic", "vegas"]),
+            drop in prop::sample::select(vec![DropPolicy::Expired, DropPolicy::Infeasible]),
+            reliability in prop::sample::select(vec![Reliability::None, Reliability::Timeline]),
+            length in 1_u32..60_000,
+            latency in 20_u64..600,
+            seed in any::<u64>(),
+        ) {
+            let config = Config { drop, reliability, ..Config::default() };
+            let ends = ends(controller, config);
+            let mut pair = Pair::new(ends, [&forward, &backward], Seed::new(seed));
+            stream(&mut pair, 60, length, Span::from_millis(latency));
+            whole(&pair, 60);
+            check_accounts(&pair);
+            let sender = pair.ends[0].statistics();
+            prop_assert_eq!(sender.sent.late_bytes, 0);
+            let outcomes = pair.events[0].iter().filter(|(_, event)| {
+                matches!(event, comity_transport::datagram::Event::Outcome(_))
+            });
+            prop_assert_eq!(outcomes.count(), 60);
+            prop_assert_eq!(sender.outbox.bytes.queued + sender.outbox.bytes.in_flight, 0);
+            prop_assert_eq!(sender.outbox.bytes.submitted, 60 * u64::from(length));
+        }
+    }
+}
