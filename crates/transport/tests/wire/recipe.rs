@@ -264,9 +264,13 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
                 arrival: Stamp::from_micros(arrival),
                 ecn,
             }),
-        4 => section(),
+        section(),
         (stream_and_number(), number(varint::MAX)).prop_map(|((stream, floor), bytes)| {
-            Recipe::Plain(Frame::Floor(Floor { stream, floor, bytes }))
+            Recipe::Plain(Frame::Floor(Floor {
+                stream,
+                floor,
+                bytes,
+            }))
         }),
         dropped().prop_map(|dropped| Recipe::Plain(Frame::Dropped(dropped))),
         (number(varint::MAX), 1..=MAX_OPEN_SECTIONS as u32)
@@ -280,8 +284,7 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
             code: CloseCode::new(code),
             reason,
         }),
-        stream_and_number().prop_map(|(stream, sections)| {
-            Recipe::Plain(Frame::End(End { stream, sections }))
-        }),
+        stream_and_number()
+            .prop_map(|(stream, sections)| { Recipe::Plain(Frame::End(End { stream, sections })) }),
     ]
 }
