@@ -1,21 +1,306 @@
 //! Maps the sender's clock onto the receiver's.
+//!
+//! Every packet says when it left on the sender's clock. Arrival minus departure is the offset between the
+//! clocks plus the one-way delay; its least value in a window is free of queueing, so that the map follows
+//! the path and not the queue.
+//!
+//! ```text
+//! d        = arrival − departure
+//! level(t) = min over the window of (dᵢ + drift · (t − tᵢ))
+//! offset   → level − base,   at most `slew` per second          base: half of the least round trip
+//! local    = sender + offset
+//! ```
+//!
+//! * **Drift** is the slope of the lower convex hull of the minima, where it passes the middle of the history:
+//!   a line below all points, so that a queue that comes and goes does not tilt it.
+//! * **A shorter path** lowers the level at once; **a longer path** raises it when the whole window lies above
+//!   the old level, since until then it could be a queue. Both are taken out of the history of the drift.
+//!
+//! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network delay
+//! measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them).
+//!
+//! Differs from the source in:
+//! 1. Minima of buckets stand for their packets: bounded memory.
+//! 2. Steps of the path are taken out, and a slope beyond what clocks do is taken for a queue.
+//!
+//! Limits: a queue that grows for minutes, more slowly than `max_drift_ppm` and without ever being empty,
+//! cannot be told from drift by anyone who sees one direction only.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use comity_units::{Span, Time};
 
-/// The sender's clock as the receiver sees it.
-#[derive(Clone, Debug)]
-pub struct ClockMap {}
-
-#[allow(unused_variables, missing_docs, clippy::unimplemented)]
-impl ClockMap {
-    pub fn new() -> Self { unimplemented!() }
-    /// Half of the least round trip: the least one-way delay itself cannot be seen.
-    pub fn set_base_one_way(&mut self, span: Span) { unimplemented!() }
-    pub fn on_arrival(&mut self, now: Time, departure_micros: u32) { unimplemented!() }
-    pub fn to_local(&self, sender: Time) -> Time { unimplemented!() }
-    /// Drift of the sender's clock against ours in parts per million; negative when the sender's is slow.
-    pub fn drift_ppm(&self) -> f64 { unimplemented!() }
-    /// How long the last packet took beyond the least of the window, and base_one_way on top.
-    pub fn one_way_latest(&self) -> Span { unimplemented!() }
-    pub fn one_way_least(&self) -> Span { unimplemented!() }
+/// How a [`ClockMap`] filters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The length of the buckets of which minima are kept, at least 1 ms.
+    pub bucket: Span,
+    /// Buckets in the window of the level, at least 1.
+    pub window: usize,
+    /// Buckets in the history of the drift.
+    pub history: usize,
+    /// The fewest buckets that say anything about drift.
+    pub least_history: usize,
+    /// How far the offset may move in a second, apart from drift.
+    pub slew: Span,
+    /// A change of level from which on it is a step of the path and no noise.
+    pub step: Span,
+    /// A slope beyond this many parts per million is no drift.
+    pub max_drift_ppm: u32,
 }
+
+impl Default for Config {
+    /// Buckets of 2 s; a window of 16 s and a history of 5 minutes; 10 ms per second; 300 ppm.
+    fn default() -> Self {
+        Self {
+            bucket: Span::from_secs(2),
+            window: 8,
+            history: 150,
+            least_history: 10,
+            slew: Span::from_millis(10),
+            step: Span::from_millis(3),
+            max_drift_ppm: 300,
+        }
+    }
+}
+
+/// The least offset of one bucket, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    number: u64,
+    /// When the least one arrived.
+    at: i64,
+    least: i64,
+}
+
+/// The sender's clock as the receiver sees it. Until a packet has come, the clocks are taken for the same.
+#[derive(Clone, Debug)]
+pub struct ClockMap {
+    config: Config,
+    /// The oldest first; the last is being filled.
+    buckets: VecDeque<Bucket>,
+    /// Nanoseconds that the offset grows by in a nanosecond.
+    slope: f64,
+    has_slope: bool,
+    /// The latest packet: its arrival, and its departure unwrapped, in microseconds.
+    latest: Option<(Time, i64)>,
+    /// `d` of the latest packet.
+    latest_offset: i64,
+    base: Option<i64>,
+    /// The offset in use.
+    offset: i64,
+}
+
+impl Default for ClockMap {
+    fn default() -> Self {
+        Self::new(Config::default())
+    }
+}
+
+impl ClockMap {
+    /// A map that has seen no packet.
+    pub const fn new(config: Config) -> Self {
+        Self {
+            config,
+            buckets: VecDeque::new(),
+            slope: 0.0,
+            has_slope: false,
+            latest: None,
+            latest_offset: 0,
+            base: None,
+            offset: 0,
+        }
+    }
+
+    /// Says how long the path takes without queues: half of the least round trip, since the one-way delay
+    /// itself cannot be seen from one end. The first value takes hold at once, later ones by slewing.
+    pub fn set_base_one_way(&mut self, span: Span) {
+        let base = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        if self.base.is_none() && self.latest.is_some() {
+            self.offset = self.offset.saturating_sub(base);
+        }
+        self.base = Some(base);
+    }
+
+    /// A packet has come that left at `departure` microseconds, modulo 2^32, on the sender's clock.
+    pub fn on_arrival(&mut self, now: Time, departure: u32) {
+        let departure = self.unwrap(now, departure);
+        let arrival = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let offset = arrival.saturating_sub(departure.saturating_mul(1_000));
+        self.latest_offset = offset;
+        let Some((before, _)) = self.latest.replace((now, departure)) else {
+            self.push(arrival, offset);
+            self.offset = offset.saturating_sub(self.base.unwrap_or(0));
+            return;
+        };
+        self.take_in(arrival, offset);
+        let passed = now.saturating_since(before);
+        let target = self.level(arrival).saturating_sub(self.base.unwrap_or(0));
+        let drifted = self
+            .offset
+            .saturating_add(self.drift_over(passed.as_nanos() as i64));
+        let slew = self.config.slew.mul_f64(passed.as_secs_f64()).as_nanos() as i64;
+        self.offset = drifted.saturating_add(target.saturating_sub(drifted).clamp(-slew, slew));
+    }
+
+    /// The departure whose low half was sent: the one nearest to what the local clock lets expect.
+    fn unwrap(&self, now: Time, departure: u32) -> i64 {
+        let Some((arrival, last)) = self.latest else {
+            return i64::from(departure);
+        };
+        let passed = i64::try_from(now.saturating_since(arrival).as_micros()).unwrap_or(i64::MAX);
+        let expected = last.saturating_add(passed);
+        // Modulo 2^32 on purpose: the signed distance between the low halves.
+        let ahead = departure.wrapping_sub(expected as u32) as i32;
+        expected.saturating_add(i64::from(ahead))
+    }
+
+    fn push(&mut self, at: i64, least: i64) {
+        let width = self.config.bucket.as_nanos().max(1_000_000);
+        self.buckets.push_back(Bucket {
+            number: at as u64 / width,
+            at,
+            least,
+        });
+    }
+
+    /// Takes one more offset into the minima.
+    fn take_in(&mut self, at: i64, offset: i64) {
+        let step = i64::try_from(self.config.step.as_nanos()).unwrap_or(i64::MAX);
+        let level = self.level(at);
+        let width = self.config.bucket.as_nanos().max(1_000_000);
+        let number = at as u64 / width;
+        let window = self.config.window.max(1);
+        if self.buckets.back().is_some_and(|last| last.number < number) {
+            self.push(at, offset);
+            if self.buckets.len() > self.config.history.max(window) {
+                self.buckets.pop_front();
+            }
+            let raised = self.level(at).saturating_sub(level);
+            if raised > step {
+                let old = self.buckets.len().saturating_sub(window);
+                for bucket in self.buckets.iter_mut().take(old) {
+                    bucket.least = bucket.least.saturating_add(raised);
+                }
+            }
+            self.fit();
+        } else if let Some(last) = self.buckets.back_mut()
+            && offset < last.least
+        {
+            (last.at, last.least) = (at, offset);
+        }
+        let lowered = level.saturating_sub(offset);
+        if lowered > step {
+            let old = self.buckets.len().saturating_sub(1);
+            for bucket in self.buckets.iter_mut().take(old) {
+                bucket.least = bucket.least.saturating_sub(lowered);
+            }
+        }
+    }
+
+    /// The least offset of the window, as it would be now.
+    fn level(&self, now: i64) -> i64 {
+        let window = self.buckets.iter().rev().take(self.config.window.max(1));
+        window
+            .map(|bucket| {
+                let drift = self.drift_over(now.saturating_sub(bucket.at));
+                bucket.least.saturating_add(drift)
+            })
+            .min()
+            .unwrap_or(0)
+    }
+
+    fn drift_over(&self, nanos: i64) -> i64 {
+        (self.slope * nanos as f64) as i64
+    }
+
+    /// Fits the slope to the full buckets.
+    fn fit(&mut self) {
+        let full = self.buckets.len().saturating_sub(1);
+        if full < self.config.least_history.max(2) {
+            return;
+        }
+        let Some(&origin) = self.buckets.front() else {
+            return;
+        };
+        let points: Vec<(f64, f64)> = self
+            .buckets
+            .iter()
+            .take(full)
+            .map(|bucket| {
+                let at = bucket.at.saturating_sub(origin.at) as f64;
+                (at, bucket.least.saturating_sub(origin.least) as f64)
+            })
+            .collect();
+        let Some(slope) = slope_below(&points) else {
+            return;
+        };
+        let most = f64::from(self.config.max_drift_ppm) / 1e6;
+        if !(-most..=most).contains(&slope) {
+            return;
+        }
+        if self.has_slope {
+            self.slope += (slope - self.slope) / 4.0;
+        } else {
+            self.slope = slope;
+            self.has_slope = true;
+        }
+    }
+
+    /// The local time at which the sender's clock shows `sender`; never stays never.
+    pub fn to_local(&self, sender: Time) -> Time {
+        if sender.is_never() {
+            return sender;
+        }
+        let offset = Span::from_nanos(self.offset.unsigned_abs());
+        if self.offset < 0 {
+            sender.saturating_sub(offset)
+        } else {
+            sender + offset
+        }
+    }
+
+    /// How much faster than ours the sender's clock runs, in parts per million.
+    pub fn drift_ppm(&self) -> f64 {
+        -self.slope * 1e6
+    }
+
+    /// How much longer than the least of the window the latest packet took: the queue it met.
+    pub fn queueing(&self) -> Span {
+        let Some((now, _)) = self.latest else {
+            return Span::ZERO;
+        };
+        let level = self.level(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+        let beyond = self.latest_offset.saturating_sub(level);
+        Span::from_nanos(u64::try_from(beyond).unwrap_or(0))
+    }
+
+    /// The one-way delay of the latest packet, as far as half of the least round trip is that of the path.
+    pub fn one_way(&self) -> Span {
+        let base = self.base.unwrap_or(0);
+        self.queueing() + Span::from_nanos(u64::try_from(base).unwrap_or(0))
+    }
+}
+
+/// The slope of the lower convex hull at the mean abscissa of the points, which ascend: that of the line below
+/// all points whose distance to them is least.
+fn slope_below(points: &[(f64, f64)]) -> Option<f64> {
+    let mut hull: Vec<(f64, f64)> = Vec::new();
+    for &(x, y) in points {
+        while let [.., (x0, y0), (x1, y1)] = hull.as_slice()
+            && (y1 - y0) * (x - x1) >= (y - y1) * (x1 - x0)
+        {
+            hull.pop();
+        }
+        hull.push((x, y));
+    }
+    let mean = points.iter().map(|&(x, _)| x).sum::<f64>() / points.len() as f64;
+    hull.windows(2).find_map(|edge| match edge {
+        &[(x0, y0), (x1, y1)] if x1 >= mean && x1 > x0 => Some((y1 - y0) / (x1 - x0)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

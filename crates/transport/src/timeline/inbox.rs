@@ -204,7 +204,10 @@ impl fmt::Display for Violation {
                 "{stream}, {section}: got a piece {offset}..{end}, expected at least one byte, all there and within 0..{length}"
             ),
             Self::TooManyBytes { limit } => {
-                write!(f, "inbox: expected at most {limit} bytes of unsettled sections")
+                write!(
+                    f,
+                    "inbox: expected at most {limit} bytes of unsettled sections"
+                )
             }
             Self::TooManyFragments {
                 stream,

@@ -196,10 +196,16 @@ impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty { stream } => {
-                write!(f, "{stream}: a section of 0 bytes was submitted, expected at least 1")
+                write!(
+                    f,
+                    "{stream}: a section of 0 bytes was submitted, expected at least 1"
+                )
             }
             Self::Ended { stream } => {
-                write!(f, "{stream}: a section was submitted after the end of the stream")
+                write!(
+                    f,
+                    "{stream}: a section was submitted after the end of the stream"
+                )
             }
             Self::NeedsLater {
                 stream,

@@ -18,10 +18,6 @@ impl Ranges {
         self.total
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.total == 0
-    }
-
     /// How many ranges it takes to hold them.
     pub(crate) const fn fragments(&self) -> usize {
         self.ranges.len()

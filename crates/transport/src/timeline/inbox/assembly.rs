@@ -1,1 +1,127 @@
-//! One section while it is put together.
+//! One section while it is put together, and the numbers of those that are done.
+
+use alloc::collections::BTreeMap;
+use core::ops::Range;
+
+use comity_units::Time;
+
+use super::{Gap, GapReason, Partial, Received};
+use crate::timeline::ranges::Ranges;
+use crate::timeline::section::{Meta, Payload, Reason};
+
+/// A section of which at least one byte has come.
+#[derive(Debug)]
+pub(super) struct Assembly<P: Payload> {
+    pub(super) meta: Meta,
+    buffer: P::Buffer,
+    pub(super) have: Ranges,
+    /// When the last byte came, and whether that was after the deadline.
+    pub(super) completed: Option<(Time, bool)>,
+    /// The sender will not send the rest.
+    pub(super) dropped: Option<Reason>,
+    /// Its time has come and it was not complete, where that does not make it a gap.
+    pub(super) is_overdue: bool,
+}
+
+impl<P: Payload> Assembly<P> {
+    pub(super) fn new(meta: Meta, dropped: Option<Reason>) -> Self {
+        Self {
+            meta,
+            buffer: P::buffer(meta.length),
+            have: Ranges::default(),
+            completed: None,
+            dropped,
+            is_overdue: false,
+        }
+    }
+
+    /// Takes a piece in; returns how many of its bytes are new.
+    pub(super) fn place(&mut self, range: Range<u32>, bytes: &[u8]) -> u32 {
+        P::place(&mut self.buffer, range.start, bytes);
+        self.have.insert(range)
+    }
+
+    pub(super) const fn is_complete(&self) -> bool {
+        self.have.total() == self.meta.length
+    }
+
+    /// What is handed out for it.
+    pub(super) fn finish(self, reason: GapReason) -> Result<Received<P>, Gap<P>> {
+        let Self { meta, buffer, .. } = self;
+        let payload = P::finish(buffer);
+        if let Some((completed, is_late)) = self.completed {
+            return Ok(Received {
+                meta,
+                payload,
+                completed,
+                is_late,
+            });
+        }
+        Err(Gap {
+            stream: meta.stream,
+            section: meta.section,
+            reason,
+            partial: Some(Partial {
+                meta,
+                payload,
+                missing: self.have.missing(0..meta.length),
+            }),
+        })
+    }
+}
+
+/// Section numbers as runs that neither touch nor overlap.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    /// End by start.
+    runs: BTreeMap<u64, u64>,
+}
+
+impl Runs {
+    pub(super) fn contains(&self, number: u64) -> bool {
+        self.end_of_run(number).is_some()
+    }
+
+    /// The end of the run that this number is in.
+    pub(super) fn end_of_run(&self, number: u64) -> Option<u64> {
+        let (_, &end) = self.runs.range(..=number).next_back()?;
+        (number < end).then_some(end)
+    }
+
+    /// The start of the first run that begins at or after this number.
+    pub(super) fn next_start(&self, number: u64) -> Option<u64> {
+        self.runs.range(number..).next().map(|(&start, _)| start)
+    }
+
+    /// The end of the last run that begins before this number.
+    pub(super) fn last_end(&self, number: u64) -> Option<u64> {
+        self.runs.range(..number).next_back().map(|(_, &end)| end)
+    }
+
+    /// Adds numbers none of which is in the set.
+    pub(super) fn insert(&mut self, new: Range<u64>) {
+        if new.is_empty() {
+            return;
+        }
+        let end = self.runs.remove(&new.end).unwrap_or(new.end);
+        if let Some((_, last)) = self.runs.range_mut(..new.start).next_back()
+            && *last == new.start
+        {
+            *last = end;
+        } else {
+            self.runs.insert(new.start, end);
+        }
+    }
+
+    /// Takes the run out that begins at this number; returns its end.
+    pub(super) fn take_run(&mut self, start: u64) -> Option<u64> {
+        self.runs.remove(&start)
+    }
+
+    /// Forgets the lowest runs beyond this many.
+    pub(super) fn keep_latest(&mut self, most: usize) {
+        while self.runs.len() > most {
+            self.runs.pop_first();
+        }
+    }
+}

@@ -1,36 +1,565 @@
 //! The sections of all streams as they arrive.
 
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use core::ops::Range;
+
 use comity_units::Time;
 
-use super::{Accounts, Config, Delivery, Violation};
+use super::assembly::{Assembly, Runs};
+use super::{Accounts, Config, Delivery, Gap, GapReason, Violation};
 use crate::timeline::clock::ClockMap;
-use crate::timeline::section::{Meta, Payload, Reason, SectionId, StreamId};
+use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, StreamId};
+
+/// How many runs of gaps are remembered in each stream, to tell late bytes from duplicates.
+const REMEMBERED_GAPS: usize = 256;
 
 /// The receiver's half of the timeline.
+///
+/// Pieces of sections come in through [`on_chunk`](Self::on_chunk) in any order, with duplicates and
+/// overlaps, and word of what will not come through [`on_floor`](Self::on_floor),
+/// [`on_drop`](Self::on_drop) and [`on_end`](Self::on_end); frames of one packet in the order floor, drop,
+/// chunk. [`poll`](Self::poll) gives every section of a stream exactly once, after every event and at
+/// [`next_wakeup`](Self::next_wakeup).
+///
+/// * `deliver = early`: in order, as soon as a section is complete and all before it are settled. A section
+///   whose deadline comes is handed out then, even if one before it with a later deadline is not settled.
+/// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. What has no
+///   deadline is handed out as early as in the other case.
+///
+/// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not known; that of
+/// the next section that was seen bounds it, and they are gaps when that one is handed out.
+///
+/// After a [`Violation`] the connection should be closed: nothing of the frame was taken in.
 #[derive(Debug)]
 pub struct Inbox<P: Payload> {
     config: Config,
-    payload: core::marker::PhantomData<P>,
+    streams: BTreeMap<StreamId, Stream<P>>,
+    /// Unsettled sections by the deadline that they wait for, on the sender's clock.
+    due: BTreeSet<(Time, StreamId, u64)>,
+    /// Streams whose first sections may have become settled.
+    changed: BTreeSet<StreamId>,
+    ready: VecDeque<Ready<P>>,
+    /// Bytes reserved for sections that were not handed out yet.
+    reserved: u64,
+    accounts: Accounts,
 }
 
-#[allow(unused_variables, missing_docs, clippy::unimplemented)]
+#[derive(Debug)]
+struct Stream<P: Payload> {
+    /// All below are settled.
+    next: u64,
+    /// All from here on are not known to exist.
+    known: u64,
+    /// All below are obsolete for the sender.
+    floor: u64,
+    end: Option<u64>,
+    slots: BTreeMap<u64, Slot<P>>,
+    /// Settled sections from `next` on.
+    settled: Runs,
+    /// The latest gaps.
+    gaps: Runs,
+}
+
+#[derive(Debug)]
+enum Slot<P: Payload> {
+    /// Some of it has come.
+    Open(Assembly<P>),
+    /// Nothing has come, and the sender said that nothing will.
+    Dropped(Reason),
+}
+
+/// What waits to be polled. Sections of which nothing came are kept as runs: a peer can skip many at once.
+#[derive(Debug)]
+enum Ready<P> {
+    Delivery(Delivery<P>),
+    Unseen(StreamId, Range<u64>, GapReason),
+}
+
+impl<P: Payload> Default for Stream<P> {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            known: 0,
+            floor: 0,
+            end: None,
+            slots: BTreeMap::new(),
+            settled: Runs::default(),
+            gaps: Runs::default(),
+        }
+    }
+}
+
+impl<P: Payload> Stream<P> {
+    fn is_settled(&self, section: u64) -> bool {
+        section < self.next || self.settled.contains(section)
+    }
+
+    /// The first section that may not be held yet.
+    fn limit(&self, config: &Config) -> u64 {
+        self.next
+            .max(self.floor)
+            .saturating_add(config.max_sections)
+    }
+}
+
 impl<P: Payload> Inbox<P> {
-    pub fn new(config: Config) -> Self { unimplemented!() }
-    /// `bytes` are ignored (and may be empty) where payloads are elided.
-    pub fn on_chunk(&mut self, now: Time, clock: &ClockMap, meta: &Meta, offset: u32, length: u32, bytes: &[u8]) -> Result<(), Violation> { unimplemented!() }
-    pub fn on_floor(&mut self, stream: StreamId, floor: SectionId) -> Result<(), Violation> { unimplemented!() }
-    pub fn on_drop(&mut self, stream: StreamId, section: SectionId, reason: Reason) -> Result<(), Violation> { unimplemented!() }
-    pub fn on_end(&mut self, stream: StreamId, sections: u64) -> Result<(), Violation> { unimplemented!() }
-    /// Everything that is not settled becomes a gap.
-    pub fn close(&mut self) { unimplemented!() }
-    pub fn poll(&mut self, now: Time, clock: &ClockMap) -> Option<Delivery<P>> { unimplemented!() }
-    /// When to poll again (after `poll` gave `None`).
-    pub fn next_wakeup(&self, clock: &ClockMap) -> Time { unimplemented!() }
-    /// Whether the stream has ended and everything of it was handed out.
-    pub fn is_finished(&self, stream: StreamId) -> bool { unimplemented!() }
-    /// Bytes reserved for unsettled and undelivered sections.
-    pub fn held_bytes(&self) -> u64 { unimplemented!() }
-    /// Bytes of sections handed out or given up, plus what is free: for the credit of the peer.
-    pub fn free_bytes(&self) -> u64 { unimplemented!() }
-    pub fn accounts(&self) -> &Accounts { unimplemented!() }
+    /// An inbox without sections.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            streams: BTreeMap::new(),
+            due: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            ready: VecDeque::new(),
+            reserved: 0,
+            accounts: Accounts::default(),
+        }
+    }
+
+    /// A piece of a section has come: `length` bytes from `offset` on. Where payloads are elided `bytes` is
+    /// not looked at.
+    ///
+    /// # Errors
+    /// When the piece contradicts itself or what came before, or goes beyond the limits of [`Config`].
+    pub fn on_chunk(
+        &mut self,
+        now: Time,
+        clock: &ClockMap,
+        meta: &Meta,
+        offset: u32,
+        length: u32,
+        bytes: &[u8],
+    ) -> Result<(), Violation> {
+        let Meta {
+            stream, section, ..
+        } = *meta;
+        let end = offset.saturating_add(length);
+        let is_elsewhere = length == 0 || end - offset != length || end > meta.length;
+        if is_elsewhere || !P::ELIDED && bytes.len() != length as usize {
+            return Err(Violation::Range {
+                stream,
+                section,
+                offset,
+                end,
+                length: meta.length,
+            });
+        }
+        if meta.needs.is_some_and(|needs| needs >= section) {
+            return Err(Violation::NeedsLater { stream, section });
+        }
+        let config = self.config;
+        let free = config.max_bytes.saturating_sub(self.reserved);
+        let state = self.stream(stream)?;
+        let number = section.0;
+        check_end(state, stream, number)?;
+        if state.is_settled(number) {
+            let was_gap = state.gaps.contains(number);
+            let accounts = &mut self.accounts;
+            accounts.received += u64::from(length);
+            *(if was_gap {
+                &mut accounts.late
+            } else {
+                &mut accounts.duplicate
+            }) += u64::from(length);
+            return Ok(());
+        }
+        check_limit(state, &config, stream, section)?;
+        let is_new = match state.slots.get(&number) {
+            Some(Slot::Open(assembly)) if assembly.meta != *meta => {
+                return Err(Violation::Contradiction { stream, section });
+            }
+            Some(Slot::Open(_)) => false,
+            Some(Slot::Dropped(_)) | None => true,
+        };
+        if is_new && u64::from(meta.length) > free {
+            return Err(Violation::TooManyBytes {
+                limit: config.max_bytes,
+            });
+        }
+        if is_new {
+            let dropped = match state.slots.remove(&number) {
+                Some(Slot::Dropped(reason)) => Some(reason),
+                _ => None,
+            };
+            let assembly = Assembly::new(*meta, dropped);
+            state.slots.insert(number, Slot::Open(assembly));
+            state.known = state.known.max(number + 1);
+            self.reserved += u64::from(meta.length);
+            let waits = config.enforce_deadlines || config.deliver == Deliver::Paced;
+            if waits && !meta.deadline.is_never() {
+                self.due.insert((meta.deadline, stream, number));
+            }
+        }
+        let Some(Slot::Open(assembly)) = self
+            .streams
+            .get_mut(&stream)
+            .and_then(|state| state.slots.get_mut(&number))
+        else {
+            return Ok(());
+        };
+        let was_complete = assembly.is_complete();
+        let new = assembly.place(offset..end, bytes);
+        self.accounts.received += u64::from(length);
+        self.accounts.held += u64::from(new);
+        self.accounts.duplicate += u64::from(length - new);
+        if assembly.have.fragments() > config.max_fragments {
+            return Err(Violation::TooManyFragments {
+                stream,
+                section,
+                limit: config.max_fragments,
+            });
+        }
+        if assembly.is_complete() && !was_complete {
+            let deadline = clock.to_local(meta.deadline);
+            assembly.completed = Some((now, now > deadline));
+            if !meta.deadline.is_never() {
+                self.accounts.slack.record(deadline, now);
+            }
+        }
+        self.changed.insert(stream);
+        Ok(())
+    }
+
+    /// All sections of the stream below `floor` are obsolete for the sender.
+    ///
+    /// # Errors
+    /// When the floor is beyond the end of the stream, or skips more than [`Config::max_skip`] sections.
+    pub fn on_floor(&mut self, stream: StreamId, floor: SectionId) -> Result<(), Violation> {
+        let config = self.config;
+        let state = self.stream(stream)?;
+        check_skip(state, &config, stream, floor)?;
+        if let Some(end) = state.end
+            && floor.0 > end
+        {
+            let sections = end;
+            return Err(Violation::End { stream, sections });
+        }
+        if floor.0 > state.floor {
+            state.floor = floor.0;
+            state.known = state.known.max(floor.0);
+            self.changed.insert(stream);
+        }
+        Ok(())
+    }
+
+    /// The sender will not send the rest of a section.
+    ///
+    /// # Errors
+    /// When the section is beyond the end of the stream, or too far ahead.
+    pub fn on_drop(
+        &mut self,
+        stream: StreamId,
+        section: SectionId,
+        reason: Reason,
+    ) -> Result<(), Violation> {
+        let config = self.config;
+        let state = self.stream(stream)?;
+        let number = section.0;
+        check_end(state, stream, number)?;
+        if state.is_settled(number) {
+            return Ok(());
+        }
+        check_limit(state, &config, stream, section)?;
+        state.known = state.known.max(number + 1);
+        match state.slots.entry(number).or_insert(Slot::Dropped(reason)) {
+            Slot::Open(assembly) => assembly.dropped = Some(reason),
+            Slot::Dropped(_) => {}
+        }
+        self.changed.insert(stream);
+        Ok(())
+    }
+
+    /// The stream has this many sections in all.
+    ///
+    /// # Errors
+    /// When it has more already, or was said to have another number.
+    pub fn on_end(&mut self, stream: StreamId, sections: u64) -> Result<(), Violation> {
+        let config = self.config;
+        let state = self.stream(stream)?;
+        if state.known > sections || state.end.is_some_and(|end| end != sections) {
+            return Err(Violation::End { stream, sections });
+        }
+        check_skip(state, &config, stream, SectionId(sections))?;
+        state.end = Some(sections);
+        state.known = sections;
+        self.changed.insert(stream);
+        Ok(())
+    }
+
+    /// The connection has ended: what is known of and not settled becomes ready at once, as a gap if it is not
+    /// complete.
+    pub fn close(&mut self) {
+        let open: alloc::vec::Vec<(StreamId, Range<u64>)> = self
+            .streams
+            .iter()
+            .map(|(&stream, state)| (stream, state.next..state.known))
+            .collect();
+        for (stream, sections) in open {
+            self.settle(stream, sections, GapReason::Closed);
+        }
+    }
+
+    /// The next section or gap; poll until there is none.
+    pub fn poll(&mut self, now: Time, clock: &ClockMap) -> Option<Delivery<P>> {
+        while self.ready.is_empty() && self.advance(now, clock) {}
+        let delivery = match self.ready.pop_front()? {
+            Ready::Delivery(delivery) => delivery,
+            Ready::Unseen(stream, mut sections, reason) => {
+                let section = sections.next().map(SectionId)?;
+                if !sections.is_empty() {
+                    self.ready
+                        .push_front(Ready::Unseen(stream, sections, reason));
+                }
+                Delivery::Gap(Gap {
+                    stream,
+                    section,
+                    reason,
+                    partial: None,
+                })
+            }
+        };
+        let length = match &delivery {
+            Delivery::Section(received) => received.meta.length,
+            Delivery::Gap(gap) => gap
+                .partial
+                .as_ref()
+                .map_or(0, |partial| partial.meta.length),
+        };
+        self.reserved -= u64::from(length);
+        Some(delivery)
+    }
+
+    /// When [`poll`](Self::poll) may have something to give without anything having come.
+    pub fn next_wakeup(&self, clock: &ClockMap) -> Time {
+        if !self.ready.is_empty() || !self.changed.is_empty() {
+            return Time::ZERO;
+        }
+        self.due
+            .first()
+            .map_or(Time::MAX, |&(deadline, _, _)| clock.to_local(deadline))
+    }
+
+    /// Whether the stream has ended and all of it was handed out.
+    pub fn is_finished(&self, stream: StreamId) -> bool {
+        let waits = self.ready.iter().any(|ready| match ready {
+            Ready::Delivery(Delivery::Section(received)) => received.meta.stream == stream,
+            Ready::Delivery(Delivery::Gap(gap)) => gap.stream == stream,
+            Ready::Unseen(unseen, _, _) => *unseen == stream,
+        });
+        let state = self.streams.get(&stream);
+        !waits && state.is_some_and(|state| state.end == Some(state.next))
+    }
+
+    /// Bytes that can still be taken in: the credit of the peer.
+    pub const fn free_bytes(&self) -> u64 {
+        self.config.max_bytes.saturating_sub(self.reserved)
+    }
+
+    /// The first section of the stream that may not be sent yet.
+    pub fn section_limit(&self, stream: StreamId) -> SectionId {
+        let state = self.streams.get(&stream);
+        SectionId(state.map_or(self.config.max_sections, |state| state.limit(&self.config)))
+    }
+
+    /// What became of everything.
+    pub const fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    fn stream(&mut self, stream: StreamId) -> Result<&mut Stream<P>, Violation> {
+        let limit = self.config.max_streams;
+        if !self.streams.contains_key(&stream) && self.streams.len() >= limit {
+            return Err(Violation::TooManyStreams { stream, limit });
+        }
+        Ok(self.streams.entry(stream).or_default())
+    }
+
+    /// Makes at least one thing ready, or finds that there is nothing to do now.
+    fn advance(&mut self, now: Time, clock: &ClockMap) -> bool {
+        if let Some(stream) = self.changed.pop_first() {
+            self.settle_first(stream);
+            return true;
+        }
+        match self.due.first() {
+            Some(&(deadline, stream, number)) if clock.to_local(deadline) <= now => {
+                self.due.pop_first();
+                self.on_due(stream, number);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The deadline of a section has come.
+    fn on_due(&mut self, stream: StreamId, number: u64) {
+        let enforce = self.config.enforce_deadlines;
+        let Some(state) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        if let Some(Slot::Open(assembly)) = state.slots.get_mut(&number)
+            && !enforce
+        {
+            assembly.is_overdue = true;
+            if assembly.is_complete() {
+                self.settle(stream, number..number + 1, GapReason::Overdue);
+            }
+            self.changed.insert(stream);
+            return;
+        }
+        let last_seen = state
+            .slots
+            .range(..number)
+            .rev()
+            .find(|(_, slot)| matches!(slot, Slot::Open(_)))
+            .map_or(0, |(&seen, _)| seen + 1);
+        let last_settled = state.settled.last_end(number).unwrap_or(0);
+        let first = state.next.max(last_seen).max(last_settled);
+        self.settle(stream, first..number + 1, GapReason::Overdue);
+        self.changed.insert(stream);
+    }
+
+    /// Settles what can be settled in order without waiting for a deadline.
+    fn settle_first(&mut self, stream: StreamId) {
+        let paced = self.config.deliver == Deliver::Paced;
+        while let Some(state) = self.streams.get(&stream)
+            && state.next < state.known
+        {
+            let next = state.next;
+            let (until, can_go) = match state.slots.get(&next) {
+                Some(Slot::Open(assembly)) => {
+                    let is_decided =
+                        assembly.is_complete() || assembly.dropped.is_some() || next < state.floor;
+                    let waits = paced && !assembly.meta.deadline.is_never() && !assembly.is_overdue;
+                    (next + 1, is_decided && !waits)
+                }
+                Some(Slot::Dropped(_)) => (next + 1, true),
+                None => {
+                    let seen = state.slots.range(next..).next().map(|(&seen, _)| seen);
+                    let settled = state.settled.next_start(next);
+                    let until = [seen, settled].into_iter().flatten().min();
+                    let until = until.unwrap_or(u64::MAX).min(state.floor);
+                    (until, next < state.floor)
+                }
+            };
+            if !can_go {
+                break;
+            }
+            self.settle(stream, next..until, GapReason::Obsolete);
+        }
+    }
+
+    /// Makes all of these sections that are not settled ready, in order.
+    fn settle(&mut self, stream: StreamId, sections: Range<u64>, reason: GapReason) {
+        let Some(state) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        let mut at = sections.start.max(state.next);
+        while at < sections.end {
+            if let Some(end) = state.settled.end_of_run(at) {
+                at = end;
+                continue;
+            }
+            let is_obsolete = at < state.floor;
+            let gap = if is_obsolete && reason != GapReason::Closed {
+                GapReason::Obsolete
+            } else {
+                reason
+            };
+            let until = match state.slots.remove(&at) {
+                Some(Slot::Open(assembly)) => {
+                    self.due.remove(&(assembly.meta.deadline, stream, at));
+                    let gap = assembly.dropped.map_or(gap, GapReason::Dropped);
+                    let had = u64::from(assembly.have.total());
+                    self.accounts.held -= had;
+                    let delivery = match assembly.finish(gap) {
+                        Ok(received) => {
+                            self.accounts.delivered += had;
+                            self.accounts.on_time += u64::from(!received.is_late);
+                            self.accounts.complete_late += u64::from(received.is_late);
+                            Delivery::Section(received)
+                        }
+                        Err(found) => {
+                            self.accounts.partial += had;
+                            self.accounts.gaps.add(found.reason, 1);
+                            state.gaps.insert(at..at + 1);
+                            Delivery::Gap(found)
+                        }
+                    };
+                    self.ready.push_back(Ready::Delivery(delivery));
+                    at + 1
+                }
+                Some(Slot::Dropped(dropped)) => {
+                    let gap = GapReason::Dropped(dropped);
+                    self.accounts.gaps.add(gap, 1);
+                    state.gaps.insert(at..at + 1);
+                    self.ready.push_back(Ready::Unseen(stream, at..at + 1, gap));
+                    at + 1
+                }
+                None => {
+                    let seen = state.slots.range(at..).next().map(|(&seen, _)| seen);
+                    let settled = state.settled.next_start(at);
+                    let floor = is_obsolete.then_some(state.floor);
+                    let until = [seen, settled, floor]
+                        .into_iter()
+                        .flatten()
+                        .fold(sections.end, u64::min);
+                    self.accounts.gaps.add(gap, until - at);
+                    state.gaps.insert(at..until);
+                    self.ready.push_back(Ready::Unseen(stream, at..until, gap));
+                    until
+                }
+            };
+            state.settled.insert(at..until);
+            at = until;
+        }
+        state.gaps.keep_latest(REMEMBERED_GAPS);
+        if let Some(end) = state.settled.take_run(state.next) {
+            state.next = end;
+        }
+    }
+}
+
+fn check_end<P: Payload>(
+    state: &Stream<P>,
+    stream: StreamId,
+    number: u64,
+) -> Result<(), Violation> {
+    match state.end {
+        Some(sections) if number >= sections => Err(Violation::End { stream, sections }),
+        _ => Ok(()),
+    }
+}
+
+fn check_limit<P: Payload>(
+    state: &Stream<P>,
+    config: &Config,
+    stream: StreamId,
+    section: SectionId,
+) -> Result<(), Violation> {
+    let limit = state.limit(config);
+    if section.0 < limit {
+        return Ok(());
+    }
+    Err(Violation::TooManySections {
+        stream,
+        section,
+        limit,
+    })
+}
+
+fn check_skip<P: Payload>(
+    state: &Stream<P>,
+    config: &Config,
+    stream: StreamId,
+    section: SectionId,
+) -> Result<(), Violation> {
+    let limit = state.next.saturating_add(config.max_skip).saturating_add(1);
+    if section.0 < limit {
+        return Ok(());
+    }
+    Err(Violation::TooManySections {
+        stream,
+        section,
+        limit,
+    })
 }

@@ -55,8 +55,16 @@ impl ByteAccounts {
         moved(&mut self.submitted, before.submitted, after.submitted);
         moved(&mut self.queued, before.queued, after.queued);
         moved(&mut self.in_flight, before.in_flight, after.in_flight);
-        moved(&mut self.acknowledged, before.acknowledged, after.acknowledged);
-        moved(&mut self.expired_unsent, before.expired_unsent, after.expired_unsent);
+        moved(
+            &mut self.acknowledged,
+            before.acknowledged,
+            after.acknowledged,
+        );
+        moved(
+            &mut self.expired_unsent,
+            before.expired_unsent,
+            after.expired_unsent,
+        );
         moved(
             &mut self.expired_in_network,
             before.expired_in_network,

@@ -1,1 +1,163 @@
 //! One section in the hands of the sender.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use comity_units::Time;
+
+use super::{ByteAccounts, Fate};
+use crate::timeline::ranges::Ranges;
+use crate::timeline::section::{Meta, Reason, Reliability, SectionId};
+
+/// How far a section has come.
+///
+/// ```text
+/// Live ──(deadline, all sent, nothing lost)──▶ Overdue ──(a piece is lost)──▶ Dropped(Expired)
+///   └──(deadline, dependency, infeasible, …)──▶ Dropped(reason)
+/// ```
+/// A section leaves the outbox when it is acknowledged whole, or when it is dropped and nothing of it is in
+/// flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It may still be sent.
+    Live,
+    /// Its deadline has passed with everything on its way: the network decides.
+    Overdue,
+    /// Nothing more of it is sent.
+    Dropped(Reason),
+}
+
+/// A section and where its bytes are.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<P> {
+    pub(super) meta: Meta,
+    /// Let go when nothing of it can be sent any more.
+    pub(super) payload: Option<P>,
+    pub(super) stage: Stage,
+    /// The place in the order of submission, over all streams.
+    pub(super) order: u64,
+    /// Everything below was handed out at least once.
+    pub(super) sent: u32,
+    pub(super) acked: Ranges,
+    /// Sent, lost, and neither sent again nor acknowledged.
+    pub(super) lost: Ranges,
+    /// Later sections that need this one.
+    pub(super) dependents: Vec<SectionId>,
+    pub(super) reliability: Reliability,
+}
+
+impl<P> Entry<P> {
+    /// Bytes that were never handed out.
+    pub(super) const fn unsent(&self) -> u32 {
+        self.meta.length - self.sent
+    }
+
+    /// Bytes on their way, as far as is known.
+    pub(super) const fn in_flight(&self) -> u32 {
+        self.sent - self.acked.total() - self.lost.total()
+    }
+
+    /// Bytes that wait to be handed out.
+    pub(super) fn left(&self) -> u32 {
+        match self.stage {
+            Stage::Live => self.unsent() + self.to_repeat(),
+            Stage::Overdue | Stage::Dropped(_) => 0,
+        }
+    }
+
+    /// Bytes that wait to be handed out again.
+    pub(super) fn to_repeat(&self) -> u32 {
+        match self.reliability {
+            Reliability::None => 0,
+            Reliability::Full | Reliability::Timeline => self.lost.total(),
+        }
+    }
+
+    /// What became of it, as soon as that cannot change any more.
+    pub(super) fn fate(&self) -> Option<Fate> {
+        if self.acked.total() == self.meta.length {
+            return Some(Fate::Acknowledged);
+        }
+        if self.in_flight() > 0 {
+            return None;
+        }
+        match self.stage {
+            Stage::Live if self.left() == 0 => Some(Fate::Lost),
+            Stage::Live => None,
+            Stage::Overdue => Some(Fate::ExpiredInNetwork),
+            Stage::Dropped(reason) => Some(match reason {
+                Reason::Cancelled => Fate::Cancelled,
+                Reason::Dependency => Fate::Dependency,
+                Reason::Expired if self.unsent() > 0 => Fate::ExpiredUnsent,
+                Reason::Expired => Fate::ExpiredInNetwork,
+                Reason::Infeasible => Fate::Infeasible,
+                Reason::Shed => Fate::Shed,
+            }),
+        }
+    }
+
+    /// The bytes of a chunk, cut to what was handed out.
+    pub(super) fn handed_out(&self, range: &Range<u32>) -> Range<u32> {
+        let end = range.end.min(self.sent);
+        range.start.min(end)..end
+    }
+
+    pub(super) fn on_acked(&mut self, range: &Range<u32>) {
+        let range = self.handed_out(range);
+        self.lost.remove(range.clone());
+        self.acked.insert(range);
+    }
+
+    /// Notes what of the range is not acknowledged as lost.
+    pub(super) fn on_lost(&mut self, range: &Range<u32>) {
+        for missing in self.acked.missing(self.handed_out(range)) {
+            self.lost.insert(missing);
+        }
+    }
+
+    /// What this section contributes to the account.
+    pub(super) fn tally(&self) -> ByteAccounts {
+        let (unsent, lost) = (u64::from(self.unsent()), u64::from(self.lost.total()));
+        let mut bytes = ByteAccounts {
+            submitted: u64::from(self.meta.length),
+            in_flight: u64::from(self.in_flight()),
+            acknowledged: u64::from(self.acked.total()),
+            ..ByteAccounts::default()
+        };
+        match self.stage {
+            Stage::Live if self.reliability == Reliability::None => {
+                bytes.queued = unsent;
+                bytes.lost = lost;
+            }
+            Stage::Live => bytes.queued = unsent + lost,
+            Stage::Overdue => bytes.expired_in_network = lost,
+            Stage::Dropped(Reason::Cancelled) => bytes.cancelled = unsent + lost,
+            Stage::Dropped(Reason::Dependency) => bytes.dependency = unsent + lost,
+            Stage::Dropped(Reason::Expired) => {
+                bytes.expired_unsent = unsent;
+                bytes.expired_in_network = lost;
+            }
+            Stage::Dropped(Reason::Infeasible) => bytes.infeasible = unsent + lost,
+            Stage::Dropped(Reason::Shed) => bytes.shed = unsent + lost,
+        }
+        bytes
+    }
+
+    /// Its place in the order of sending.
+    pub(super) const fn urgency(&self) -> Urgency {
+        Urgency {
+            deadline: self.meta.deadline,
+            unimportance: u8::MAX - self.meta.importance.0,
+            order: self.order,
+        }
+    }
+}
+
+/// The order in which sections are sent, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Urgency {
+    /// Never is last.
+    pub(super) deadline: Time,
+    pub(super) unimportance: u8,
+    pub(super) order: u64,
+}

@@ -1,42 +1,655 @@
 //! The sections of all streams and the order in which their bytes leave.
 
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use comity_units::Time;
+use comity_units::{Rate, Span, Time};
 
-use super::{Accounts, Chunk, Config, Notice, Outcome, Outlook, SubmitError};
-use crate::timeline::section::{Meta, Outgoing, Payload, Reason, SectionId, StreamId};
+use super::entry::{Entry, Stage, Urgency};
+use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError};
+use crate::timeline::feasible::{self, Forecast, Work};
+use crate::timeline::ranges::Ranges;
+use crate::timeline::section::{
+    DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
+};
+
+type Key = (StreamId, SectionId);
+
+/// The queue is not looked at again before this time because of the passing of time alone.
+const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
 
 /// The sender's half of the timeline.
+///
+/// [`submit`](Self::submit) takes sections in, [`next_chunk`](Self::next_chunk) hands their bytes out, and for
+/// every chunk that was handed out exactly one of [`on_acked`](Self::on_acked) and
+/// [`on_lost`](Self::on_lost) has to follow sooner or later (an acknowledgement may still follow a loss that
+/// was declared too early). Then [`poll_outcome`](Self::poll_outcome) gives one outcome for every section.
+///
+/// The next chunk is of the section with the earliest deadline; at equal deadlines lost bytes go first, then
+/// higher importance, then what was submitted first. What has no deadline comes last.
+///
+/// Unless nothing may be dropped, deadlines are checked when a section is submitted, when its bytes leave
+/// for the first time, whenever they leave again, and by [`expire`](Self::expire), which is to be called at
+/// [`earliest_deadline`](Self::earliest_deadline) even if nothing can be sent. No byte is handed out at or
+/// after its deadline.
 #[derive(Debug)]
 pub struct Outbox<P: Payload> {
     config: Config,
-    payload: core::marker::PhantomData<P>,
+    entries: BTreeMap<Key, Entry<P>>,
+    streams: BTreeMap<StreamId, Stream>,
+    /// Sections with bytes that were never handed out.
+    fresh: BTreeSet<(Urgency, Key)>,
+    /// Sections with lost bytes.
+    repeats: BTreeSet<(Urgency, Key)>,
+    /// Live sections whose deadline is enforced.
+    deadlines: BTreeSet<(Time, Key)>,
+    notices: VecDeque<Notice>,
+    outcomes: VecDeque<Outcome>,
+    moved_floors: BTreeSet<StreamId>,
+    /// Payload bytes held.
+    held: u64,
+    submitted: u64,
+    accounts: Accounts,
+    look: Look,
 }
 
-#[allow(unused_variables, clippy::needless_pass_by_value, missing_docs, clippy::unimplemented)]
+#[derive(Debug, Default)]
+struct Stream {
+    /// The number of the next section.
+    next: u64,
+    /// Everything below is acknowledged or given up.
+    floor: u64,
+    ended: bool,
+    /// The latest sections that were given up: what needs them is worthless.
+    given_up: BTreeSet<SectionId>,
+}
+
+/// When the queue was last checked for what cannot arrive in time.
+#[derive(Debug)]
+struct Look {
+    /// What was foreseen then.
+    rate: Rate,
+    looked_one_way: Span,
+    /// The latest one-way delay.
+    one_way: Span,
+    /// Whether something has changed since.
+    is_due: bool,
+    /// When it has to be checked again in any case.
+    again: Time,
+}
+
 impl<P: Payload> Outbox<P> {
-    pub fn new(config: Config) -> Self { unimplemented!() }
-    pub fn submit(&mut self, now: Time, section: Outgoing<P>) -> Result<SectionId, SubmitError> { unimplemented!() }
-    pub fn end(&mut self, stream: StreamId) -> Option<u64> { unimplemented!() }
-    pub fn abandon(&mut self, stream: StreamId, section: SectionId, reason: Reason) -> bool { unimplemented!() }
-    pub fn next_chunk(&mut self, now: Time, max_bytes: u32, outlook: &Outlook) -> Option<Chunk> { unimplemented!() }
-    /// `room` says how many bytes of payload fit behind the header of a piece that begins at this offset.
-    pub fn next_chunk_with(&mut self, now: Time, outlook: &Outlook, room: impl FnOnce(&Meta, u32) -> u32) -> Option<Chunk> { unimplemented!() }
-    pub fn meta(&self, chunk: &Chunk) -> Option<Meta> { unimplemented!() }
-    pub fn write(&self, chunk: &Chunk, out: &mut Vec<u8>) -> bool { unimplemented!() }
-    pub fn on_acked(&mut self, chunk: &Chunk) { unimplemented!() }
-    pub fn on_lost(&mut self, now: Time, chunk: &Chunk) { unimplemented!() }
-    pub fn expire(&mut self, now: Time) { unimplemented!() }
-    pub fn floor(&self, stream: StreamId) -> SectionId { unimplemented!() }
-    /// Streams whose floor has moved since the last call.
-    pub fn poll_floor(&mut self) -> Option<(StreamId, SectionId)> { unimplemented!() }
-    pub fn poll_notice(&mut self) -> Option<Notice> { unimplemented!() }
-    pub fn on_notice_lost(&mut self, notice: Notice) { unimplemented!() }
-    pub fn poll_outcome(&mut self) -> Option<Outcome> { unimplemented!() }
-    pub fn earliest_deadline(&self) -> Time { unimplemented!() }
+    /// An outbox without sections.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            entries: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            fresh: BTreeSet::new(),
+            repeats: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            notices: VecDeque::new(),
+            outcomes: VecDeque::new(),
+            moved_floors: BTreeSet::new(),
+            held: 0,
+            submitted: 0,
+            accounts: Accounts::default(),
+            look: Look {
+                rate: Rate::ZERO,
+                looked_one_way: Span::ZERO,
+                one_way: Span::ZERO,
+                is_due: false,
+                again: Time::MAX,
+            },
+        }
+    }
+
+    /// Whether deadlines are enforced.
+    fn enforces(&self) -> bool {
+        self.config.drop != DropPolicy::Never && self.config.reliability != Reliability::Full
+    }
+
+    fn drops_infeasible(&self) -> bool {
+        self.enforces() && self.config.drop == DropPolicy::Infeasible
+    }
+
+    /// Takes a section in and gives it its number.
+    ///
+    /// A section whose deadline has passed, or is nearer than the one-way delay, or that needs one that was
+    /// given up, gets a number too, and its outcome at once.
+    ///
+    /// # Errors
+    /// See [`SubmitError`]; nothing has changed then. Outcomes that nobody has polled count as held sections.
+    pub fn submit(&mut self, now: Time, section: Outgoing<P>) -> Result<SectionId, SubmitError> {
+        let stream = section.stream;
+        let length = section.payload.len();
+        let limits = &self.config;
+        if length == 0 {
+            return Err(SubmitError::Empty { stream });
+        }
+        if self.entries.len() + self.outcomes.len() >= limits.max_sections {
+            let limit = limits.max_sections;
+            return Err(SubmitError::TooManySections { limit });
+        }
+        if u64::from(length) > limits.max_bytes.saturating_sub(self.held) {
+            return Err(SubmitError::TooManyBytes {
+                held: self.held,
+                length,
+                limit: limits.max_bytes,
+            });
+        }
+        let known = self.streams.get(&stream);
+        if known.is_none() && self.streams.len() >= limits.max_streams {
+            let limit = limits.max_streams;
+            return Err(SubmitError::TooManyStreams { limit });
+        }
+        if known.is_some_and(|known| known.ended) {
+            return Err(SubmitError::Ended { stream });
+        }
+        let id = SectionId(known.map_or(0, |known| known.next));
+        if let Some(needs) = section.needs
+            && needs >= id
+        {
+            return Err(SubmitError::NeedsLater {
+                stream,
+                section: id,
+                needs,
+            });
+        }
+        let state = self.streams.entry(stream).or_default();
+        state.next += 1;
+        let needs_lost = section
+            .needs
+            .is_some_and(|needs| state.given_up.contains(&needs));
+        let entry = Entry {
+            meta: Meta {
+                stream,
+                section: id,
+                length,
+                importance: section.importance,
+                source_time: section.source_time,
+                deadline: section.deadline,
+                needs: section.needs,
+            },
+            payload: Some(section.payload),
+            stage: Stage::Live,
+            order: self.submitted,
+            sent: 0,
+            acked: Ranges::default(),
+            lost: Ranges::default(),
+            dependents: Vec::new(),
+            reliability: self.config.reliability,
+        };
+        self.submitted += 1;
+        self.held += u64::from(length);
+        self.accounts.sections.submitted += 1;
+        self.accounts.sections.open += 1;
+        self.accounts.bytes.submitted += u64::from(length);
+        self.accounts.bytes.queued += u64::from(length);
+        let key = (stream, id);
+        self.fresh.insert((entry.urgency(), key));
+        if self.enforces() && !section.deadline.is_never() {
+            self.deadlines.insert((section.deadline, key));
+        }
+        self.entries.insert(key, entry);
+        if let Some(needs) = section.needs
+            && let Some(needed) = self.entries.get_mut(&(stream, needs))
+        {
+            needed.dependents.push(id);
+        }
+        if self.enforces() && section.deadline <= now {
+            self.give_up(key, Reason::Expired);
+        } else if needs_lost {
+            self.give_up(key, Reason::Dependency);
+        } else if self.is_out_of_reach(now, section.deadline) {
+            self.give_up(key, Reason::Infeasible);
+        }
+        self.look.is_due = true;
+        Ok(id)
+    }
+
+    /// Ends a stream: no more sections can be submitted. Returns how many there were.
+    pub fn end(&mut self, stream: StreamId) -> u64 {
+        match self.streams.get_mut(&stream) {
+            Some(state) => {
+                state.ended = true;
+                state.next
+            }
+            None => {
+                if self.streams.len() < self.config.max_streams {
+                    let ended = Stream {
+                        ended: true,
+                        ..Stream::default()
+                    };
+                    self.streams.insert(stream, ended);
+                }
+                0
+            }
+        }
+    }
+
+    /// Withdraws a section and what needs it; whether there was anything to withdraw.
+    pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
+        self.give_up((stream, section), Reason::Cancelled)
+    }
+
+    /// Leaves a section and what needs it out to fit the rate; whether there was anything to leave out.
+    pub fn shed(&mut self, stream: StreamId, section: SectionId) -> bool {
+        self.give_up((stream, section), Reason::Shed)
+    }
+
+    /// Withdraws everything and takes what is in flight for lost: the connection has ended.
+    pub fn close(&mut self) {
+        let keys: Vec<Key> = self.entries.keys().copied().collect();
+        for key in keys {
+            self.give_up(key, Reason::Cancelled);
+            self.change(key, |entry| entry.on_lost(&(0..u32::MAX)));
+        }
+        for state in self.streams.values_mut() {
+            state.ended = true;
+        }
+    }
+
+    /// The next piece to put into a packet with room for `most` payload bytes.
+    ///
+    /// Its header and bytes are given by [`meta`](Self::meta) and [`write`](Self::write) until the next call
+    /// of another method. `None` when nothing is to be sent, or the peer's credit does not allow it.
+    pub fn next_chunk(&mut self, now: Time, most: u32, outlook: &Outlook) -> Option<Chunk> {
+        self.next_chunk_with(now, outlook, |_, _| most)
+    }
+
+    /// As [`next_chunk`](Self::next_chunk), where the room depends on the header: `room` is told whose bytes
+    /// would follow and from which offset on, and says how many fit. Zero takes nothing.
+    pub fn next_chunk_with(
+        &mut self,
+        now: Time,
+        outlook: &Outlook,
+        room: impl FnOnce(&Meta, u32) -> u32,
+    ) -> Option<Chunk> {
+        self.look_ahead(now, outlook);
+        let (key, is_retransmission) = loop {
+            let (key, is_retransmission) = self.most_urgent(outlook)?;
+            let deadline = self.entries.get(&key)?.meta.deadline;
+            if !self.is_out_of_reach(now, deadline) {
+                break (key, is_retransmission);
+            }
+            self.give_up(key, Reason::Infeasible);
+        };
+        let entry = self.entries.get(&key)?;
+        let offset = match is_retransmission {
+            true => entry.lost.first()?,
+            false => entry.sent,
+        };
+        let room = room(&entry.meta, offset);
+        if room == 0 {
+            return None;
+        }
+        let is_late = entry.meta.deadline <= now;
+        let credit = u32::try_from(outlook.fresh_bytes).unwrap_or(u32::MAX);
+        let range = self.change(key, |entry| {
+            if is_retransmission {
+                return entry.lost.pop_first(room);
+            }
+            let start = entry.sent;
+            entry.sent += entry.unsent().min(room).min(credit);
+            Some(start..entry.sent)
+        })??;
+        let length = range.end - range.start;
+        let sent = match is_retransmission {
+            true => &mut self.accounts.sent_again,
+            false => &mut self.accounts.sent,
+        };
+        *sent += u64::from(length);
+        if is_late {
+            self.accounts.sent_late += u64::from(length);
+        }
+        Some(Chunk {
+            stream: key.0,
+            section: key.1,
+            offset: range.start,
+            length,
+            is_retransmission,
+        })
+    }
+
+    /// What goes next, and whether that was lost before.
+    fn most_urgent(&self, outlook: &Outlook) -> Option<(Key, bool)> {
+        let fresh = match (outlook.fresh_bytes, outlook.fresh_sections) {
+            (0, _) => None,
+            (_, 0) => self.fresh.iter().find(|(_, key)| {
+                let entry = self.entries.get(key);
+                entry.is_some_and(|entry| entry.sent > 0)
+            }),
+            _ => self.fresh.first(),
+        };
+        match (self.repeats.first(), fresh) {
+            (Some((repeat, key)), Some((fresh, _))) if repeat.deadline <= fresh.deadline => {
+                Some((*key, true))
+            }
+            (_, Some(&(_, key))) => Some((key, false)),
+            (Some(&(_, key)), None) => Some((key, true)),
+            (None, None) => None,
+        }
+    }
+
+    /// What a packet says of the section of a chunk; `None` when it is settled.
+    pub fn meta(&self, chunk: &Chunk) -> Option<Meta> {
+        let entry = self.entries.get(&(chunk.stream, chunk.section));
+        entry.map(|entry| entry.meta)
+    }
+
+    /// Appends the bytes of a chunk; whether they were still there.
+    pub fn write(&self, chunk: &Chunk, out: &mut Vec<u8>) -> bool {
+        let entry = self.entries.get(&(chunk.stream, chunk.section));
+        let Some(payload) = entry.and_then(|entry| entry.payload.as_ref()) else {
+            return false;
+        };
+        payload.append_to(chunk.range(), out);
+        true
+    }
+
+    /// A chunk has arrived.
+    pub fn on_acked(&mut self, chunk: &Chunk) {
+        self.change((chunk.stream, chunk.section), |entry| {
+            entry.on_acked(&chunk.range());
+        });
+    }
+
+    /// A chunk is taken for lost. It will be sent again if there is a right and time to do so.
+    pub fn on_lost(&mut self, now: Time, chunk: &Chunk) {
+        self.expire(now);
+        let key = (chunk.stream, chunk.section);
+        let stage = self.change(key, |entry| {
+            entry.on_lost(&chunk.range());
+            entry.stage
+        });
+        if stage == Some(Stage::Overdue) && self.config.reliability != Reliability::None {
+            self.give_up(key, Reason::Expired);
+        }
+        self.look.is_due = true;
+    }
+
+    /// Gives up what has reached its deadline: the lifetime timer.
+    ///
+    /// A section that is on its way entirely is left to the network: it may have arrived in time.
+    pub fn expire(&mut self, now: Time) {
+        while let Some(&(deadline, key)) = self.deadlines.first()
+            && deadline <= now
+        {
+            let left = self.entries.get(&key).map_or(0, Entry::left);
+            if left > 0 {
+                self.give_up(key, Reason::Expired);
+            } else {
+                self.change(key, |entry| entry.stage = Stage::Overdue);
+            }
+            self.deadlines.remove(&(deadline, key));
+        }
+    }
+
+    /// Expires, and with `drop = infeasible` gives up what cannot arrive in time if all leaves in order at the
+    /// predicted rate ([`feasible::plan`]).
+    ///
+    /// The queue is walked only when something was submitted or lost, when the prediction has changed by more
+    /// than [`Config::rate_change_percent`] (the one-way delay: by
+    /// more than an eighth), or when so much time has passed that a section would be late if nothing had left since.
+    /// [`next_chunk`](Self::next_chunk) does all this too.
+    pub fn look_ahead(&mut self, now: Time, outlook: &Outlook) {
+        self.expire(now);
+        let rate = outlook.rate.unwrap_or(Rate::ZERO);
+        if !self.drops_infeasible() {
+            return;
+        }
+        self.look.one_way = outlook.one_way;
+        if rate == Rate::ZERO {
+            return;
+        }
+        let change = u128::from(rate.as_bps().abs_diff(self.look.rate.as_bps())) * 100;
+        let threshold =
+            u128::from(self.look.rate.as_bps()) * u128::from(self.config.rate_change_percent);
+        let looked = self.look.looked_one_way;
+        let one_way_changed =
+            outlook.one_way.abs_diff(looked) > (looked / 8).max(Span::from_millis(1));
+        if !self.look.is_due && change <= threshold && !one_way_changed && now < self.look.again {
+            return;
+        }
+        self.look.rate = rate;
+        self.look.looked_one_way = outlook.one_way;
+        self.look.is_due = false;
+        let forecast = self.forecast();
+        let live = self.deadlines.iter().filter_map(|(_, key)| {
+            let entry = self.entries.get(key)?;
+            (entry.left() > 0).then_some((*key, entry))
+        });
+        let works = live
+            .clone()
+            .map(|(_, entry)| (u64::from(entry.left()), entry.meta.deadline));
+        if let Some(slack) = forecast.slack(now, works) {
+            self.look.again = now + slack.max(LOOK_AGAIN_AFTER);
+            return;
+        }
+        let places: BTreeMap<Key, usize> = live
+            .clone()
+            .enumerate()
+            .map(|(at, (key, _))| (key, at))
+            .collect();
+        let keys: Vec<Key> = live.clone().map(|(key, _)| key).collect();
+        let queue: Vec<Work> = live
+            .map(|(key, entry)| Work {
+                left: u64::from(entry.left()),
+                deadline: entry.meta.deadline,
+                importance: entry.meta.importance,
+                needs: entry
+                    .meta
+                    .needs
+                    .and_then(|needs| places.get(&(key.0, needs)).copied()),
+            })
+            .collect();
+        let plan = feasible::plan(&queue, now, &forecast);
+        let mut dropped: Vec<Key> = plan
+            .dropped
+            .iter()
+            .filter_map(|&at| keys.get(at).copied())
+            .collect();
+        // What needs a dropped section follows it by number, and goes with it as a dependency.
+        dropped.sort_unstable();
+        for key in dropped {
+            self.give_up(key, Reason::Infeasible);
+        }
+        self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
+    }
+
+    const fn forecast(&self) -> Forecast {
+        Forecast {
+            rate: self.look.rate,
+            one_way: self.look.one_way,
+            tolerance_percent: self.config.tolerance_percent,
+        }
+    }
+
+    fn is_out_of_reach(&self, now: Time, deadline: Time) -> bool {
+        self.drops_infeasible() && !self.forecast().is_within_reach(now, deadline)
+    }
+
+    /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond its
+    /// deadline. To be said with every packet that carries bytes of the stream.
+    pub fn floor(&self, stream: StreamId) -> SectionId {
+        SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
+    }
+
+    /// A stream whose floor has moved since it was last asked for here.
+    pub fn poll_floor(&mut self) -> Option<(StreamId, SectionId)> {
+        let stream = self.moved_floors.pop_first()?;
+        Some((stream, self.floor(stream)))
+    }
+
+    /// The next section of which the peer should be told that no more will come.
+    ///
+    /// Below the floor the floor says so already; there only a reason other than the deadline is still told,
+    /// once.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        loop {
+            let notice = self.notices.pop_front()?;
+            if notice.reason != Reason::Expired || notice.section >= self.floor(notice.stream) {
+                return Some(notice);
+            }
+        }
+    }
+
+    /// The packet with this notice was lost.
+    pub fn on_notice_lost(&mut self, notice: Notice) {
+        if notice.section >= self.floor(notice.stream) {
+            self.tell(notice);
+        }
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        if self.notices.len() >= self.config.max_sections {
+            // The peer will know by the floor, or by the deadline.
+            self.notices.pop_front();
+        }
+        self.notices.push_back(notice);
+    }
+
+    /// The end of a section, each once.
+    pub fn poll_outcome(&mut self) -> Option<Outcome> {
+        self.outcomes.pop_front()
+    }
+
+    /// When [`expire`](Self::expire) has something to do; [`Time::MAX`] for never.
+    pub fn earliest_deadline(&self) -> Time {
+        self.deadlines
+            .first()
+            .map_or(Time::MAX, |&(deadline, _)| deadline)
+    }
+
     /// Bytes that wait to be sent, for the first time or again.
-    pub fn backlog(&self) -> u64 { unimplemented!() }
-    pub fn is_settled(&self) -> bool { unimplemented!() }
-    pub fn accounts(&self) -> &Accounts { unimplemented!() }
+    pub const fn backlog(&self) -> u64 {
+        self.accounts.bytes.queued
+    }
+
+    /// Whether every section that was submitted has its outcome.
+    pub fn is_settled(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What became of everything.
+    pub const fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// Gives a section up, and whatever needs it; whether it could still be given up.
+    fn give_up(&mut self, key: Key, reason: Reason) -> bool {
+        let mut doomed = alloc::vec![(key, reason)];
+        let mut found = false;
+        while let Some((key, reason)) = doomed.pop() {
+            let Some(entry) = self.entries.get_mut(&key) else {
+                continue;
+            };
+            let can_go = match entry.stage {
+                Stage::Live => true,
+                Stage::Overdue => matches!(reason, Reason::Expired | Reason::Cancelled),
+                Stage::Dropped(_) => false,
+            };
+            if !can_go {
+                continue;
+            }
+            found = true;
+            let (stream, section) = key;
+            let dependents = core::mem::take(&mut entry.dependents).into_iter();
+            doomed.extend(dependents.map(|next| ((stream, next), Reason::Dependency)));
+            if let Some(state) = self.streams.get_mut(&stream) {
+                state.given_up.insert(section);
+                if state.given_up.len() > self.config.max_sections {
+                    state.given_up.pop_first();
+                }
+            }
+            self.tell(Notice {
+                stream,
+                section,
+                reason,
+            });
+            self.change(key, |entry| entry.stage = Stage::Dropped(reason));
+        }
+        found
+    }
+
+    /// Changes an entry, and with it everything that follows from its state.
+    fn change<T>(&mut self, key: Key, change: impl FnOnce(&mut Entry<P>) -> T) -> Option<T> {
+        let entry = self.entries.get_mut(&key)?;
+        let before = entry.tally();
+        let (had_fresh, had_repeats) = waiting(entry);
+        let result = change(entry);
+        self.accounts.bytes.replace(before, entry.tally());
+        let place = (entry.urgency(), key);
+        let (has_fresh, has_repeats) = waiting(entry);
+        for (set, had, has) in [
+            (&mut self.fresh, had_fresh, has_fresh),
+            (&mut self.repeats, had_repeats, has_repeats),
+        ] {
+            match (had, has) {
+                (false, true) => {
+                    set.insert(place);
+                }
+                (true, false) => {
+                    set.remove(&place);
+                }
+                _ => {}
+            }
+        }
+        let (stage, fate) = (entry.stage, entry.fate());
+        let deadline = entry.meta.deadline;
+        if (stage != Stage::Live || fate.is_some()) && entry.payload.take().is_some() {
+            self.held -= u64::from(entry.meta.length);
+            self.deadlines.remove(&(deadline, key));
+        }
+        if let Some(fate) = fate {
+            self.settle(key, fate);
+        }
+        if stage != Stage::Live || fate.is_some() {
+            self.raise_floor(key);
+        }
+        Some(result)
+    }
+
+    fn settle(&mut self, key: Key, fate: Fate) {
+        let Some(entry) = self.entries.remove(&key) else {
+            return;
+        };
+        if fate == Fate::Acknowledged && matches!(entry.stage, Stage::Dropped(_)) {
+            self.accounts.given_up_but_arrived += 1;
+        }
+        self.accounts.sections.settle(fate);
+        self.outcomes.push_back(Outcome {
+            stream: key.0,
+            section: key.1,
+            fate,
+            length: entry.meta.length,
+            sent: entry.sent,
+            acknowledged: entry.acked.total(),
+        });
+    }
+
+    fn raise_floor(&mut self, (stream, section): Key) {
+        let Some(state) = self.streams.get_mut(&stream) else {
+            return;
+        };
+        if state.floor != section.0 {
+            return;
+        }
+        let first_live = self
+            .entries
+            .range((stream, section)..=(stream, SectionId(u64::MAX)))
+            .find(|(_, entry)| entry.stage == Stage::Live);
+        state.floor = first_live.map_or(state.next, |((_, first), _)| first.0);
+        self.moved_floors.insert(stream);
+    }
+}
+
+/// Whether bytes wait to be sent for the first time, and again.
+fn waiting<P>(entry: &Entry<P>) -> (bool, bool) {
+    let is_live = entry.stage == Stage::Live;
+    (
+        is_live && entry.unsent() > 0,
+        is_live && entry.to_repeat() > 0,
+    )
 }
