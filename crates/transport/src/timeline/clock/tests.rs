@@ -1,5 +1,3 @@
-extern crate std;
-
 use super::*;
 
 /// A path of which everything is known: a sender's clock that runs fast by `drift` parts per million and was

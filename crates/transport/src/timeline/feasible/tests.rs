@@ -1,5 +1,3 @@
-extern crate std;
-
 use super::*;
 use alloc::collections::BTreeMap;
 use proptest::prelude::*;
@@ -222,7 +220,6 @@ fn the_plan_is_mostly_the_best_subset() {
                 value(&queue, kept(&queue)) == best(&queue)
             })
             .count();
-        std::println!("{classes} classes, needs {with_needs}: {equal} of 1000 are the best subset");
         assert!(equal >= least, "{classes} {with_needs}: {equal}");
     }
 }
