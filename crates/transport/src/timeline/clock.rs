@@ -85,6 +85,8 @@ pub struct ClockMap {
     has_slope: bool,
     /// The latest packet: its arrival, and its departure unwrapped, in microseconds.
     latest: Option<(Time, i64)>,
+    /// The bucket in which the path last became shorter.
+    shortened_in: Option<u64>,
     /// `d` of the latest packet.
     latest_offset: i64,
     base: Option<i64>,
@@ -107,6 +109,7 @@ impl ClockMap {
             slope: 0.0,
             has_slope: false,
             latest: None,
+            shortened_in: None,
             latest_offset: 0,
             base: None,
             offset: 0,
@@ -191,7 +194,14 @@ impl ClockMap {
             (last.at, last.least) = (at, offset);
         }
         let lowered = level.saturating_sub(offset);
-        if lowered > step {
+        // The first packets of a shorter path met queues too: what they left of the step is taken out as well.
+        let is_recent = self
+            .shortened_in
+            .is_some_and(|bucket| number <= bucket.saturating_add(1));
+        if lowered > step || (is_recent && lowered > 0) {
+            if lowered > step {
+                self.shortened_in = Some(number);
+            }
             let old = self.buckets.len().saturating_sub(1);
             for bucket in self.buckets.iter_mut().take(old) {
                 bucket.least = bucket.least.saturating_sub(lowered);

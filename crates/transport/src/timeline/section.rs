@@ -72,8 +72,9 @@ impl Payload for bytes::Bytes {
 
     fn place(buffer: &mut Vec<u8>, offset: u32, bytes: &[u8]) {
         let room = buffer.get_mut(offset as usize..).unwrap_or_default();
-        for (place, &byte) in room.iter_mut().zip(bytes) {
-            *place = byte;
+        let fits = room.len().min(bytes.len());
+        if let (Some(room), Some(bytes)) = (room.get_mut(..fits), bytes.get(..fits)) {
+            room.copy_from_slice(bytes);
         }
     }
 

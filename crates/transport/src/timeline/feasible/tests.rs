@@ -1,5 +1,3 @@
-extern crate std;
-
 use super::*;
 use alloc::collections::BTreeMap;
 use proptest::prelude::*;
@@ -157,7 +155,7 @@ fn sections_that_need_each_other_in_a_circle_are_dropped_without_harm() {
         work(9, 10, 1, None),
         work(9, 10, 1, None),
     ];
-    assert_eq!(dropped(&queue), [0, 1, 2, 3]);
+    assert_eq!(dropped(&queue), [0, 1, 2, 4]);
 }
 
 fn queues(classes: u8, with_needs: bool) -> impl Strategy<Value = Vec<Work>> {
@@ -214,7 +212,7 @@ fn the_plan_is_mostly_the_best_subset() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
-    for (classes, with_needs, least) in [(3, false, 950), (1, true, 900), (3, true, 900)] {
+    for (classes, with_needs, least) in [(3, false, 980), (1, true, 980), (3, true, 960)] {
         let strategy = queues(classes, with_needs);
         let equal = (0..1_000)
             .filter(|_| {
@@ -222,10 +220,6 @@ fn the_plan_is_mostly_the_best_subset() {
                 value(&queue, kept(&queue)) == best(&queue)
             })
             .count();
-        std::println!("{classes} classes, needs {with_needs}: {equal} of 1000 are the best subset");
-        assert!(
-            equal >= least && equal < 1_000,
-            "{classes} {with_needs}: {equal}"
-        );
+        assert!(equal >= least, "{classes} {with_needs}: {equal}");
     }
 }

@@ -29,7 +29,7 @@ const REMEMBERED_GAPS: usize = 256;
 /// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not known; that of
 /// the next section that was seen bounds it, and they are gaps when that one is handed out.
 ///
-/// After a [`Violation`] the connection should be closed: nothing of the frame was taken in.
+/// A [`Violation`] is a reason to close the connection; the limits hold and the accounts sum up all the same.
 #[derive(Debug)]
 pub struct Inbox<P: Payload> {
     config: Config,
