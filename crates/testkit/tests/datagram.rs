@@ -77,7 +77,9 @@ fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
         match delivery {
             Delivery::Section(section) => {
                 assert_eq!(section.meta.section.0, number);
-                let is_right = (0..).zip(&section.payload).all(|(at, &got)| got == byte(number, at));
+                let is_right = (0..)
+                    .zip(&section.payload)
+                    .all(|(at, &got)| got == byte(number, at));
                 assert!(is_right, "section {number} has other bytes");
                 whole += 1;
             }
@@ -91,7 +93,10 @@ fn whole(pair: &Pair<Bytes>, count: u64) -> u64 {
 fn check_accounts(pair: &Pair<Bytes>) {
     for end in &pair.ends {
         let statistics = end.statistics();
-        assert_eq!(statistics.outbox.bytes.submitted, statistics.outbox.bytes.sum());
+        assert_eq!(
+            statistics.outbox.bytes.submitted,
+            statistics.outbox.bytes.sum()
+        );
         assert_eq!(statistics.inbox.received, statistics.inbox.sum());
     }
     assert!(pair.violations.is_empty(), "{:?}", pair.violations);
@@ -100,12 +105,19 @@ fn check_accounts(pair: &Pair<Bytes>) {
 #[test]
 fn on_a_clean_path_everything_is_on_time() {
     let path = link(Rate::from_mbps(8));
-    let mut pair = Pair::new(ends("reno", Config::default()), [&path, &path], Seed::new(1));
+    let mut pair = Pair::new(
+        ends("reno", Config::default()),
+        [&path, &path],
+        Seed::new(1),
+    );
     stream(&mut pair, 250, 15_000, Span::from_millis(120));
     assert_eq!(whole(&pair, 250), 250);
     check_accounts(&pair);
     let sender = pair.ends[0].statistics();
-    assert_eq!((sender.sent.lost_packets, sender.sent.repeated_bytes), (0, 0));
+    assert_eq!(
+        (sender.sent.lost_packets, sender.sent.repeated_bytes),
+        (0, 0)
+    );
     assert_eq!(sender.inbox.on_time, 0);
     assert_eq!(pair.ends[1].statistics().inbox.on_time, 250);
     let peer = sender.peer.expect("the receiver reports");
@@ -130,14 +142,21 @@ fn a_greedy_reno_fills_the_path() {
     }
     pair.run_until(Time::from_secs(10));
     let acknowledged = pair.ends[0].statistics().outbox.bytes.acknowledged * 8;
-    assert!((64_000_000..80_000_000).contains(&acknowledged), "{acknowledged} bits in 10 s at 8 Mb/s");
+    assert!(
+        (64_000_000..80_000_000).contains(&acknowledged),
+        "{acknowledged} bits in 10 s at 8 Mb/s"
+    );
     check_accounts(&pair);
 }
 
 #[test]
 fn after_an_outage_of_three_seconds_the_stream_goes_on() {
     let path = link(Rate::from_mbps(8));
-    let mut pair = Pair::new(ends("reno", Config::default()), [&path, &path], Seed::new(1));
+    let mut pair = Pair::new(
+        ends("reno", Config::default()),
+        [&path, &path],
+        Seed::new(1),
+    );
     pair.set_outage(Time::from_secs(4), Time::from_secs(7));
     stream(&mut pair, 500, 10_000, Span::from_millis(400));
     let whole = whole(&pair, 500);
@@ -147,17 +166,23 @@ fn after_an_outage_of_three_seconds_the_stream_goes_on() {
     check_accounts(&pair);
     let statistics = pair.ends[0].statistics();
     assert_eq!(statistics.sent.late_bytes, 0);
-    let late = pair.deliveries[1].iter().filter(|(at, delivery)| match delivery {
-        Delivery::Section(section) => *at > section.meta.deadline + Span::from_millis(25),
-        Delivery::Gap(_) => false,
-    });
+    let late = pair.deliveries[1]
+        .iter()
+        .filter(|(at, delivery)| match delivery {
+            Delivery::Section(section) => *at > section.meta.deadline + Span::from_millis(25),
+            Delivery::Gap(_) => false,
+        });
     assert_eq!(late.count(), 0);
 }
 
 #[test]
 fn a_burst_is_paced_and_idle_time_earns_nothing() {
     let path = link(Rate::from_mbps(8));
-    let mut pair = Pair::new(ends("reno", Config::default()), [&path, &path], Seed::new(1));
+    let mut pair = Pair::new(
+        ends("reno", Config::default()),
+        [&path, &path],
+        Seed::new(1),
+    );
     stream(&mut pair, 100, 10_000, Span::from_millis(400));
     let before = pair.ends[0].statistics().path.window;
     // 2 Mb/s need 10,000 bytes in a round trip; an application that gives no more is no reason to grow.
@@ -189,18 +214,26 @@ mod random_paths {
                 reorder,
             }),
         ];
-        (1_u64..30, 1_u64..100, 4_u32..100, 0.0..0.3_f64, 0.0..0.1_f64, jitter).prop_map(
-            |(mbps, delay, queue, loss, duplication, jitter)| LinkConfig {
-                queue: Queue::DropTail(Limit::Packets(queue)),
-                losses: vec![Loss {
-                    model: LossModel::Bernoulli(loss),
-                    place: LossPlace::AfterTransmission,
-                }],
-                jitter,
-                duplication,
-                ..LinkConfig::new(Rate::from_mbps(mbps), Span::from_millis(delay))
-            },
+        (
+            1_u64..30,
+            1_u64..100,
+            4_u32..100,
+            0.0..0.3_f64,
+            0.0..0.1_f64,
+            jitter,
         )
+            .prop_map(
+                |(mbps, delay, queue, loss, duplication, jitter)| LinkConfig {
+                    queue: Queue::DropTail(Limit::Packets(queue)),
+                    losses: vec![Loss {
+                        model: LossModel::Bernoulli(loss),
+                        place: LossPlace::AfterTransmission,
+                    }],
+                    jitter,
+                    duplication,
+                    ..LinkConfig::new(Rate::from_mbps(mbps), Span::from_millis(delay))
+                },
+            )
     }
 
     proptest! {

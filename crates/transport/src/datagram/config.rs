@@ -109,15 +109,45 @@ impl Config {
     pub fn validate(&self) -> Result<(), ConfigError> {
         const DAY: u64 = 86_400_000_000_000;
         let checks = [
-            ("payload (bytes)", u64::from(self.payload), u64::from(MIN_PAYLOAD), u64::from(MAX_PAYLOAD)),
-            ("ack_frequency (packets)", u64::from(self.ack_frequency), 1, 1_000),
-            ("ack_delay (ns)", self.ack_delay.as_nanos(), 0, 1_000_000_000),
-            ("keep_alive (ns)", self.keep_alive.as_nanos(), 10_000_000, DAY),
-            ("idle_timeout (ns)", self.idle_timeout.as_nanos(), 100_000_000, DAY),
+            (
+                "payload (bytes)",
+                u64::from(self.payload),
+                u64::from(MIN_PAYLOAD),
+                u64::from(MAX_PAYLOAD),
+            ),
+            (
+                "ack_frequency (packets)",
+                u64::from(self.ack_frequency),
+                1,
+                1_000,
+            ),
+            (
+                "ack_delay (ns)",
+                self.ack_delay.as_nanos(),
+                0,
+                1_000_000_000,
+            ),
+            (
+                "keep_alive (ns)",
+                self.keep_alive.as_nanos(),
+                10_000_000,
+                DAY,
+            ),
+            (
+                "idle_timeout (ns)",
+                self.idle_timeout.as_nanos(),
+                100_000_000,
+                DAY,
+            ),
             ("send_buffer (bytes)", self.send_buffer, 1, u64::MAX),
             ("send_sections", u64::from(self.send_sections), 1, 1 << 20),
             ("receive_buffer (bytes)", self.receive_buffer, 1, u64::MAX),
-            ("receive_sections", u64::from(self.receive_sections), 1, 1 << 20),
+            (
+                "receive_sections",
+                u64::from(self.receive_sections),
+                1,
+                1 << 20,
+            ),
         ];
         for (name, value, min, max) in checks {
             if value < min || value > max {

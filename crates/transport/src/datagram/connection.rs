@@ -67,6 +67,7 @@ pub struct Connection<P: Payload> {
     pub(super) ecn_sent: u64,
     pub(super) ecn_told: EcnCounts,
     pub(super) ecn_works: bool,
+    pub(super) path_frames: VecDeque<PathFrame>,
     pub(super) events: VecDeque<Event>,
     pub(super) statistics: Statistics,
 }
@@ -124,8 +125,6 @@ pub(super) struct Control {
     pub(super) ends: Vec<(StreamId, u64)>,
     /// Streams whose floor is to be told although no section of theirs leaves.
     pub(super) floors: Vec<StreamId>,
-    pub(super) challenge: Option<[u8; 8]>,
-    pub(super) response: Option<[u8; 8]>,
     pub(super) ping: bool,
     /// The peer waits for room that there is now.
     pub(super) credit: bool,
@@ -136,8 +135,6 @@ impl Control {
     pub(super) fn is_pending(&self) -> bool {
         self.ping
             || self.credit
-            || self.challenge.is_some()
-            || self.response.is_some()
             || !self.notices.is_empty()
             || !self.ends.is_empty()
             || !self.floors.is_empty()
@@ -213,10 +210,18 @@ pub enum Event {
     Closed(CloseReason),
     /// What became of a section of this end.
     Outcome(Outcome),
-    /// The peer answered a path challenge.
-    PathResponse([u8; 8]),
     /// What the application may send has changed.
     TargetBitrate(Rate),
+}
+
+/// The two frames with which an end proves that it receives at an address. Who owns the connection, and knows
+/// addresses, asks and answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathFrame {
+    /// Asks for the same 8 bytes.
+    Challenge([u8; 8]),
+    /// Gives them.
+    Response([u8; 8]),
 }
 
 /// Why a connection is over.
@@ -266,8 +271,7 @@ impl Violation {
                 inbox::Violation::TooManyBytes { .. } | inbox::Violation::TooManyFragments { .. },
             ) => CloseCode::FLOW_CONTROL,
             Self::Sections(
-                inbox::Violation::TooManySections { .. }
-                | inbox::Violation::TooManyStreams { .. },
+                inbox::Violation::TooManySections { .. } | inbox::Violation::TooManyStreams { .. },
             ) => CloseCode::SECTION_LIMIT,
             Self::Sections(_) => CloseCode::SECTION_STATE,
         }
@@ -353,6 +357,7 @@ impl<P: Payload> Connection<P> {
             ecn_sent: 0,
             ecn_told: EcnCounts::default(),
             ecn_works: config.ecn,
+            path_frames: VecDeque::new(),
             events: VecDeque::new(),
             statistics: Statistics::default(),
             config,
@@ -487,9 +492,19 @@ impl<P: Payload> Connection<P> {
         self.inbox.is_finished(stream)
     }
 
-    /// Asks the peer to prove that it is on the path: it answers with the same bytes.
-    pub fn challenge_path(&mut self, token: [u8; 8]) {
-        self.control.challenge = Some(token);
+    /// Asks the peer for an answer: the next packet says something that has to be acknowledged.
+    pub const fn ping(&mut self) {
+        self.control.ping = true;
+    }
+
+    /// After how long without an answer it is worth asking again.
+    pub fn probe_timeout(&self) -> Span {
+        self.loss.base_timeout()
+    }
+
+    /// The next path frame of the packet that came last.
+    pub fn poll_path_frame(&mut self) -> Option<PathFrame> {
+        self.path_frames.pop_front()
     }
 
     /// The peer has moved to another path: nothing measured on the old one holds. Packets in flight keep
@@ -733,8 +748,7 @@ impl<P: Payload> Connection<P> {
             Pacing::Unpaced => None,
             _ => self.pacing_rate(),
         };
-        let allowed =
-            TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing);
+        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing);
         if let Some(allowed) = allowed {
             self.target.on_allowed(now, allowed);
         }
@@ -771,7 +785,6 @@ impl<P: Payload> Connection<P> {
         });
         self.obey();
     }
-
 }
 
 /// How often the peer hears how its sections fared while they come.

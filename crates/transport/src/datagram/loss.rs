@@ -156,7 +156,11 @@ mod tests {
         let mut loss = LossDetection::new(Span::from_millis(10));
         assert_eq!(loss.probe_at(), Time::MAX);
         loss.on_sent(Time::from_millis(100));
-        assert_eq!(loss.probe_at(), Time::from_millis(610), "500 + 10 ms before any sample");
+        assert_eq!(
+            loss.probe_at(),
+            Time::from_millis(610),
+            "500 + 10 ms before any sample"
+        );
         // srtt = 40 ms, variation = 20 ms: 40 + 4 · 20 + 10 = 130 ms.
         loss.on_sample(Time::from_millis(100), Time::from_millis(140), Span::ZERO);
         loss.on_progress(true);
@@ -175,12 +179,25 @@ mod tests {
         let sample = |loss: &mut LossDetection, rtt, delay| {
             let now = Time::from_secs(1);
             let sent_at = now.saturating_sub(Span::from_millis(rtt));
-            loss.on_sample(sent_at, now, Span::from_millis(delay)).as_millis()
+            loss.on_sample(sent_at, now, Span::from_millis(delay))
+                .as_millis()
         };
-        assert_eq!(sample(&mut loss, 40, 5), 40, "the first sample is taken whole");
+        assert_eq!(
+            sample(&mut loss, 40, 5),
+            40,
+            "the first sample is taken whole"
+        );
         assert_eq!(sample(&mut loss, 48, 5), 43);
-        assert_eq!(sample(&mut loss, 42, 5), 42, "37 ms would be less than ever seen");
-        assert_eq!(sample(&mut loss, 90, 60), 80, "no more than the agreed delay");
+        assert_eq!(
+            sample(&mut loss, 42, 5),
+            42,
+            "37 ms would be less than ever seen"
+        );
+        assert_eq!(
+            sample(&mut loss, 90, 60),
+            80,
+            "no more than the agreed delay"
+        );
     }
 
     #[test]

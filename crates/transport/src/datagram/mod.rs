@@ -49,9 +49,7 @@ mod target;
 mod transmit;
 
 pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD};
-pub use connection::{CloseReason, Connection, Event, Violation};
+pub use connection::{CloseReason, Connection, Event, PathFrame, Violation};
 pub use received::Ecn;
-pub use statistics::{
-    PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics,
-};
+pub use statistics::{PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics};
 pub use transmit::Transmit;

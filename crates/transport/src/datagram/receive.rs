@@ -3,14 +3,14 @@
 use comity_congestion::{Ack as AckEvent, Arrival, Feedback, Loss, LossCause, Tag};
 use comity_units::{Bytes, PacketNumber, Time};
 
-use super::connection::{CloseReason, Connection, Event, State, Violation};
+use super::connection::{CloseReason, Connection, Event, PathFrame, State, Violation};
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use crate::timeline::{Importance, Meta, Payload, Reason, SectionId, StreamId, inbox};
+use crate::wire::Stamp;
 use crate::wire::frame::{
     self, Ack, Content, Credit, DropReason, EcnCounts, Frame, Frames, ReceiverReport, Section,
 };
-use crate::wire::Stamp;
 
 /// What a packet turned out to be.
 #[derive(Default)]
@@ -80,8 +80,7 @@ impl<P: Payload> Connection<P> {
         if reading.is_refused {
             return Ok(());
         }
-        let size = payload.len() as u64
-            + if P::ELIDED { reading.section_bytes } else { 0 };
+        let size = payload.len() as u64 + if P::ELIDED { reading.section_bytes } else { 0 };
         let wire = size + u64::from(self.config.overhead);
         self.statistics.received.packets += 1;
         self.statistics.received.wire_bytes += wire;
@@ -111,6 +110,7 @@ impl<P: Payload> Connection<P> {
         frames: Frames<'_>,
     ) -> Result<Reading, Violation> {
         let mut reading = Reading::default();
+        self.path_frames.clear();
         for frame in frames {
             let frame = frame.map_err(Violation::Malformed)?;
             reading.wants_answer |= frame.kind().is_ack_eliciting();
@@ -146,10 +146,8 @@ impl<P: Payload> Connection<P> {
                     self.obey();
                 }
                 Frame::ReceiverReport(report) => self.statistics.peer = Some(peer(&report)),
-                Frame::PathChallenge(token) => self.control.response = Some(token),
-                Frame::PathResponse(token) => {
-                    self.events.push_back(Event::PathResponse(token));
-                }
+                Frame::PathChallenge(token) => self.on_path_frame(PathFrame::Challenge(token)),
+                Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
                 Frame::Close(close) => {
                     self.events.push_back(Event::Closed(CloseReason::Peer {
                         code: close.code,
@@ -202,6 +200,13 @@ impl<P: Payload> Connection<P> {
         }
     }
 
+    fn on_path_frame(&mut self, frame: PathFrame) {
+        // One of each kind is all that a peer has reason to send in one packet.
+        if self.path_frames.len() < 2 {
+            self.path_frames.push_back(frame);
+        }
+    }
+
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
         if self.credit.told_by.is_none_or(|before| before < number) {
             self.credit.told_by = Some(number);
@@ -246,19 +251,24 @@ impl<P: Payload> Connection<P> {
             self.loss.on_progress(self.sent.in_flight_packets() > 0);
             self.probes = 0;
         }
-        let marks = ack.ecn.map_or(0, |counts| self.on_marks(counts, news.packets));
+        let marks = ack
+            .ecn
+            .map_or(0, |counts| self.on_marks(counts, news.packets));
         self.target.on_fates(news.bytes, 0);
         let newest_sent_at = news.largest.map_or(Time::ZERO, |(_, sent_at)| sent_at);
         if marks > 0 && self.is_new_episode(newest_sent_at) {
-            self.begin_episode(now, &Loss {
+            self.begin_episode(
                 now,
-                sent_at: newest_sent_at,
-                lost: Bytes::ZERO,
-                in_flight: Bytes::new(was_in_flight),
-                window: self.decision.window,
-                cause: LossCause::Mark,
-                restart: false,
-            });
+                &Loss {
+                    now,
+                    sent_at: newest_sent_at,
+                    lost: Bytes::ZERO,
+                    in_flight: Bytes::new(was_in_flight),
+                    window: self.decision.window,
+                    cause: LossCause::Mark,
+                    restart: false,
+                },
+            );
         }
         let (before, in_flight) = (self.episode.acknowledged_sent_at, was_in_flight);
         self.episode.acknowledged_sent_at = before.max(newest_sent_at);
@@ -325,9 +335,9 @@ impl<P: Payload> Connection<P> {
     /// Declares packets lost. `in_flight` is what was in flight before, and `acknowledged` when the newest packet
     /// acknowledged before had left.
     fn detect_losses_with(&mut self, now: Time, in_flight: u64, acknowledged: Time) {
-        let (lost, due_at) =
-            self.sent
-                .detect_losses(now, self.loss.threshold(), self.loss.delay());
+        let (lost, due_at) = self
+            .sent
+            .detect_losses(now, self.loss.threshold(), self.loss.delay());
         self.loss.due_at = due_at.unwrap_or(Time::MAX);
         let memory = self.loss.base_timeout() * 3;
         self.sent.forget_missing(now.saturating_sub(memory));
@@ -343,19 +353,22 @@ impl<P: Payload> Connection<P> {
             return;
         };
         if self.is_new_episode(newest) {
-            self.begin_episode(now, &Loss {
+            self.begin_episode(
                 now,
-                sent_at: newest,
-                lost: Bytes::new(lost.bytes),
-                in_flight: Bytes::new(in_flight),
-                window: self.decision.window,
-                cause: if lost.by_delay {
-                    LossCause::Delay
-                } else {
-                    LossCause::Reordering
+                &Loss {
+                    now,
+                    sent_at: newest,
+                    lost: Bytes::new(lost.bytes),
+                    in_flight: Bytes::new(in_flight),
+                    window: self.decision.window,
+                    cause: if lost.by_delay {
+                        LossCause::Delay
+                    } else {
+                        LossCause::Reordering
+                    },
+                    restart: false,
                 },
-                restart: false,
-            });
+            );
         }
         let spread = newest.saturating_since(oldest);
         let has_samples = self.loss.smoothed().is_some();

@@ -128,20 +128,6 @@ impl<C> SentPackets<C> {
         self.in_flight_packets
     }
 
-    pub(super) const fn largest_acknowledged(&self) -> Option<PacketNumber> {
-        self.largest_acknowledged
-    }
-
-    /// Bytes acknowledged so far.
-    pub(super) const fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// How many records are held.
-    pub(super) fn records(&self) -> usize {
-        self.packets.len()
-    }
-
     /// Takes out what the oldest packet in flight carries; the packet itself stays in flight.
     pub(super) fn take_oldest_contents(&mut self) -> Option<C>
     where
@@ -350,8 +336,8 @@ impl<C> SentPackets<C> {
     fn let_go(&mut self) {
         while let Some(first) = self.packets.front() {
             // What asks for no answer is settled as soon as something behind it is acknowledged.
-            let is_settled = !first.is_open
-                || first.size == 0 && self.largest_acknowledged > Some(first.number);
+            let is_settled =
+                !first.is_open || first.size == 0 && self.largest_acknowledged > Some(first.number);
             if !is_settled {
                 break;
             }
@@ -432,7 +418,10 @@ mod tests {
         let (lost, next) = sent.detect_losses(at(100), 3, Span::from_millis(45));
         assert_eq!(lost.contents, [2, 3]);
         assert_eq!((lost.by_delay, next), (true, None));
-        assert_eq!((lost.oldest_sent_at, lost.newest_sent_at), (Some(at(2)), Some(at(3))));
+        assert_eq!(
+            (lost.oldest_sent_at, lost.newest_sent_at),
+            (Some(at(2)), Some(at(3)))
+        );
         assert_eq!((sent.in_flight(), sent.in_flight_packets()), (5_000, 5));
     }
 
@@ -443,7 +432,10 @@ mod tests {
         let (lost, _) = sent.detect_losses(at(40), 3, Span::from_secs(1));
         assert_eq!(lost.contents, [0, 1, 2]);
         let late = sent.on_ack(at(41), ranges([(5, 6), (1, 1)])).expect("sent");
-        assert_eq!(late.reordering, 5, "1 was five below 6 when it was 5, now the largest is 6");
+        assert_eq!(
+            late.reordering, 5,
+            "1 was five below 6 when it was 5, now the largest is 6"
+        );
         assert_eq!((late.packets, late.contents), (1, vec![6]));
         let again = sent.on_ack(at(42), ranges([(5, 6), (1, 1)])).expect("sent");
         assert_eq!((again.reordering, again.packets), (0, 0));
@@ -464,7 +456,7 @@ mod tests {
         assert_eq!(skipped, Some(NeverSent(PacketNumber::new(10))));
         assert_eq!(sent.in_flight(), 11_000, "nothing was changed");
         assert!(sent.on_ack(at(50), ranges([(11, 11), (0, 9)])).is_ok());
-        assert_eq!((sent.in_flight(), sent.records()), (0, 0));
+        assert_eq!((sent.in_flight(), sent.packets.len()), (0, 0));
     }
 
     #[test]

@@ -86,11 +86,6 @@ impl TargetBitrate {
             .then(|| Rate::from_bps_f64(self.average * self.payload * (1.0 - self.loss)))
     }
 
-    /// The smoothed rate that the controller allows on the wire; `None` before anything is known.
-    pub(super) fn wire_rate(&self) -> Option<Rate> {
-        (self.average > 0.0).then(|| Rate::from_bps_f64(self.average))
-    }
-
     /// A change that is worth announcing, if there is one at `now`.
     pub(super) fn poll(&mut self, now: Time) -> Option<Rate> {
         let current = self.current()?;
@@ -143,8 +138,14 @@ mod tests {
         let rtt = Some(Span::from_millis(40));
         let window = Bytes::new(20_000);
         assert_eq!(TargetBitrate::allowed(window, rtt, None), Some(mbps(4)));
-        assert_eq!(TargetBitrate::allowed(window, rtt, Some(mbps(3))), Some(mbps(3)));
-        assert_eq!(TargetBitrate::allowed(Bytes::MAX, rtt, Some(mbps(3))), Some(mbps(3)));
+        assert_eq!(
+            TargetBitrate::allowed(window, rtt, Some(mbps(3))),
+            Some(mbps(3))
+        );
+        assert_eq!(
+            TargetBitrate::allowed(Bytes::MAX, rtt, Some(mbps(3))),
+            Some(mbps(3))
+        );
         assert_eq!(TargetBitrate::allowed(window, None, None), None);
     }
 

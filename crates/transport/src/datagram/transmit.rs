@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use comity_congestion::{Pacing, Report, Sent, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-use super::connection::{Connection, Contents, REPORT_INTERVAL, SentControl, State};
+use super::connection::{Connection, Contents, PathFrame, REPORT_INTERVAL, SentControl, State};
 use super::received::Ecn;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, Reason};
@@ -75,8 +75,7 @@ impl<P: Payload> Connection<P> {
         }
         let may_send_data = self.probes > 0 || self.may_send_data(now);
         let report_is_due = self.has_report() && self.control.report_at <= now;
-        let is_urgent =
-            self.received.due_at() <= now || self.control.is_pending() || report_is_due;
+        let is_urgent = self.received.due_at() <= now || self.control.is_pending() || report_is_due;
         if !may_send_data && !is_urgent {
             return None;
         }
@@ -309,16 +308,6 @@ impl<P: Payload> Connection<P> {
         if self.control.credit {
             self.push_credit(builder, contents);
         }
-        if let Some(token) = self.control.challenge
-            && builder.push(&Frame::PathChallenge(token))
-        {
-            self.control.challenge = None;
-        }
-        if let Some(token) = self.control.response
-            && builder.push(&Frame::PathResponse(token))
-        {
-            self.control.response = None;
-        }
         if self.control.notices.is_empty()
             && self.control.ends.is_empty()
             && self.control.floors.is_empty()
@@ -419,6 +408,34 @@ impl<P: Payload> Connection<P> {
         if tag != Tag::None {
             builder.push(&Frame::Tag(tag));
         }
+    }
+
+    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame takes. It leaves
+    /// at once, for whatever address: neither window nor pacer hold it, and it is not counted as in flight.
+    pub fn write_path_frame(
+        &mut self,
+        now: Time,
+        frame: PathFrame,
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        if self.state != State::Open {
+            return None;
+        }
+        let start = out.len();
+        frame::encode_departure(self.stamp(now), out);
+        let frame = match frame {
+            PathFrame::Challenge(token) => Frame::PathChallenge(token),
+            PathFrame::Response(token) => Frame::PathResponse(token),
+        };
+        if frame.encode(out).is_err() {
+            out.truncate(start);
+            return None;
+        }
+        let length = length.min(self.config.payload as usize);
+        out.resize(out.len().max(start + length), 0);
+        let size = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
+        Some(self.commit(now, size, false, 0, Contents::default()))
     }
 
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
