@@ -44,8 +44,9 @@ pub struct Arrival {
 }
 
 /// What a sender's controller says on a packet to the receiver's half.
+///
+/// Exhaustive, so that a new one does not compile before it has bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Tag {
     /// Nothing.
     #[default]
@@ -71,8 +72,9 @@ pub enum Tag {
 }
 
 /// What the receiver's half tells the sender.
+///
+/// Exhaustive like [`Tag`], and for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-#[non_exhaustive]
 pub enum Report {
     /// Nothing.
     #[default]

@@ -1,0 +1,246 @@
+//! Why bytes are no packet, and what a peer is told about it.
+
+use core::error::Error;
+use core::fmt;
+
+use super::frame::FrameKind;
+use super::header::PacketKind;
+
+/// Which part of a packet a field belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The datagram as a whole.
+    Datagram,
+    /// What stands outside of the protection in a packet of this kind.
+    Packet(PacketKind),
+    /// The protected payload as a whole.
+    Payload,
+    /// A frame inside the payload.
+    Frame(FrameKind),
+    /// The transport parameters.
+    Parameters,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Datagram => f.write_str("datagram"),
+            Self::Packet(kind) => write!(f, "{kind} packet"),
+            Self::Payload => f.write_str("payload"),
+            Self::Frame(kind) => write!(f, "{kind} frame"),
+            Self::Parameters => f.write_str("transport parameters"),
+        }
+    }
+}
+
+/// What is wrong with a field: what was found, and what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// An identifier does not lie above the one before it.
+    NotAscending {
+        /// The identifier.
+        value: u64,
+        /// The one before it.
+        previous: u64,
+    },
+    /// Text is not UTF-8.
+    NotUtf8 {
+        /// How many bytes of it are.
+        valid_up_to: usize,
+    },
+    /// A number lies outside of its range.
+    OutOfRange {
+        /// The number.
+        value: u64,
+        /// The least that is allowed.
+        least: u64,
+        /// The most that is allowed.
+        most: u64,
+    },
+    /// There are bytes behind the end.
+    Trailing {
+        /// How many.
+        count: usize,
+    },
+    /// The bytes end inside a field.
+    Truncated {
+        /// How many bytes the field has.
+        needed: usize,
+        /// How many there are.
+        available: usize,
+    },
+    /// A number that would name something names nothing that is known.
+    Unknown {
+        /// The number.
+        value: u64,
+    },
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAscending { value, previous } => {
+                write!(f, "found {value}, expected more than {previous}")
+            }
+            Self::NotUtf8 { valid_up_to } => {
+                write!(
+                    f,
+                    "found a byte that is not UTF-8 at {valid_up_to}, expected text"
+                )
+            }
+            Self::OutOfRange { value, least, most } if least == most => {
+                write!(f, "found {value}, expected {least}")
+            }
+            Self::OutOfRange { value, least, most } => {
+                write!(f, "found {value}, expected {least} to {most}")
+            }
+            Self::Trailing { count } => write!(f, "found {count} bytes more, expected the end"),
+            Self::Truncated { needed, available } => {
+                write!(f, "found {available} bytes, expected {needed}")
+            }
+            Self::Unknown { value } => write!(f, "found {value:#x}, expected a known value"),
+        }
+    }
+}
+
+/// Why bytes are no packet, payload or list of transport parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    /// Where the field begins, in bytes from the start of what was to be read: of the datagram, of the
+    /// payload (its departure included) or of the list of parameters.
+    pub offset: usize,
+    /// What the field belongs to.
+    pub part: Part,
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl DecodeError {
+    /// What the peer is told when its connection is closed for this.
+    ///
+    /// Errors in a [`Part::Datagram`] or [`Part::Packet`] close nothing: whatever is not authenticated
+    /// yet may have been sent by anybody, and is dropped.
+    #[must_use]
+    pub const fn code(&self) -> CloseCode {
+        match (self.part, self.problem) {
+            (Part::Parameters, _) => CloseCode::TRANSPORT_PARAMETER,
+            (Part::Payload, Problem::Unknown { .. }) => CloseCode::UNKNOWN_FRAME,
+            _ => CloseCode::FRAME_ENCODING,
+        }
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            offset,
+            part,
+            field,
+            problem,
+        } = self;
+        write!(f, "byte {offset}, {part}, {field}: {problem}")
+    }
+}
+
+impl Error for DecodeError {}
+
+/// Why something is not written: no reader would accept it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodeError {
+    /// What the field belongs to.
+    pub part: Part,
+    /// The field.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for EncodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}: {}", self.part, self.field, self.problem)
+    }
+}
+
+impl Error for EncodeError {}
+
+/// Why a connection is closed, as the Close frame says it.
+///
+/// Codes from [`CloseCode::APPLICATION`] on belong to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CloseCode(u64);
+
+impl CloseCode {
+    /// The application is done; nothing went wrong.
+    pub const DONE: Self = Self(0x00);
+    /// The closing peer failed.
+    pub const INTERNAL: Self = Self(0x01);
+    /// A frame is truncated, or a value in it is out of range.
+    pub const FRAME_ENCODING: Self = Self(0x02);
+    /// A frame of unknown type.
+    pub const UNKNOWN_FRAME: Self = Self(0x03);
+    /// A transport parameter is malformed, out of range or given twice.
+    pub const TRANSPORT_PARAMETER: Self = Self(0x04);
+    /// More section bytes than the credit allows.
+    pub const FLOW_CONTROL: Self = Self(0x05);
+    /// More open sections than allowed.
+    pub const SECTION_LIMIT: Self = Self(0x06);
+    /// Frames contradict each other about a section or a stream.
+    pub const SECTION_STATE: Self = Self(0x07);
+    /// An acknowledgement of a packet that was never sent.
+    pub const OPTIMISTIC_ACK: Self = Self(0x08);
+    /// Any other breach of the protocol.
+    pub const PROTOCOL: Self = Self(0x09);
+    /// The handshake or the protection failed, and the peer is known to have caused it.
+    pub const CRYPTO: Self = Self(0x0a);
+    /// The listener does not take this connection.
+    pub const REFUSED: Self = Self(0x0b);
+    /// The endpoint is shutting down.
+    pub const SHUTDOWN: Self = Self(0x0c);
+    /// The first code that belongs to the application.
+    pub const APPLICATION: Self = Self(0x100);
+
+    /// The code with this number.
+    #[must_use]
+    pub const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// What the code means, in words; `None` for codes that this version does not know.
+    #[must_use]
+    pub const fn meaning(self) -> Option<&'static str> {
+        Some(match self {
+            Self::DONE => "done",
+            Self::INTERNAL => "internal error",
+            Self::FRAME_ENCODING => "malformed frame",
+            Self::UNKNOWN_FRAME => "unknown frame",
+            Self::TRANSPORT_PARAMETER => "bad transport parameter",
+            Self::FLOW_CONTROL => "more bytes than the credit allows",
+            Self::SECTION_LIMIT => "more open sections than allowed",
+            Self::SECTION_STATE => "contradictory sections",
+            Self::OPTIMISTIC_ACK => "acknowledgement of a packet that was never sent",
+            Self::PROTOCOL => "breach of the protocol",
+            Self::CRYPTO => "handshake or protection failed",
+            Self::REFUSED => "refused",
+            Self::SHUTDOWN => "shutting down",
+            Self(value) if value >= Self::APPLICATION.0 => "closed by the application",
+            Self(_) => return None,
+        })
+    }
+}
+
+impl fmt::Display for CloseCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.meaning() {
+            Some(meaning) => write!(f, "{meaning} ({:#x})", self.0),
+            None => write!(f, "unknown code {:#x}", self.0),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Which packets arrived.
+
+use core::fmt;
+use core::iter::FusedIterator;
+use core::slice;
+
+use comity_units::{PacketNumber, Span};
+
+use super::super::cursor::{Reader, Sink, Writer};
+use super::super::limits::{MAX_ACK_RANGES, MAX_TIME_US};
+use super::super::{DecodeError, EncodeError, Problem, Stamp, varint};
+use super::{ACK, ACK_ECN};
+
+/// Consecutive packets that arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckRange {
+    /// The lowest number.
+    pub first: PacketNumber,
+    /// The highest number, not below `first`.
+    pub last: PacketNumber,
+}
+
+/// Why ranges cannot be acknowledged in one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRangesError {
+    /// There is no range.
+    Empty,
+    /// The range at this place does not lie below the one before it with a gap between them, or its ends
+    /// are exchanged.
+    NotDescending {
+        /// Its place in the list.
+        index: usize,
+        /// The range.
+        range: AckRange,
+    },
+    /// There are more than [`MAX_ACK_RANGES`].
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+}
+
+impl fmt::Display for AckRangesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("ranges to acknowledge: found none, expected at least one"),
+            Self::NotDescending { index, range } => write!(
+                f,
+                "ranges to acknowledge, number {index}: found {} to {}, expected a range below the one \
+                 before it and a gap between them",
+                range.first, range.last
+            ),
+            Self::TooMany { count } => write!(
+                f,
+                "ranges to acknowledge: found {count}, expected at most {MAX_ACK_RANGES}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for AckRangesError {}
+
+/// Ranges of packet numbers from the newest to the oldest, with gaps between them; at least one, and at most
+/// [`MAX_ACK_RANGES`].
+#[derive(Clone, Copy)]
+pub struct AckRanges<'a>(Ranges<'a>);
+
+#[derive(Clone, Copy)]
+enum Ranges<'a> {
+    List(&'a [AckRange]),
+    Wire {
+        largest: u64,
+        count: usize,
+        /// The first range and the pairs behind it, all of which have been read once.
+        bytes: &'a [u8],
+    },
+}
+
+impl<'a> AckRanges<'a> {
+    /// Ranges to be written.
+    ///
+    /// # Errors
+    /// [`AckRangesError`] for what no ACK frame can say.
+    pub fn new(ranges: &'a [AckRange]) -> Result<Self, AckRangesError> {
+        if ranges.is_empty() {
+            return Err(AckRangesError::Empty);
+        }
+        if ranges.len() > MAX_ACK_RANGES {
+            let count = ranges.len();
+            return Err(AckRangesError::TooMany { count });
+        }
+        let mut below = u64::MAX;
+        for (index, &range) in ranges.iter().enumerate() {
+            if range.first > range.last || range.last.get() >= below {
+                return Err(AckRangesError::NotDescending { index, range });
+            }
+            below = range.first.get().saturating_sub(1);
+        }
+        Ok(Self(Ranges::List(ranges)))
+    }
+
+    /// How many there are.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "they are never empty")]
+    pub const fn len(&self) -> usize {
+        match self.0 {
+            Ranges::List(ranges) => ranges.len(),
+            Ranges::Wire { count, .. } => count,
+        }
+    }
+
+    /// The largest number.
+    #[must_use]
+    pub fn largest(&self) -> PacketNumber {
+        match self.0 {
+            Ranges::List(ranges) => ranges
+                .first()
+                .map_or(PacketNumber::ZERO, |range| range.last),
+            Ranges::Wire { largest, .. } => PacketNumber::new(largest),
+        }
+    }
+
+    /// The newest of them, `count` at most and one at least.
+    #[must_use]
+    pub fn newest(self, count: usize) -> Self {
+        let keep = count.clamp(1, self.len());
+        Self(match self.0 {
+            Ranges::List(ranges) => Ranges::List(ranges.get(..keep).unwrap_or(ranges)),
+            Ranges::Wire { largest, bytes, .. } => Ranges::Wire {
+                largest,
+                count: keep,
+                bytes,
+            },
+        })
+    }
+
+    /// The ranges, from the newest to the oldest.
+    #[must_use]
+    pub fn iter(&self) -> AckRangesIter<'a> {
+        AckRangesIter(match self.0 {
+            Ranges::List(ranges) => Remaining::List(ranges.iter()),
+            Ranges::Wire {
+                largest,
+                count,
+                bytes,
+            } => Remaining::Wire {
+                above: None,
+                largest,
+                count,
+                bytes,
+            },
+        })
+    }
+}
+
+impl fmt::Debug for AckRanges<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for AckRanges<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for AckRanges<'_> {}
+
+impl<'a> IntoIterator for AckRanges<'a> {
+    type Item = AckRange;
+    type IntoIter = AckRangesIter<'a>;
+
+    fn into_iter(self) -> AckRangesIter<'a> {
+        self.iter()
+    }
+}
+
+/// Goes through [`AckRanges`].
+#[derive(Clone, Debug)]
+pub struct AckRangesIter<'a>(Remaining<'a>);
+
+#[derive(Clone, Debug)]
+enum Remaining<'a> {
+    List(slice::Iter<'a, AckRange>),
+    Wire {
+        /// The lowest number of the range before, if there was one.
+        above: Option<u64>,
+        largest: u64,
+        count: usize,
+        bytes: &'a [u8],
+    },
+}
+
+impl Iterator for AckRangesIter<'_> {
+    type Item = AckRange;
+
+    fn next(&mut self) -> Option<AckRange> {
+        match &mut self.0 {
+            Remaining::List(ranges) => ranges.next().copied(),
+            Remaining::Wire {
+                above,
+                largest,
+                count,
+                bytes,
+            } => {
+                *count = count.checked_sub(1)?;
+                let last = match *above {
+                    None => *largest,
+                    Some(above) => above.checked_sub(take(bytes)?)?.checked_sub(2)?,
+                };
+                let first = last.checked_sub(take(bytes)?)?;
+                *above = Some(first);
+                Some(AckRange {
+                    first: PacketNumber::new(first),
+                    last: PacketNumber::new(last),
+                })
+            }
+        }
+    }
+}
+
+impl FusedIterator for AckRangesIter<'_> {}
+
+/// Takes a varint off the front.
+fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let (value, size) = varint::decode(bytes)?;
+    *bytes = bytes.get(size..)?;
+    Some(value)
+}
+
+/// How many packets arrived with each ECN mark, since the connection began (RFC 3168, RFC 9000, section 19.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct EcnCounts {
+    /// With ECT(0).
+    pub ect0: u64,
+    /// With ECT(1).
+    pub ect1: u64,
+    /// With CE: congestion experienced.
+    pub ce: u64,
+}
+
+/// Which packets arrived.
+///
+/// ```text
+/// 0x02  largest : varint, delay : varint [us], arrival : u32 [us], count : varint,
+///       range : varint, count times (gap : varint, range : varint)
+/// 0x03  the same, then ect0 : varint, ect1 : varint, ce : varint
+/// ```
+///
+/// The first range is `largest - range` to `largest`. With `s` the lowest number of the range before, each
+/// further one is `s - gap - 2 - range` to `s - gap - 2`.
+///
+/// Source: RFC 9000, section 19.3. Differs from the source in: 1. the delay is in microseconds, without an
+/// exponent; 2. there is the arrival; 3. at most [`MAX_ACK_RANGES`] ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// The packets.
+    pub ranges: AckRanges<'a>,
+    /// How long the acknowledgement of the largest was held back.
+    pub delay: Span,
+    /// When the largest arrived, on the clock of who writes this: for one-way delays.
+    pub arrival: Stamp,
+    /// What became of the ECN marks, where they can be seen.
+    pub ecn: Option<EcnCounts>,
+}
+
+impl<'a> Ack<'a> {
+    /// The same without the oldest ranges, so that it fits into `room` bytes; `None` when not even the newest range
+    /// fits.
+    #[must_use]
+    pub fn fitting(self, room: usize) -> Option<Self> {
+        let size = |count: usize| {
+            let ranges = self.ranges.newest(count);
+            super::Frame::Ack(Self { ranges, ..self }).size()
+        };
+        let mut fits = self.ranges.len();
+        if size(fits) > room {
+            // `fits` ranges are too many, `low` are not (or none is).
+            let mut low = 0;
+            while fits - low > 1 {
+                let middle = low + (fits - low) / 2;
+                if size(middle) > room {
+                    fits = middle;
+                } else {
+                    low = middle;
+                }
+            }
+            fits = low;
+        }
+        (fits > 0).then(|| Self {
+            ranges: self.ranges.newest(fits),
+            ..self
+        })
+    }
+
+    pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(if self.ecn.is_some() { ACK_ECN } else { ACK });
+        let largest = self.ranges.largest().get();
+        out.varint("largest", largest)?;
+        out.varint_in("delay", self.delay.as_micros(), 0..=MAX_TIME_US)?;
+        out.u32(self.arrival.as_micros());
+        out.varint("range count", self.ranges.len() as u64 - 1)?;
+        let mut above: Option<u64> = None;
+        for range in self.ranges {
+            let (first, last) = (range.first.get(), range.last.get());
+            if let Some(above) = above {
+                out.varint("gap", above.saturating_sub(last).saturating_sub(2))?;
+            }
+            out.varint("range", last.saturating_sub(first))?;
+            above = Some(first);
+        }
+        if let Some(ecn) = self.ecn {
+            out.varint("ect0", ecn.ect0)?;
+            out.varint("ect1", ecn.ect1)?;
+            out.varint("ce", ecn.ce)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(input: &mut Reader<'a>, with_ecn: bool) -> Result<Self, DecodeError> {
+        let largest = input.varint("largest")?;
+        let delay = Span::from_micros(input.varint_in("delay", 0..=MAX_TIME_US)?);
+        let arrival = Stamp::from_micros(input.u32("arrival")?);
+        let count_offset = input.offset();
+        let pairs = input.varint_in("range count", 0..=MAX_ACK_RANGES as u64 - 1)?;
+        let bytes = input.rest();
+        let mut lowest = largest - input.varint_in("range", 0..=largest)?;
+        for pair in 0..pairs {
+            // Below 2 there is no room for a gap and a range.
+            let Some(most) = lowest.checked_sub(2) else {
+                let problem = Problem::OutOfRange {
+                    value: pairs,
+                    least: 0,
+                    most: pair,
+                };
+                return Err(input.error_at(count_offset, "range count", problem));
+            };
+            let last = most - input.varint_in("gap", 0..=most)?;
+            lowest = last - input.varint_in("range", 0..=last)?;
+        }
+        let ecn = if with_ecn {
+            Some(EcnCounts {
+                ect0: input.varint("ect0")?,
+                ect1: input.varint("ect1")?,
+                ce: input.varint("ce")?,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            ranges: AckRanges(Ranges::Wire {
+                largest,
+                count: pairs as usize + 1,
+                bytes,
+            }),
+            delay,
+            arrival,
+            ecn,
+        })
+    }
+}

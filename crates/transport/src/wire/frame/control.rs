@@ -1,0 +1,243 @@
+//! What is said about streams, sections and the connection.
+
+use super::super::cursor::{Reader, Sink, Writer};
+use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION, MAX_SECTION_ID};
+use super::super::{CloseCode, DecodeError, EncodeError, Problem, varint};
+use super::{CLOSE, CREDIT, DROP, END, FLOOR};
+
+/// All sections of a stream below the floor are obsolete for the sender.
+///
+/// ```text
+/// 0x08  stream : varint, floor : varint, bytes : varint
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Floor {
+    /// The stream.
+    pub stream: u16,
+    /// The lowest section that is not obsolete; one above the last when all are.
+    pub floor: u64,
+    /// The lengths of those sections of the stream below the floor of which any byte was ever sent, added
+    /// up. The receiver can see none of them where all packets of a section were lost, and needs to
+    /// know what they took of its [`Credit`].
+    pub bytes: u64,
+}
+
+impl Floor {
+    pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(FLOOR);
+        out.small(u32::from(self.stream));
+        out.varint("floor", self.floor)?;
+        out.varint("bytes", self.bytes)
+    }
+
+    pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            stream: read_stream(input)?,
+            floor: input.varint("floor")?,
+            bytes: input.varint("bytes")?,
+        })
+    }
+}
+
+fn read_stream(input: &mut Reader<'_>) -> Result<u16, DecodeError> {
+    input
+        .varint_u32("stream", u32::from(u16::MAX))
+        .map(|stream| stream as u16)
+}
+
+/// Why the sender gave up a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// Its deadline passed.
+    Expired,
+    /// It could not have arrived in time.
+    Infeasible,
+    /// A section that it needs was dropped.
+    Dependency,
+    /// It was shed, as the least important, for want of rate.
+    Shed,
+    /// The application took it back.
+    Cancelled,
+}
+
+impl DropReason {
+    /// All of them, in the order of their numbers on the wire.
+    pub const ALL: [Self; 5] = [
+        Self::Expired,
+        Self::Infeasible,
+        Self::Dependency,
+        Self::Shed,
+        Self::Cancelled,
+    ];
+
+    const fn from_wire(value: u8) -> Option<Self> {
+        Some(match value {
+            0 => Self::Expired,
+            1 => Self::Infeasible,
+            2 => Self::Dependency,
+            3 => Self::Shed,
+            4 => Self::Cancelled,
+            _ => return None,
+        })
+    }
+}
+
+/// The sender will send nothing more of a section.
+///
+/// ```text
+/// 0x09  stream : varint, section : varint, reason : u8, total : varint, sent : varint,
+///       missing from : varint
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// The stream.
+    pub stream: u16,
+    /// The section.
+    pub section: u64,
+    /// Why.
+    pub reason: DropReason,
+    /// The lowest offset that is not known to have arrived. At most `sent`.
+    pub missing_from: u32,
+    /// The length of the section.
+    pub total: u32,
+    /// How many of its bytes were ever sent. With 0 the section takes nothing of the [`Credit`].
+    pub sent: u32,
+}
+
+impl Dropped {
+    pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(DROP);
+        out.small(u32::from(self.stream));
+        out.varint_in("section", self.section, 0..=MAX_SECTION_ID)?;
+        out.u8(self.reason as u8);
+        let [missing_from, total, sent] = [self.missing_from, self.total, self.sent].map(u64::from);
+        out.varint_in("total", total, 0..=u64::from(MAX_SECTION))?;
+        out.varint_in("sent", sent, 0..=total)?;
+        out.varint_in("missing from", missing_from, 0..=sent)
+    }
+
+    pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let stream = read_stream(input)?;
+        let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
+        let place = input.offset();
+        let reason = input.u8("reason")?;
+        let Some(reason) = DropReason::from_wire(reason) else {
+            let value = u64::from(reason);
+            return Err(input.error_at(place, "reason", Problem::Unknown { value }));
+        };
+        let total = input.varint_u32("total", MAX_SECTION)?;
+        let sent = input.varint_u32("sent", total)?;
+        let missing_from = input.varint_u32("missing from", sent)?;
+        Ok(Self {
+            stream,
+            section,
+            reason,
+            missing_from,
+            total,
+            sent,
+        })
+    }
+}
+
+/// How much the peer may send.
+///
+/// ```text
+/// 0x0a  bytes : varint, sections : varint
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credit {
+    /// The lengths of all sections of which any byte was sent, in all streams since the connection began,
+    /// may add up to this.
+    pub bytes: u64,
+    /// So many sections may be open at once: begun, and neither complete, dropped nor below the floor.
+    pub sections: u32,
+}
+
+impl Credit {
+    pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(CREDIT);
+        out.varint("bytes", self.bytes)?;
+        out.varint_in("sections", u64::from(self.sections), 1..=MAX_OPEN_SECTIONS)
+    }
+
+    pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            bytes: input.varint("bytes")?,
+            sections: input.varint_in("sections", 1..=MAX_OPEN_SECTIONS)? as u32,
+        })
+    }
+}
+
+/// A stream has no more sections.
+///
+/// ```text
+/// 0x11  stream : varint, sections : varint
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The stream.
+    pub stream: u16,
+    /// How many sections it had: one above the last.
+    pub sections: u64,
+}
+
+impl End {
+    pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(END);
+        out.small(u32::from(self.stream));
+        out.varint("sections", self.sections)
+    }
+
+    pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            stream: read_stream(input)?,
+            sections: input.varint("sections")?,
+        })
+    }
+}
+
+/// The connection ends.
+///
+/// ```text
+/// 0x10  code : varint, length : u8, reason : UTF-8
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Close<'a> {
+    /// Why, for the program.
+    pub code: CloseCode,
+    /// Why, for people. At most [`MAX_REASON`] bytes.
+    pub reason: &'a str,
+}
+
+impl<'a> Close<'a> {
+    /// With as much of `reason` as fits.
+    #[must_use]
+    pub fn new(code: CloseCode, reason: &'a str) -> Self {
+        let fits = (0..=reason.len().min(MAX_REASON))
+            .rev()
+            .find_map(|end| reason.get(..end));
+        Self {
+            code,
+            reason: fits.unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(CLOSE);
+        out.varint("code", self.code.get())?;
+        let length = self.reason.len() as u64;
+        let length = out.check("reason length", length, 0..=MAX_REASON as u64)?;
+        out.u8(length as u8);
+        out.bytes(self.reason.as_bytes());
+        Ok(())
+    }
+
+    pub(super) fn read(input: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let code = CloseCode::new(input.varint("code")?);
+        let length = input.u8("reason length")?;
+        let reason = input.text("reason", usize::from(length))?;
+        Ok(Self { code, reason })
+    }
+}
+
+const _: () = assert!(MAX_SECTION_ID < varint::MAX && MAX_REASON <= u8::MAX as usize);

@@ -1,0 +1,401 @@
+//! What stands inside the protection: a departure, then frames.
+//!
+//! ```text
+//! payload = departure : u32 (microseconds), frame, frame, ...
+//! frame   = type : u8, fields
+//! ```
+//!
+//! [`decode`] reads the departure and gives an iterator over the frames, which borrow from the payload.
+//! [`Frame::encode`] appends one frame, [`Frame::size`] tells beforehand how many bytes it will take.
+//! [`SectionHeader::fitting`] tells how much section data fits into what is left of a packet.
+//!
+//! | type | frame | what it says |
+//! |---|---|---|
+//! | 0x00 | Padding | nothing |
+//! | 0x01 | Ping | please acknowledge |
+//! | 0x02, 0x03 | [`Ack`] | which packets arrived; 0x03 with ECN counts |
+//! | 0x04 to 0x07 | [`Section`] | bytes of a section; bit 0: with a length, bit 1: sent before |
+//! | 0x08 | [`Floor`] | all sections below are obsolete |
+//! | 0x09 | [`Dropped`] | the rest of a section will not come |
+//! | 0x0a | [`Credit`] | how much the peer may send |
+//! | 0x0b | [`Tag`] | the controller's mark on this packet |
+//! | 0x0c | [`Report`] | what the meter tells the controller |
+//! | 0x0d | [`ReceiverReport`] | what the receiver sees |
+//! | 0x0e, 0x0f | PathChallenge, PathResponse | whether a path works both ways |
+//! | 0x10 | [`Close`] | the connection ends |
+//! | 0x11 | [`End`] | a stream has no more sections |
+
+mod ack;
+mod control;
+mod feedback;
+mod section;
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::iter::FusedIterator;
+
+use comity_congestion::{Report, Tag};
+
+use super::cursor::{Count, Reader, Sink, Writer};
+use super::{DecodeError, EncodeError, Part, Problem, Stamp};
+
+pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts};
+pub use control::{Close, Credit, DropReason, Dropped, End, Floor};
+pub use feedback::ReceiverReport;
+pub use section::{Content, Data, Framing, Section, SectionHeader};
+
+/// The kinds of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    /// Zero bytes.
+    Padding,
+    /// Asks for an acknowledgement.
+    Ping,
+    /// Which packets arrived.
+    Ack,
+    /// Bytes of a section.
+    Section,
+    /// All sections below it are obsolete.
+    Floor,
+    /// The rest of a section will not come.
+    Dropped,
+    /// How much the peer may send.
+    Credit,
+    /// The controller's mark on a packet.
+    Tag,
+    /// What the meter tells the controller.
+    Feedback,
+    /// What the receiver sees.
+    ReceiverReport,
+    /// Asks for the same bytes back.
+    PathChallenge,
+    /// The bytes of a PathChallenge.
+    PathResponse,
+    /// The connection ends.
+    Close,
+    /// A stream has no more sections.
+    End,
+}
+
+impl FrameKind {
+    /// Whether a packet with such a frame is to be acknowledged.
+    ///
+    /// The others are not, or two peers that have nothing to say would acknowledge each other's
+    /// acknowledgements for ever.
+    #[must_use]
+    pub const fn is_ack_eliciting(self) -> bool {
+        match self {
+            Self::Padding
+            | Self::Ack
+            | Self::Tag
+            | Self::Feedback
+            | Self::ReceiverReport
+            | Self::Close => false,
+            Self::Ping
+            | Self::Section
+            | Self::Floor
+            | Self::Dropped
+            | Self::Credit
+            | Self::PathChallenge
+            | Self::PathResponse
+            | Self::End => true,
+        }
+    }
+}
+
+impl fmt::Display for FrameKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Padding => "Padding",
+            Self::Ping => "Ping",
+            Self::Ack => "Ack",
+            Self::Section => "Section",
+            Self::Floor => "Floor",
+            Self::Dropped => "Drop",
+            Self::Credit => "Credit",
+            Self::Tag => "Tag",
+            Self::Feedback => "Feedback",
+            Self::ReceiverReport => "ReceiverReport",
+            Self::PathChallenge => "PathChallenge",
+            Self::PathResponse => "PathResponse",
+            Self::Close => "Close",
+            Self::End => "End",
+        })
+    }
+}
+
+const PADDING: u8 = 0x00;
+const PING: u8 = 0x01;
+const ACK: u8 = 0x02;
+const ACK_ECN: u8 = 0x03;
+const SECTION: u8 = 0x04;
+const SECTION_LAST: u8 = 0x07;
+const FLOOR: u8 = 0x08;
+const DROP: u8 = 0x09;
+const CREDIT: u8 = 0x0a;
+const TAG: u8 = 0x0b;
+const FEEDBACK: u8 = 0x0c;
+const RECEIVER_REPORT: u8 = 0x0d;
+const PATH_CHALLENGE: u8 = 0x0e;
+const PATH_RESPONSE: u8 = 0x0f;
+const CLOSE: u8 = 0x10;
+const END: u8 = 0x11;
+
+/// One frame. What it borrows is the payload that it was read from, or what is to be written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// Zero bytes, as many as stand together: reading never gives two of these in a row, nor an empty one.
+    Padding {
+        /// How many.
+        length: usize,
+    },
+    /// Asks for an acknowledgement.
+    Ping,
+    /// Which packets arrived.
+    Ack(Ack<'a>),
+    /// Bytes of a section.
+    Section(Section<'a>),
+    /// All sections below it are obsolete.
+    Floor(Floor),
+    /// The rest of a section will not come.
+    Dropped(Dropped),
+    /// How much the peer may send.
+    Credit(Credit),
+    /// The controller's mark on this packet.
+    Tag(Tag),
+    /// What the meter tells the controller.
+    Feedback(Report),
+    /// What the receiver sees.
+    ReceiverReport(ReceiverReport),
+    /// Asks for the same bytes back.
+    PathChallenge([u8; 8]),
+    /// The bytes of a PathChallenge.
+    PathResponse([u8; 8]),
+    /// The connection ends.
+    Close(Close<'a>),
+    /// A stream has no more sections.
+    End(End),
+}
+
+impl<'a> Frame<'a> {
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> FrameKind {
+        match self {
+            Self::Padding { .. } => FrameKind::Padding,
+            Self::Ping => FrameKind::Ping,
+            Self::Ack(_) => FrameKind::Ack,
+            Self::Section(_) => FrameKind::Section,
+            Self::Floor(_) => FrameKind::Floor,
+            Self::Dropped(_) => FrameKind::Dropped,
+            Self::Credit(_) => FrameKind::Credit,
+            Self::Tag(_) => FrameKind::Tag,
+            Self::Feedback(_) => FrameKind::Feedback,
+            Self::ReceiverReport(_) => FrameKind::ReceiverReport,
+            Self::PathChallenge(_) => FrameKind::PathChallenge,
+            Self::PathResponse(_) => FrameKind::PathResponse,
+            Self::Close(_) => FrameKind::Close,
+            Self::End(_) => FrameKind::End,
+        }
+    }
+
+    /// How many bytes it takes on the wire, [elided](Data::Elided) section data included.
+    ///
+    /// Says nothing about a frame that [`Frame::encode`] refuses.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        measured(|count| self.write(count))
+    }
+
+    /// Appends the frame. A section that is [framed](Framing::ToEnd) by the end of the payload has to be
+    /// the last.
+    ///
+    /// # Errors
+    /// [`EncodeError`] when a value lies outside of what [`decode`] accepts; nothing is appended then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        appended(out, |out| self.write(out))
+    }
+
+    fn write<S: Sink>(&self, sink: &mut S) -> Result<(), EncodeError> {
+        let mut out = Writer::new(sink, Part::Frame(self.kind()));
+        match self {
+            Self::Padding { length } => out.zeros(*length),
+            Self::Ping => out.u8(PING),
+            Self::Ack(ack) => ack.write(&mut out)?,
+            Self::Section(section) => section.write(&mut out)?,
+            Self::Floor(floor) => floor.write(&mut out)?,
+            Self::Dropped(dropped) => dropped.write(&mut out)?,
+            Self::Credit(credit) => credit.write(&mut out)?,
+            Self::Tag(tag) => feedback::write_tag(tag, &mut out)?,
+            Self::Feedback(report) => feedback::write_report(report, &mut out)?,
+            Self::ReceiverReport(report) => report.write(&mut out)?,
+            Self::PathChallenge(bytes) => {
+                out.u8(PATH_CHALLENGE);
+                out.bytes(bytes);
+            }
+            Self::PathResponse(bytes) => {
+                out.u8(PATH_RESPONSE);
+                out.bytes(bytes);
+            }
+            Self::Close(close) => close.write(&mut out)?,
+            Self::End(end) => end.write(&mut out)?,
+        }
+        Ok(())
+    }
+
+    fn read(input: &mut Reader<'a>, content: Content) -> Result<Self, DecodeError> {
+        input.enter(Part::Payload);
+        let offset = input.offset();
+        let kind = input.u8(FRAME_TYPE)?;
+        let mut enter = |kind| input.enter(Part::Frame(kind));
+        Ok(match kind {
+            PADDING => {
+                enter(FrameKind::Padding);
+                let rest = input.rest();
+                let more = rest
+                    .iter()
+                    .position(|&byte| byte != 0)
+                    .unwrap_or(rest.len());
+                input.bytes("zeros", more)?;
+                Self::Padding { length: more + 1 }
+            }
+            PING => Self::Ping,
+            ACK | ACK_ECN => {
+                enter(FrameKind::Ack);
+                Self::Ack(Ack::read(input, kind == ACK_ECN)?)
+            }
+            SECTION..=SECTION_LAST => {
+                enter(FrameKind::Section);
+                Self::Section(Section::read(input, kind, content)?)
+            }
+            FLOOR => {
+                enter(FrameKind::Floor);
+                Self::Floor(Floor::read(input)?)
+            }
+            DROP => {
+                enter(FrameKind::Dropped);
+                Self::Dropped(Dropped::read(input)?)
+            }
+            CREDIT => {
+                enter(FrameKind::Credit);
+                Self::Credit(Credit::read(input)?)
+            }
+            TAG => {
+                enter(FrameKind::Tag);
+                Self::Tag(feedback::read_tag(input)?)
+            }
+            FEEDBACK => {
+                enter(FrameKind::Feedback);
+                Self::Feedback(feedback::read_report(input)?)
+            }
+            RECEIVER_REPORT => {
+                enter(FrameKind::ReceiverReport);
+                Self::ReceiverReport(ReceiverReport::read(input)?)
+            }
+            PATH_CHALLENGE => {
+                enter(FrameKind::PathChallenge);
+                Self::PathChallenge(input.u64("challenge")?.to_be_bytes())
+            }
+            PATH_RESPONSE => {
+                enter(FrameKind::PathResponse);
+                Self::PathResponse(input.u64("challenge")?.to_be_bytes())
+            }
+            CLOSE => {
+                enter(FrameKind::Close);
+                Self::Close(Close::read(input)?)
+            }
+            END => {
+                enter(FrameKind::End);
+                Self::End(End::read(input)?)
+            }
+            _ => {
+                let value = u64::from(kind);
+                return Err(input.error_at(offset, FRAME_TYPE, Problem::Unknown { value }));
+            }
+        })
+    }
+}
+
+const FRAME_TYPE: &str = "frame type";
+
+/// How many bytes `write` writes.
+fn measured(write: impl FnOnce(&mut Count) -> Result<(), EncodeError>) -> usize {
+    let mut count = Count::default();
+    // What is refused is refused again, and said, when it is to be written.
+    let _ = write(&mut count);
+    count.0
+}
+
+/// Lets `write` append to `out`, and takes back what it appended if it fails.
+fn appended(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let before = out.len();
+    let result = write(out);
+    if result.is_err() {
+        out.truncate(before);
+    }
+    result
+}
+
+/// Appends what stands in front of the frames: when the packet departs, on the sender's clock.
+pub fn encode_departure(departure: Stamp, out: &mut Vec<u8>) {
+    out.extend_from_slice(&departure.as_micros().to_be_bytes());
+}
+
+/// A protected payload as it was read.
+#[derive(Clone, Debug)]
+pub struct Payload<'a> {
+    /// When the packet departed, on the sender's clock.
+    pub departure: Stamp,
+    /// Its frames.
+    pub frames: Frames<'a>,
+}
+
+/// Reads the departure of a payload; the frames are read by the iterator that comes with it.
+///
+/// * `content`: whether the bytes of sections follow their lengths.
+///
+/// # Errors
+/// [`DecodeError`] when the departure is not whole, or no frame follows it. Errors in frames are what the
+/// iterator gives. Never panics.
+pub fn decode(payload: &[u8], content: Content) -> Result<Payload<'_>, DecodeError> {
+    let mut input = Reader::new(payload, Part::Payload);
+    let departure = Stamp::from_micros(input.u32("departure")?);
+    if input.is_empty() {
+        return Err(input.error(
+            FRAME_TYPE,
+            Problem::Truncated {
+                needed: 1,
+                available: 0,
+            },
+        ));
+    }
+    let frames = Frames { input, content };
+    Ok(Payload { departure, frames })
+}
+
+/// The frames of a payload, in order. After an error nothing follows.
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    input: Reader<'a>,
+    content: Content,
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.input.is_empty() {
+            return None;
+        }
+        let frame = Frame::read(&mut self.input, self.content);
+        if frame.is_err() {
+            self.input.abandon();
+        }
+        Some(frame)
+    }
+}
+
+impl FusedIterator for Frames<'_> {}

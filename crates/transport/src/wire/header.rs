@@ -1,0 +1,461 @@
+//! What stands outside of the protection.
+//!
+//! ```text
+//! first byte: kind in the high 4 bits, flags of that kind in the low 4 bits
+//!
+//! Initial             0x10, version : u32, source : u64, pattern : u8,
+//!                     cookie length : u8, cookie, message length : u16, message,
+//!                     zeros up to MIN_INITIAL bytes at least
+//! Retry               0x20, version : u32, destination : u64, cookie length : u8, cookie
+//! Answer              0x30, version : u32, destination : u64, source : u64, message
+//! Data                0x40 + key phase, destination : u64, number : u32, sealed payload
+//! VersionNegotiation  0x50, destination : u64, version : u32, version : u32, ...
+//! ```
+//!
+//! A connection identifier is chosen by who receives the packets that carry it as their destination. In
+//! every version, an Initial packet begins with the same 13 bytes, and a VersionNegotiation packet is what
+//! it is here. Everything here may have been sent by anybody: what [`decode`] refuses is dropped unanswered.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::cursor::{Reader, Writer, within};
+use super::limits::{
+    DATA_HEADER, MAX_COOKIE, MAX_DATAGRAM, MAX_HANDSHAKE, MAX_VERSIONS, MIN_INITIAL, VERSION,
+};
+use super::{DecodeError, EncodeError, Part, Problem};
+
+/// Names a connection at the endpoint that chose it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(u64);
+
+impl ConnectionId {
+    /// The identifier with this number.
+    #[must_use]
+    pub const fn new(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConnectionId({self})")
+    }
+}
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The kinds of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum PacketKind {
+    /// The first packet of a connection.
+    Initial = 1,
+    /// The listener wants to see its cookie again first.
+    Retry = 2,
+    /// The listener's half of the handshake.
+    Answer = 3,
+    /// Everything after the handshake.
+    Data = 4,
+    /// The listener does not speak the version.
+    VersionNegotiation = 5,
+}
+
+impl PacketKind {
+    const fn first_byte(self) -> u8 {
+        (self as u8) << 4
+    }
+}
+
+impl fmt::Display for PacketKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Initial => "Initial",
+            Self::Retry => "Retry",
+            Self::Answer => "Answer",
+            Self::Data => "Data",
+            Self::VersionNegotiation => "VersionNegotiation",
+        })
+    }
+}
+
+/// How two peers make each other sure of themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Pattern {
+    /// Not at all: no keys, no protection.
+    Insecure = 0,
+    /// Noise NNpsk0: by a passphrase that both know.
+    NNpsk0 = 1,
+    /// Noise IK: by static keys, the listener's being known beforehand.
+    IK = 2,
+}
+
+impl Pattern {
+    const fn from_wire(value: u8) -> Option<Self> {
+        Some(match value {
+            0 => Self::Insecure,
+            1 => Self::NNpsk0,
+            2 => Self::IK,
+            _ => return None,
+        })
+    }
+}
+
+/// The first packet of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Initial<'a> {
+    /// Where the caller wants its packets.
+    pub source: ConnectionId,
+    /// The handshake.
+    pub pattern: Pattern,
+    /// The cookie of the Retry packet before; empty in the first attempt.
+    pub cookie: &'a [u8],
+    /// The first message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
+    pub message: &'a [u8],
+}
+
+/// The listener wants to see its cookie again before it does any work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry<'a> {
+    /// The source of the Initial packet.
+    pub destination: ConnectionId,
+    /// The cookie, not empty.
+    pub cookie: &'a [u8],
+}
+
+/// The listener's half of the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The source of the Initial packet.
+    pub destination: ConnectionId,
+    /// Where the listener wants its packets.
+    pub source: ConnectionId,
+    /// The second message of the handshake, at least 1 and at most [`MAX_HANDSHAKE`] bytes.
+    pub message: &'a [u8],
+}
+
+/// The header of everything after the handshake: the associated data of the sealing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Changes with every key update.
+    pub key_phase: bool,
+    /// The connection, as its receiver named it.
+    pub destination: ConnectionId,
+    /// The low half of the packet number; see [`number`](super::number).
+    pub number: u32,
+}
+
+/// A packet as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// The first packet of a connection.
+    Initial(Initial<'a>),
+    /// The first packet of a connection in a version that is not spoken here, large enough to be answered.
+    UnknownVersion {
+        /// The version.
+        version: u32,
+        /// Where the caller wants its packets.
+        source: ConnectionId,
+    },
+    /// The listener wants to see its cookie again first.
+    Retry(Retry<'a>),
+    /// The listener's half of the handshake.
+    Answer(Answer<'a>),
+    /// Everything after the handshake.
+    Data {
+        /// The header.
+        header: Data,
+        /// The header's bytes: the associated data of the sealing.
+        associated: &'a [u8],
+        /// The payload as it travels: sealed, with the tag at its end. Not empty.
+        sealed: &'a [u8],
+    },
+    /// The listener does not speak the version.
+    VersionNegotiation {
+        /// The source of the Initial packet.
+        destination: ConnectionId,
+        /// What the listener speaks.
+        versions: Versions<'a>,
+    },
+}
+
+/// The versions that a listener speaks, its favourite first: at least one, at most [`MAX_VERSIONS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Versions<'a>(&'a [u8]);
+
+impl Versions<'_> {
+    /// The versions.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| u32::from_be_bytes(*bytes))
+    }
+}
+
+/// Reads a datagram.
+///
+/// # Errors
+/// [`DecodeError`] for whatever is no packet of this version; it is to be dropped. Never panics.
+pub fn decode(datagram: &[u8]) -> Result<Packet<'_>, DecodeError> {
+    let mut input = Reader::new(datagram, Part::Datagram);
+    if datagram.len() > MAX_DATAGRAM {
+        let problem = Problem::OutOfRange {
+            value: datagram.len() as u64,
+            least: 1,
+            most: MAX_DATAGRAM as u64,
+        };
+        return Err(input.error("size", problem));
+    }
+    let first = input.u8("kind")?;
+    let kind = match first >> 4 {
+        1 => PacketKind::Initial,
+        2 => PacketKind::Retry,
+        3 => PacketKind::Answer,
+        4 => PacketKind::Data,
+        5 => PacketKind::VersionNegotiation,
+        value => {
+            let value = u64::from(value);
+            return Err(input.error_at(0, "kind", Problem::Unknown { value }));
+        }
+    };
+    input.enter(Part::Packet(kind));
+    let flags = u64::from(first & 0x0f);
+    let known = if kind == PacketKind::Data {
+        KEY_PHASE
+    } else {
+        0
+    };
+    within(flags, 0..=u64::from(known)).map_err(|problem| input.error_at(0, "flags", problem))?;
+    match kind {
+        PacketKind::Initial => read_initial(&mut input, datagram.len()),
+        PacketKind::Retry => {
+            known_version(&mut input)?;
+            let destination = ConnectionId(input.u64("destination")?);
+            let cookie = read_cookie(&mut input, 1)?;
+            input.end("end")?;
+            Ok(Packet::Retry(Retry {
+                destination,
+                cookie,
+            }))
+        }
+        PacketKind::Answer => {
+            known_version(&mut input)?;
+            let destination = ConnectionId(input.u64("destination")?);
+            let source = ConnectionId(input.u64("source")?);
+            let length = input.rest().len();
+            within(length as u64, MESSAGE_LENGTHS)
+                .map_err(|problem| input.error("message length", problem))?;
+            Ok(Packet::Answer(Answer {
+                destination,
+                source,
+                message: input.bytes("message", length)?,
+            }))
+        }
+        PacketKind::Data => {
+            let destination = ConnectionId(input.u64("destination")?);
+            let number = input.u32("number")?;
+            let header = Data {
+                key_phase: flags != 0,
+                destination,
+                number,
+            };
+            match datagram.split_at_checked(DATA_HEADER) {
+                Some((associated, sealed)) if !sealed.is_empty() => Ok(Packet::Data {
+                    header,
+                    associated,
+                    sealed,
+                }),
+                _ => {
+                    let problem = Problem::Truncated {
+                        needed: 1,
+                        available: 0,
+                    };
+                    Err(input.error("sealed payload", problem))
+                }
+            }
+        }
+        PacketKind::VersionNegotiation => {
+            let destination = ConnectionId(input.u64("destination")?);
+            let rest = input.rest();
+            let count = rest.len().div_ceil(4);
+            within(count as u64, 1..=MAX_VERSIONS as u64)
+                .map_err(|problem| input.error("version count", problem))?;
+            for _ in 0..count {
+                input.u32("version")?;
+            }
+            Ok(Packet::VersionNegotiation {
+                destination,
+                versions: Versions(rest),
+            })
+        }
+    }
+}
+
+const KEY_PHASE: u8 = 1;
+const MESSAGE_LENGTHS: core::ops::RangeInclusive<u64> = 1..=MAX_HANDSHAKE as u64;
+
+fn read_initial<'a>(input: &mut Reader<'a>, size: usize) -> Result<Packet<'a>, DecodeError> {
+    if size < MIN_INITIAL {
+        let problem = Problem::OutOfRange {
+            value: size as u64,
+            least: MIN_INITIAL as u64,
+            most: MAX_DATAGRAM as u64,
+        };
+        return Err(input.error_at(0, "size", problem));
+    }
+    let version = input.u32("version")?;
+    let source = ConnectionId(input.u64("source")?);
+    if version != VERSION {
+        return Ok(Packet::UnknownVersion { version, source });
+    }
+    let place = input.offset();
+    let pattern = input.u8("pattern")?;
+    let Some(pattern) = Pattern::from_wire(pattern) else {
+        let value = u64::from(pattern);
+        return Err(input.error_at(place, "pattern", Problem::Unknown { value }));
+    };
+    let cookie = read_cookie(input, 0)?;
+    let length = input.u16_in("message length", MESSAGE_LENGTHS)?;
+    let message = input.bytes("message", usize::from(length))?;
+    // Padding that anybody may fill could not mean anything in a later version.
+    if let Some(distance) = input.rest().iter().position(|&byte| byte != 0) {
+        let value = input.rest().get(distance).copied().map_or(0, u64::from);
+        let problem = Problem::OutOfRange {
+            value,
+            least: 0,
+            most: 0,
+        };
+        return Err(input.error_at(input.offset() + distance, "padding", problem));
+    }
+    Ok(Packet::Initial(Initial {
+        source,
+        pattern,
+        cookie,
+        message,
+    }))
+}
+
+fn known_version(input: &mut Reader<'_>) -> Result<(), DecodeError> {
+    let place = input.offset();
+    let version = u64::from(input.u32("version")?);
+    within(version, u64::from(VERSION)..=u64::from(VERSION))
+        .map(|_| ())
+        .map_err(|problem| input.error_at(place, "version", problem))
+}
+
+fn read_cookie<'a>(input: &mut Reader<'a>, least: u64) -> Result<&'a [u8], DecodeError> {
+    let length = input.u8_in("cookie length", least..=MAX_COOKIE as u64)?;
+    input.bytes("cookie", usize::from(length))
+}
+
+impl Initial<'_> {
+    /// Appends the packet, padded to [`MIN_INITIAL`] bytes.
+    ///
+    /// # Errors
+    /// [`EncodeError`] for a cookie or message that is too long, or no message; nothing is appended then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let end = out.len().saturating_add(MIN_INITIAL);
+        let mut writer = writer(out, PacketKind::Initial);
+        let cookie = writer.check("cookie length", self.cookie.len() as u64, COOKIE_LENGTHS)?;
+        let length = self.message.len() as u64;
+        let length = writer.check("message length", length, MESSAGE_LENGTHS)?;
+        writer.u8(PacketKind::Initial.first_byte());
+        writer.u32(VERSION);
+        writer.u64(self.source.get());
+        writer.u8(self.pattern as u8);
+        writer.u8(cookie as u8);
+        writer.bytes(self.cookie);
+        writer.u16(length as u16);
+        writer.bytes(self.message);
+        out.resize(end, 0);
+        Ok(())
+    }
+}
+
+const COOKIE_LENGTHS: core::ops::RangeInclusive<u64> = 0..=MAX_COOKIE as u64;
+
+impl Retry<'_> {
+    /// Appends the packet.
+    ///
+    /// # Errors
+    /// [`EncodeError`] for a cookie that is empty or too long; nothing is appended then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let mut writer = writer(out, PacketKind::Retry);
+        let length = self.cookie.len() as u64;
+        let length = writer.check("cookie length", length, 1..=MAX_COOKIE as u64)?;
+        writer.u8(PacketKind::Retry.first_byte());
+        writer.u32(VERSION);
+        writer.u64(self.destination.get());
+        writer.u8(length as u8);
+        writer.bytes(self.cookie);
+        Ok(())
+    }
+}
+
+impl Answer<'_> {
+    /// Appends the packet.
+    ///
+    /// # Errors
+    /// [`EncodeError`] for a message that is empty or too long; nothing is appended then.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let mut writer = writer(out, PacketKind::Answer);
+        writer.check("message length", self.message.len() as u64, MESSAGE_LENGTHS)?;
+        writer.u8(PacketKind::Answer.first_byte());
+        writer.u32(VERSION);
+        writer.u64(self.destination.get());
+        writer.u64(self.source.get());
+        writer.bytes(self.message);
+        Ok(())
+    }
+}
+
+impl Data {
+    /// The header, [`DATA_HEADER`] bytes. The sealed payload follows it.
+    #[must_use]
+    pub const fn encode(&self) -> [u8; DATA_HEADER] {
+        let [c0, c1, c2, c3, c4, c5, c6, c7] = self.destination.get().to_be_bytes();
+        let [n0, n1, n2, n3] = self.number.to_be_bytes();
+        let first = PacketKind::Data.first_byte() | self.key_phase as u8;
+        [first, c0, c1, c2, c3, c4, c5, c6, c7, n0, n1, n2, n3]
+    }
+}
+
+/// Appends a VersionNegotiation packet.
+///
+/// * `destination`: the source of the Initial packet that it answers.
+/// * `versions`: what is spoken here, the favourite first; at least one, at most [`MAX_VERSIONS`].
+///
+/// # Errors
+/// [`EncodeError`] for another number of versions; nothing is appended then.
+pub fn encode_version_negotiation(
+    destination: ConnectionId,
+    versions: &[u32],
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let mut writer = writer(out, PacketKind::VersionNegotiation);
+    let count = versions.len() as u64;
+    writer.check("version count", count, 1..=MAX_VERSIONS as u64)?;
+    writer.u8(PacketKind::VersionNegotiation.first_byte());
+    writer.u64(destination.get());
+    for version in versions {
+        writer.u32(*version);
+    }
+    Ok(())
+}
+
+const fn writer(out: &mut Vec<u8>, kind: PacketKind) -> Writer<'_, Vec<u8>> {
+    Writer::new(out, Part::Packet(kind))
+}

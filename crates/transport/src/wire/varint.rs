@@ -1,0 +1,168 @@
+//! Whole numbers in 1, 2, 4 or 8 bytes.
+//!
+//! The two high bits of the first byte say how many bytes there are; the rest is the number, big-endian:
+//!
+//! ```text
+//! 00 +  6 bits   0 to 63
+//! 01 + 14 bits   0 to 16,383
+//! 10 + 30 bits   0 to 1,073,741,823
+//! 11 + 62 bits   0 to 4,611,686,018,427,387,903
+//! ```
+//!
+//! A writer uses the shortest form; a reader takes any. Source: RFC 9000, section 16.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+/// The largest number that fits: 2^62 - 1.
+pub const MAX: u64 = (1 << 62) - 1;
+
+/// A number above [`MAX`] was to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The number.
+    pub value: u64,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "varint: found {}, expected at most {MAX}", self.value)
+    }
+}
+
+impl core::error::Error for TooLarge {}
+
+/// How many bytes the shortest form of `value` takes; 8 also for what is above [`MAX`].
+#[must_use]
+pub const fn size(value: u64) -> usize {
+    match value {
+        0..=0x3f => 1,
+        0x40..=0x3fff => 2,
+        0x4000..=0x3fff_ffff => 4,
+        _ => 8,
+    }
+}
+
+/// Appends the shortest form of `value`.
+///
+/// # Errors
+/// [`TooLarge`] for a value above [`MAX`]; nothing is appended then.
+pub fn encode(value: u64, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+    if value > MAX {
+        return Err(TooLarge { value });
+    }
+    with_encoded(value, |bytes| out.extend_from_slice(bytes));
+    Ok(())
+}
+
+/// Hands the shortest form of `value` to `then`. What lies above [`MAX`] has been refused before.
+pub(super) fn with_encoded(value: u64, then: impl FnOnce(&[u8])) {
+    match size(value) {
+        1 => then(&[value as u8]),
+        2 => then(&(value as u16 | 0x4000).to_be_bytes()),
+        4 => then(&(value as u32 | 0x8000_0000).to_be_bytes()),
+        _ => then(&(value | 0xc000_0000_0000_0000).to_be_bytes()),
+    }
+}
+
+/// How many bytes the number takes that starts with the byte `first`.
+#[must_use]
+pub const fn size_from_first(first: u8) -> usize {
+    1 << (first >> 6)
+}
+
+/// Reads the number at the start of `bytes`, and how many bytes it took; `None` if they end inside it.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
+    let size = size_from_first(*bytes.first()?);
+    let number = bytes.get(..size)?;
+    let (first, rest) = number.split_first()?;
+    let value = rest.iter().fold(u64::from(first & 0x3f), |value, &byte| {
+        value << 8 | u64::from(byte)
+    });
+    Some((value, size))
+}
+
+/// A signed number as one without sign: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4, so that numbers near zero
+/// stay short.
+#[must_use]
+pub const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// The signed number that [`zigzag`] made `value` of.
+#[must_use]
+pub const fn from_zigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn the_numbers_of_rfc_9000_appendix_a_1() {
+        for (bytes, value) in [
+            (
+                &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..],
+                151_288_809_941_952_652,
+            ),
+            (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
+            (&[0x7b, 0xbd], 15_293),
+            (&[0x25], 37),
+        ] {
+            assert_eq!(decode(bytes), Some((value, bytes.len())));
+            let mut out = vec![0xaa];
+            encode(value, &mut out).unwrap();
+            assert_eq!(out[1..], *bytes);
+            assert_eq!(size(value), bytes.len());
+            for end in 0..bytes.len() {
+                assert_eq!(decode(&bytes[..end]), None, "{end} bytes of {value}");
+            }
+        }
+        // A longer form than needed is read as well.
+        assert_eq!(decode(&[0x40, 0x25, 0xff]), Some((37, 2)));
+    }
+
+    #[test]
+    fn sizes_change_where_the_bits_end() {
+        for (value, expected) in [
+            (0, 1),
+            (63, 1),
+            (64, 2),
+            (16_383, 2),
+            (16_384, 4),
+            (1_073_741_823, 4),
+            (1_073_741_824, 8),
+            (MAX, 8),
+        ] {
+            let mut out = vec![];
+            encode(value, &mut out).unwrap();
+            assert_eq!((out.len(), size(value)), (expected, expected), "{value}");
+            assert_eq!(decode(&out), Some((value, expected)));
+        }
+        let mut out = vec![];
+        let refused = encode(MAX + 1, &mut out).unwrap_err();
+        assert_eq!(
+            alloc::format!("{refused}"),
+            "varint: found 4611686018427387904, expected at most 4611686018427387903"
+        );
+        assert!(out.is_empty());
+    }
+
+    #[test]
+    fn zigzag_keeps_small_numbers_small() {
+        for (signed, unsigned) in [
+            (0, 0),
+            (-1, 1),
+            (1, 2),
+            (-2, 3),
+            (i64::MAX, u64::MAX - 1),
+            (i64::MIN, u64::MAX),
+        ] {
+            assert_eq!(zigzag(signed), unsigned);
+            assert_eq!(from_zigzag(unsigned), signed);
+        }
+    }
+}
