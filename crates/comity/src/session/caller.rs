@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use comity_transport::wire::header::{self, Answer, Initial, Packet, Retry};
+use comity_transport::wire::limits::VERSION;
 use comity_units::{Span, Time};
 use thiserror::Error;
 
-use super::handshake::{Calling, MOST_PARAMETERS, Pattern};
-use super::header::{self, Initial, Packet, VERSION};
+use super::handshake::{Calling, MOST_PARAMETERS, described};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
-use super::refusal::Reason;
+use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
 use super::{
-    CallerCredentials, ConnectionId, Core, Datagram, Ecn, Opener, PublicKey, Randomness,
+    CallerCredentials, ConnectionId, Core, Datagram, Ecn, Opener, Pattern, PublicKey, Randomness,
 };
 
 /// How long a refusal, which anybody on the way could have made up, is left the chance to be one.
@@ -40,7 +41,7 @@ pub struct CallerConfig {
 }
 
 impl CallerConfig {
-    /// Gives up after 10 s; sends again after 250 ms, 375 ms and so on up to 1 s.
+    /// Gives up after 10 s; sends again after 250 ms, then 375 ms, then every 500 ms.
     pub fn new(credentials: CallerCredentials, parameters: Vec<u8>) -> Self {
         Self {
             credentials,
@@ -49,7 +50,7 @@ impl CallerConfig {
             key_limits: KeyLimits::default(),
             timeout: Span::from_secs(10),
             first_resend: Span::from_millis(250),
-            longest_resend: Span::from_secs(1),
+            longest_resend: Span::from_millis(500),
         }
     }
 }
@@ -93,7 +94,11 @@ pub enum CallError {
         address: SocketAddr,
     },
     /// The listener wants to be proved to otherwise.
-    #[error("{address}: was called with {ours}, expected {theirs}")]
+    #[error(
+        "{address}: was called with {ours}, expected {theirs}",
+        ours = described(*ours),
+        theirs = described(*theirs)
+    )]
     Pattern {
         /// Who was called.
         address: SocketAddr,
@@ -103,7 +108,9 @@ pub enum CallError {
         theirs: Pattern,
     },
     /// The listener speaks other versions.
-    #[error("{address}: does not speak version {VERSION} of the protocol, expected version {theirs}")]
+    #[error(
+        "{address}: does not speak version {VERSION} of the protocol, expected version {theirs}"
+    )]
     Version {
         /// Who was called.
         address: SocketAddr,
@@ -245,8 +252,8 @@ impl<C: Core> Caller<C> {
         match &mut self.state {
             State::Open(session) => {
                 let ours = matches!(
-                    header::read(datagram),
-                    Some(Packet::Data { connection, .. }) if connection == self.own
+                    header::decode(datagram),
+                    Ok(Packet::Data { header, .. }) if header.destination == self.own
                 );
                 if ours {
                     session.handle_datagram(now, from, ecn, datagram);
@@ -262,28 +269,32 @@ impl<C: Core> Caller<C> {
         let State::Calling(handshake) = &mut self.state else {
             return;
         };
-        match header::read(datagram) {
-            Some(Packet::Retry { version: VERSION, destination, cookie })
-                if destination == self.own && cookie != handshake.cookie =>
-            {
+        match header::decode(datagram) {
+            Ok(Packet::Retry(Retry {
+                destination,
+                cookie,
+            })) if destination == self.own && cookie != handshake.cookie => {
                 handshake.cookie = cookie.to_vec();
                 handshake.retries += 1;
                 if handshake.retries <= PROMPT_RETRIES {
                     handshake.next_send = now;
                 }
             }
-            Some(Packet::VersionNegotiation { destination, versions })
-                if destination == self.own && !versions.contains(&VERSION) =>
-            {
-                let theirs = versions.iter().copied().max().unwrap_or(0);
+            Ok(Packet::VersionNegotiation {
+                destination,
+                versions,
+            }) if destination == self.own && versions.iter().all(|version| version != VERSION) => {
+                let theirs = versions.iter().max().unwrap_or(0);
                 let address = self.address;
                 handshake.doubt(now, CallError::Version { address, theirs });
             }
-            Some(Packet::Answer { version: VERSION, destination, source, message })
-                if destination == self.own =>
-            {
-                if let Some(listener) = ConnectionId::from_wire(source) {
-                    self.on_answer(now, listener, message);
+            Ok(Packet::Answer(Answer {
+                destination,
+                source,
+                message,
+            })) if destination == self.own => {
+                if source != NOBODY {
+                    self.on_answer(now, message);
                 } else if let Some(reason) = Reason::read(message) {
                     let error = self.refused(reason);
                     if let State::Calling(handshake) = &mut self.state {
@@ -317,7 +328,7 @@ impl<C: Core> Caller<C> {
         }
     }
 
-    fn on_answer(&mut self, now: Time, listener: ConnectionId, message: &[u8]) {
+    fn on_answer(&mut self, now: Time, message: &[u8]) {
         let State::Calling(handshake) = &mut self.state else {
             return;
         };
@@ -326,18 +337,20 @@ impl<C: Core> Caller<C> {
             CallerCredentials::Insecure | CallerCredentials::Shared(_) => None,
         };
         // Anybody could have sent an answer that proves nothing: the genuine one may be under way.
-        let Ok(agreed) = handshake.calling.on_answer(listener, message, listener_key) else {
+        let Ok((listener, agreed)) = handshake.calling.on_answer(message, listener_key) else {
             return;
         };
         let protection = Protection::new(agreed.secrets, Role::Caller, self.config.key_limits);
-        let opened =
-            (self.opener)(now, Role::Caller, protection.overhead(), &agreed.parameters);
+        let opened = (self.opener)(now, Role::Caller, protection.overhead(), &agreed.parameters);
         let Ok(mut core) = opened else {
             let address = self.address;
             return self.fail(CallError::Parameters { address });
         };
         core.on_established(now);
-        let names = Names { own: self.own, peer: listener };
+        let names = Names {
+            own: self.own,
+            peer: listener,
+        };
         let randomness = self.randomness.split();
         self.state = State::Open(Box::new(Session::new(
             Role::Caller,
@@ -367,11 +380,13 @@ impl<C: Core> Caller<C> {
                 let start = out.len();
                 let initial = Initial {
                     source: self.own,
-                    pattern: handshake.calling.pattern() as u8,
+                    pattern: handshake.calling.pattern(),
                     cookie: &handshake.cookie,
                     message: handshake.calling.message(),
                 };
-                header::write_initial(out, &initial);
+                initial
+                    .encode(out)
+                    .expect("cookie and message are within the limits of the format");
                 handshake.next_send = now + handshake.wait;
                 let longer = handshake.wait * 3 / 2;
                 handshake.wait = longer.min(self.config.longest_resend);

@@ -77,5 +77,4 @@ pub struct BadParameters;
 
 /// Makes the core of a new connection from the role of this end, the bytes that sealing adds to each payload,
 /// and the peer's parameters.
-pub type Opener<C> =
-    Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;
+pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;

@@ -18,54 +18,34 @@
 //! Differs from the source in: 1. The keys of the transport phase are not used as they come: see
 //! [`super::protection`]. 2. Message 1 is sent again as it is until it is answered.
 
+use comity_transport::wire::limits::{MAX_HANDSHAKE, VERSION};
 use ring::hkdf;
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
-use super::header::{Reader, VERSION};
 use super::noise::{Primitives, TAG};
 use super::protection::{Cipher, Secrets};
-use super::{CallerCredentials, ConnectionId, ListenerCredentials, PresharedKey, PublicKey, Randomness, StaticKey};
+use super::refusal::NOBODY;
+use super::{
+    CallerCredentials, ConnectionId, ListenerCredentials, Pattern, PresharedKey, PublicKey,
+    Randomness, StaticKey,
+};
 
-/// How the two ends prove themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Pattern {
-    /// Not at all.
-    Insecure = 0,
-    /// By a secret that both have: NNpsk0.
-    Shared = 1,
-    /// By static keys, the listener's known to the caller: IK.
-    Static = 2,
-}
-
-impl Pattern {
-    /// The pattern with this number on the wire.
-    pub const fn from_wire(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::Insecure),
-            1 => Some(Self::Shared),
-            2 => Some(Self::Static),
-            _ => None,
-        }
-    }
-
-    const fn name(self) -> Option<&'static str> {
-        match self {
-            Self::Insecure => None,
-            Self::Shared => Some("Noise_NNpsk0_25519_ChaChaPoly_SHA256"),
-            Self::Static => Some("Noise_IK_25519_ChaChaPoly_SHA256"),
-        }
+/// The name of a pattern in the framework; without protection, the framework is not used.
+const fn name(pattern: Pattern) -> Option<&'static str> {
+    match pattern {
+        Pattern::Insecure => None,
+        Pattern::NNpsk0 => Some("Noise_NNpsk0_25519_ChaChaPoly_SHA256"),
+        Pattern::IK => Some("Noise_IK_25519_ChaChaPoly_SHA256"),
     }
 }
 
-impl core::fmt::Display for Pattern {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Insecure => "no protection",
-            Self::Shared => "a passphrase",
-            Self::Static => "static keys",
-        })
+/// A pattern in the words of its users.
+pub(super) const fn described(pattern: Pattern) -> &'static str {
+    match pattern {
+        Pattern::Insecure => "no protection",
+        Pattern::NNpsk0 => "a passphrase",
+        Pattern::IK => "static keys",
     }
 }
 
@@ -74,8 +54,8 @@ impl CallerCredentials {
     pub const fn pattern(&self) -> Pattern {
         match self {
             Self::Insecure => Pattern::Insecure,
-            Self::Shared(_) => Pattern::Shared,
-            Self::Static { .. } => Pattern::Static,
+            Self::Shared(_) => Pattern::NNpsk0,
+            Self::Static { .. } => Pattern::IK,
         }
     }
 }
@@ -85,14 +65,15 @@ impl ListenerCredentials {
     pub const fn pattern(&self) -> Pattern {
         match self {
             Self::Insecure => Pattern::Insecure,
-            Self::Shared(_) => Pattern::Shared,
-            Self::Static { .. } => Pattern::Static,
+            Self::Shared(_) => Pattern::NNpsk0,
+            Self::Static { .. } => Pattern::IK,
         }
     }
 }
 
-/// The most bytes of transport parameters: with them, both messages fit into 1,200 bytes.
-pub const MOST_PARAMETERS: usize = 512;
+/// The most bytes of transport parameters: with them and what else a first message of the pattern IK has
+/// (96 bytes of Noise, 6 of its payload), it is as long as an Initial packet of 1,200 bytes takes.
+pub const MOST_PARAMETERS: usize = MAX_HANDSHAKE - 96 - 6;
 
 /// The most versions that a caller may name.
 const MOST_VERSIONS: usize = 16;
@@ -122,7 +103,7 @@ fn prologue(pattern: Pattern, caller: ConnectionId) -> Vec<u8> {
     let mut prologue = b"comity".to_vec();
     prologue.extend(VERSION.to_be_bytes());
     prologue.push(pattern as u8);
-    prologue.extend(caller.0.to_be_bytes());
+    prologue.extend(caller.get().to_be_bytes());
     prologue
 }
 
@@ -141,11 +122,13 @@ fn state(
     randomness: &mut Randomness,
 ) -> Option<HandshakeState> {
     const VALID: &str = "every pattern is given the keys that it needs";
-    let params = pattern.name()?.parse().expect("the pattern is one of Noise");
+    let params = name(pattern)?.parse().expect("the pattern is one of Noise");
     let ephemeral = Zeroizing::new(randomness.bytes());
     let prologue = prologue(pattern, caller);
     let resolver = Box::new(Primitives { ephemeral });
-    let mut builder = Builder::with_resolver(params, resolver).prologue(&prologue).expect(VALID);
+    let mut builder = Builder::with_resolver(params, resolver)
+        .prologue(&prologue)
+        .expect(VALID);
     if let Some(key) = keys.shared {
         builder = builder.psk(0, key.bytes()).expect(VALID);
     }
@@ -155,7 +138,11 @@ fn state(
     if let Some(key) = keys.peer {
         builder = builder.remote_public_key(key.bytes()).expect(VALID);
     }
-    let built = if initiator { builder.build_initiator() } else { builder.build_responder() };
+    let built = if initiator {
+        builder.build_initiator()
+    } else {
+        builder.build_responder()
+    };
     Some(built.expect(VALID))
 }
 
@@ -209,18 +196,33 @@ impl Calling {
     ) -> Self {
         let pattern = credentials.pattern();
         let keys = match credentials {
-            CallerCredentials::Insecure => Keys { shared: None, own: None, peer: None },
-            CallerCredentials::Shared(key) => Keys { shared: Some(key), own: None, peer: None },
-            CallerCredentials::Static { own, listener } => {
-                Keys { shared: None, own: Some(own), peer: Some(listener) }
-            }
+            CallerCredentials::Insecure => Keys {
+                shared: None,
+                own: None,
+                peer: None,
+            },
+            CallerCredentials::Shared(key) => Keys {
+                shared: Some(key),
+                own: None,
+                peer: None,
+            },
+            CallerCredentials::Static { own, listener } => Keys {
+                shared: None,
+                own: Some(own),
+                peer: Some(listener),
+            },
         };
         let mut noise = state(pattern, own, &keys, true, randomness);
         let mut payload = vec![first as u8, 1];
         payload.extend(VERSION.to_be_bytes());
         payload.extend(parameters);
         let message = write(noise.as_mut(), &payload);
-        Self { pattern, noise, first, message }
+        Self {
+            pattern,
+            noise,
+            first,
+            message,
+        }
     }
 
     pub(super) fn pattern(&self) -> Pattern {
@@ -232,31 +234,29 @@ impl Calling {
         &self.message
     }
 
-    /// Reads message 2, which came with the connection id `listener` in its header.
+    /// Reads message 2: the listener's connection id, and what was agreed on.
+    ///
+    /// The id in the packet's header is not looked at: a changed one must not spoil a genuine answer.
     pub(super) fn on_answer(
         &mut self,
-        listener: ConnectionId,
         message: &[u8],
         listener_key: Option<PublicKey>,
-    ) -> Result<Agreed, Refusal> {
+    ) -> Result<(ConnectionId, Agreed), Refusal> {
         let payload = read(self.noise.as_mut(), message).ok_or(Refusal::Unproven)?;
-        let mut reader = Reader(&payload);
-        let cipher = reader.u8().and_then(Cipher::from_wire).ok_or(Refusal::Malformed)?;
-        if reader.u64() != Some(listener.0) {
+        let (&[cipher, ref id @ ..], parameters) =
+            payload.split_first_chunk::<9>().ok_or(Refusal::Malformed)?;
+        let cipher = Cipher::from_wire(cipher).ok_or(Refusal::Malformed)?;
+        let chosen_by_rule = cipher == self.first || cipher == Cipher::ChaCha20Poly1305;
+        let listener = ConnectionId::new(u64::from_be_bytes(*id));
+        if listener == NOBODY || !chosen_by_rule {
             return Err(Refusal::Malformed);
         }
-        if cipher == Cipher::Aes128Gcm && self.first != cipher {
-            return Err(Refusal::Malformed);
-        }
-        let parameters = reader.0;
-        if parameters.len() > MOST_PARAMETERS {
-            return Err(Refusal::Malformed);
-        }
-        Ok(Agreed {
+        let agreed = Agreed {
             secrets: self.noise.as_mut().map(|noise| secrets(noise, cipher)),
             parameters: parameters.to_vec(),
             peer_key: listener_key,
-        })
+        };
+        Ok((listener, agreed))
     }
 }
 
@@ -279,11 +279,21 @@ impl Answering {
     ) -> Result<Self, Refusal> {
         let pattern = credentials.pattern();
         let keys = match credentials {
-            ListenerCredentials::Insecure => Keys { shared: None, own: None, peer: None },
-            ListenerCredentials::Shared(key) => Keys { shared: Some(key), own: None, peer: None },
-            ListenerCredentials::Static { own, .. } => {
-                Keys { shared: None, own: Some(own), peer: None }
-            }
+            ListenerCredentials::Insecure => Keys {
+                shared: None,
+                own: None,
+                peer: None,
+            },
+            ListenerCredentials::Shared(key) => Keys {
+                shared: Some(key),
+                own: None,
+                peer: None,
+            },
+            ListenerCredentials::Static { own, .. } => Keys {
+                shared: None,
+                own: Some(own),
+                peer: None,
+            },
         };
         let mut noise = state(pattern, caller, &keys, false, randomness);
         let payload = read(noise.as_mut(), message).ok_or(Refusal::Unproven)?;
@@ -298,28 +308,26 @@ impl Answering {
             }
             peer_key = Some(key);
         }
-        let mut reader = Reader(&payload);
-        let theirs = reader.u8().and_then(Cipher::from_wire).ok_or(Refusal::Malformed)?;
-        let count: usize = reader.u8().ok_or(Refusal::Malformed)?.into();
+        let (&[theirs, count], rest) = payload.split_first_chunk().ok_or(Refusal::Malformed)?;
+        let theirs = Cipher::from_wire(theirs).ok_or(Refusal::Malformed)?;
+        let count = usize::from(count);
         if !(1..=MOST_VERSIONS).contains(&count) {
             return Err(Refusal::Malformed);
         }
+        let (versions, parameters) = rest.split_at_checked(4 * count).ok_or(Refusal::Malformed)?;
         // VERSION is the only one spoken here, so it is the highest common one exactly if it is named.
-        let mut named = false;
-        for _ in 0..count {
-            named |= reader.u32().ok_or(Refusal::Malformed)? == VERSION;
-        }
-        if !named {
+        if !versions.as_chunks::<4>().0.contains(&VERSION.to_be_bytes()) {
             return Err(Refusal::Downgrade);
         }
-        if reader.0.len() > MOST_PARAMETERS {
-            return Err(Refusal::Malformed);
-        }
-        let cipher = if theirs == first { first } else { Cipher::ChaCha20Poly1305 };
+        let cipher = if theirs == first {
+            first
+        } else {
+            Cipher::ChaCha20Poly1305
+        };
         Ok(Self {
             noise,
             cipher,
-            parameters: reader.0.to_vec(),
+            parameters: parameters.to_vec(),
             peer_key,
         })
     }
@@ -327,7 +335,7 @@ impl Answering {
     /// Message 2, naming the listener's connection id `own`, and what was agreed on.
     pub(super) fn answer(mut self, own: ConnectionId, parameters: &[u8]) -> (Vec<u8>, Agreed) {
         let mut payload = vec![self.cipher as u8];
-        payload.extend(own.0.to_be_bytes());
+        payload.extend(own.get().to_be_bytes());
         payload.extend(parameters);
         let message = write(self.noise.as_mut(), &payload);
         let cipher = self.cipher;

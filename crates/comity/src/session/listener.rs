@@ -9,17 +9,18 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
+use comity_transport::wire::header::{self, Answer, Initial, Packet};
+use comity_transport::wire::limits::VERSION;
 use comity_units::{Span, Time};
 use thiserror::Error;
 
 use super::cookie::Cookies;
-use super::handshake::{Agreed, Answering, MOST_PARAMETERS, Pattern, Refusal};
-use super::header::{self, Initial, Packet};
+use super::handshake::{Agreed, Answering, MOST_PARAMETERS, Refusal, described};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
-use super::refusal::Reason;
+use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
 use super::{
-    ConnectionId, Core, Datagram, Ecn, ListenerCredentials, Opener, PublicKey, Randomness,
+    ConnectionId, Core, Datagram, Ecn, ListenerCredentials, Opener, Pattern, PublicKey, Randomness,
 };
 
 /// Replies to unknown addresses that wait to be sent; what comes beyond is dropped.
@@ -98,7 +99,7 @@ pub enum RefusedCaller {
     #[error("the key {0} is not on the list")]
     UnknownKey(PublicKey),
     /// The caller proves itself otherwise.
-    #[error("the caller comes with {0}")]
+    #[error("the caller comes with {}", described(*.0))]
     Pattern(Pattern),
     /// The first message is genuine, and not one of this protocol.
     #[error("the first message is genuine and malformed")]
@@ -247,8 +248,9 @@ impl<C: Core> Listener<C> {
     /// Takes a datagram.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len();
-        match header::read(datagram) {
-            Some(Packet::Data { connection, .. }) => {
+        match header::decode(datagram) {
+            Ok(Packet::Data { header, .. }) => {
+                let connection = header.destination;
                 let Some(entry) = self.sessions.get_mut(&connection) else {
                     self.statistics.unknown += 1;
                     return;
@@ -262,20 +264,23 @@ impl<C: Core> Listener<C> {
                 make_ready(&mut self.ready, connection, entry);
                 self.settle(connection);
             }
-            Some(Packet::Initial(initial)) => {
-                // The message is read where it lies: its fields have to outlive changes of the listener.
+            Ok(Packet::Initial(initial)) if initial.source != NOBODY => {
                 self.on_initial(now, from, length, &initial);
             }
-            Some(Packet::OtherVersion { source }) => {
+            Ok(Packet::UnknownVersion { source, .. }) => {
                 self.statistics.other_versions += 1;
                 let mut reply = Vec::new();
-                header::write_versions(&mut reply, source);
+                header::encode_version_negotiation(source, &[VERSION], &mut reply)
+                    .expect("one version is within the limits of the format");
                 self.reply(from, reply);
             }
-            Some(
-                Packet::Retry { .. } | Packet::Answer { .. } | Packet::VersionNegotiation { .. },
+            Ok(
+                Packet::Initial(_)
+                | Packet::Retry(_)
+                | Packet::Answer(_)
+                | Packet::VersionNegotiation { .. },
             )
-            | None => self.statistics.unknown += 1,
+            | Err(_) => self.statistics.unknown += 1,
         }
     }
 
@@ -284,15 +289,30 @@ impl<C: Core> Listener<C> {
             Retry::Always => true,
             Retry::AboveHalfOpen(count) => self.half_open.len() >= count,
         };
-        if wants_cookie && !self.cookies.accepts(now, from, initial.source, initial.cookie) {
-            let cookie = self.cookies.make(now, from, initial.source, &mut self.randomness);
+        if wants_cookie
+            && !self
+                .cookies
+                .accepts(now, from, initial.source, initial.cookie)
+        {
+            let cookie = self
+                .cookies
+                .make(now, from, initial.source, &mut self.randomness);
+            let retry = header::Retry {
+                destination: initial.source,
+                cookie: &cookie,
+            };
             let mut reply = Vec::new();
-            header::write_retry(&mut reply, initial.source, &cookie);
+            retry
+                .encode(&mut reply)
+                .expect("cookies are within the limits of the format");
             self.statistics.retries += 1;
             return self.reply(from, reply);
         }
         if let Some(id) = self.callers.get(&(from, initial.source)) {
-            let half_open = self.sessions.get(id).and_then(|entry| entry.half_open.as_ref());
+            let half_open = self
+                .sessions
+                .get(id)
+                .and_then(|entry| entry.half_open.as_ref());
             if let Some((answer, _)) = half_open {
                 let answer = answer.clone();
                 self.statistics.answers += 1;
@@ -302,7 +322,10 @@ impl<C: Core> Listener<C> {
         }
         match self.open(now, from, initial) {
             Ok(answer) => {
-                debug_assert!(answer.len() <= length, "parameters are short enough for that");
+                debug_assert!(
+                    answer.len() <= length,
+                    "parameters are short enough for that"
+                );
                 self.statistics.answers += 1;
                 self.reply(from, answer);
             }
@@ -320,9 +343,7 @@ impl<C: Core> Listener<C> {
                     | RefusedCaller::Malformed
                     | RefusedCaller::Downgrade => Reason::NotAccepted,
                 };
-                let mut reply = Vec::new();
-                header::write_answer(&mut reply, initial.source, 0, &reason.write());
-                self.reply(from, reply);
+                self.reply(from, answer(initial.source, NOBODY, &reason.write()));
             }
         }
     }
@@ -335,10 +356,8 @@ impl<C: Core> Listener<C> {
         initial: &Initial<'_>,
     ) -> Result<Vec<u8>, RefusedCaller> {
         let ours = self.config.credentials.pattern();
-        match Pattern::from_wire(initial.pattern) {
-            Some(theirs) if theirs == ours => {}
-            Some(theirs) => return Err(RefusedCaller::Pattern(theirs)),
-            None => return Err(RefusedCaller::Malformed),
+        if initial.pattern != ours {
+            return Err(RefusedCaller::Pattern(initial.pattern));
         }
         let open = self.sessions.len() - self.half_open.len();
         if open >= self.config.most_connections {
@@ -364,17 +383,30 @@ impl<C: Core> Listener<C> {
             }
         };
         let (message, agreed) = answering.answer(own, &self.config.parameters);
-        let Agreed { secrets, parameters, peer_key } = agreed;
+        let Agreed {
+            secrets,
+            parameters,
+            peer_key,
+        } = agreed;
         let protection = Protection::new(secrets, Role::Listener, self.config.key_limits);
         let core = (self.opener)(now, Role::Listener, protection.overhead(), &parameters)
             .map_err(|_| RefusedCaller::Parameters)?;
         self.make_room();
-        let names = Names { own, peer: initial.source };
+        let names = Names {
+            own,
+            peer: initial.source,
+        };
         let randomness = self.randomness.split();
-        let session =
-            Session::new(Role::Listener, names, from, peer_key, protection, core, randomness);
-        let mut answer = Vec::new();
-        header::write_answer(&mut answer, initial.source, own.get(), &message);
+        let session = Session::new(
+            Role::Listener,
+            names,
+            from,
+            peer_key,
+            protection,
+            core,
+            randomness,
+        );
+        let answer = answer(initial.source, own, &message);
         let until = now + self.config.half_open_for;
         let caller = (from, initial.source);
         self.half_open.insert((until, own));
@@ -454,7 +486,11 @@ impl<C: Core> Listener<C> {
             entry.timer = timer;
         }
         let is_over = entry.session.closed().is_some();
-        while let Some(event) = self.sessions.get_mut(&id).and_then(|e| e.session.poll_event()) {
+        while let Some(event) = self
+            .sessions
+            .get_mut(&id)
+            .and_then(|e| e.session.poll_event())
+        {
             self.tell(ListenerEvent::Session(id, event));
         }
         if is_over {
@@ -466,7 +502,11 @@ impl<C: Core> Listener<C> {
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
         if let Some((to, reply)) = self.replies.pop_front() {
             out.extend(&reply);
-            return Some(Datagram { to, ecn: Ecn::NotCapable, length: reply.len() });
+            return Some(Datagram {
+                to,
+                ecn: Ecn::NotCapable,
+                length: reply.len(),
+            });
         }
         while let Some(id) = self.ready.pop_front() {
             let Some(entry) = self.sessions.get_mut(&id) else {
@@ -484,7 +524,8 @@ impl<C: Core> Listener<C> {
 
     /// When [`Self::on_timer`] is due; `Time::MAX` for never.
     pub fn next_timer(&self) -> Time {
-        let first = |set: &BTreeSet<(Time, ConnectionId)>| set.first().map_or(Time::MAX, |&(time, _)| time);
+        let first =
+            |set: &BTreeSet<(Time, ConnectionId)>| set.first().map_or(Time::MAX, |&(time, _)| time);
         first(&self.timers).min(first(&self.half_open))
     }
 
@@ -513,6 +554,18 @@ impl<C: Core> Listener<C> {
     pub fn poll_event(&mut self) -> Option<ListenerEvent> {
         self.events.pop_front()
     }
+}
+
+fn answer(destination: ConnectionId, source: ConnectionId, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Answer {
+        destination,
+        source,
+        message,
+    }
+    .encode(&mut out)
+    .expect("messages with parameters of the allowed length are within the limits of the format");
+    out
 }
 
 fn make_ready<C>(ready: &mut VecDeque<ConnectionId>, id: ConnectionId, entry: &mut Entry<C>) {

@@ -11,7 +11,6 @@
 //! address that has not proved to receive, and no input makes any of it panic. The wire format and the
 //! rules are the chapter "Handshake and protection" of `docs/protocol.md`.
 
-use core::fmt;
 use std::net::SocketAddr;
 
 mod caller;
@@ -19,7 +18,6 @@ mod cookie;
 mod core_trait;
 mod credentials;
 mod handshake;
-mod header;
 mod listener;
 mod noise;
 mod path;
@@ -30,50 +28,22 @@ mod replay;
 mod session;
 
 pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
+pub use comity_transport::wire::header::{ConnectionId, Pattern};
 pub use cookie::{Cookies, ROTATION, SLOT};
 pub use core_trait::{BadParameters, Core, Opener, PathFrame, Transmit};
 pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PresharedKey,
     PublicKey, StaticKey,
 };
-pub use handshake::{MOST_PARAMETERS, Pattern};
-pub use header::{DATA_HEADER, LEAST_INITIAL, MOST_COOKIE, VERSION};
+pub use handshake::MOST_PARAMETERS;
 pub use listener::{
     Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics,
     RefusedCaller, Retry,
 };
-pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role, TAG};
+pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
 pub use randomness::Randomness;
 pub use replay::{ReplayWindow, Stale};
 pub use session::{Closed, Event, Session, SessionStatistics};
-
-/// By which one end recognises the packets of a connection. Chosen at random by the receiver; never 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(u64);
-
-impl ConnectionId {
-    /// The id with this value; `None` for 0, which stands for no connection.
-    const fn from_wire(value: u64) -> Option<Self> {
-        if value == 0 { None } else { Some(Self(value)) }
-    }
-
-    /// The value on the wire.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for ConnectionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-impl fmt::Debug for ConnectionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// The congestion marks of a datagram: the two ECN bits of its IP header (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

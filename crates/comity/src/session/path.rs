@@ -53,7 +53,10 @@ pub(super) struct Unanswered(pub(super) SocketAddr);
 
 impl Path {
     pub(super) const fn new(address: SocketAddr) -> Self {
-        Self { address, asked: None }
+        Self {
+            address,
+            asked: None,
+        }
     }
 
     /// The validated address.
@@ -76,7 +79,11 @@ impl Path {
         match &mut self.asked {
             Some(asked) if asked.address == from => asked.received += length as u64,
             _ if highest => {
-                let wait = if probe_timeout > LEAST_WAIT { probe_timeout } else { LEAST_WAIT };
+                let wait = if probe_timeout > LEAST_WAIT {
+                    probe_timeout
+                } else {
+                    LEAST_WAIT
+                };
                 self.asked = Some(Candidate {
                     address: from,
                     challenges: Vec::new(),
@@ -95,7 +102,10 @@ impl Path {
         if address == self.address {
             return Some(u64::MAX);
         }
-        let asked = self.asked.as_ref().filter(|asked| asked.address == address)?;
+        let asked = self
+            .asked
+            .as_ref()
+            .filter(|asked| asked.address == address)?;
         Some((asked.received * AMPLIFICATION).saturating_sub(asked.sent))
     }
 
@@ -125,7 +135,9 @@ impl Path {
 
     /// A response came, from any address. The old address, when the path has moved.
     pub(super) fn on_response(&mut self, response: [u8; 8]) -> Option<SocketAddr> {
-        let asked = self.asked.take_if(|asked| asked.challenges.contains(&response))?;
+        let asked = self
+            .asked
+            .take_if(|asked| asked.challenges.contains(&response))?;
         Some(core::mem::replace(&mut self.address, asked.address))
     }
 
@@ -162,14 +174,22 @@ mod tests {
         let mut randomness = Randomness::seeded(Seed::new(1));
         let mut path = Path::new(address(1));
         path.on_genuine(at(0), address(2), 500, true, PROBE);
-        assert_eq!(path.address(), address(1), "nothing moves before the answer");
+        assert_eq!(
+            path.address(),
+            address(1),
+            "nothing moves before the answer"
+        );
         let (to, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
         assert_eq!(to, address(2));
         assert_eq!(path.poll_challenge(at(199), &mut randomness), None);
         let (_, second) = path.poll_challenge(at(200), &mut randomness).unwrap();
         assert_ne!(challenge, second);
         assert_eq!(path.on_response([0; 8]), None);
-        assert_eq!(path.on_response(challenge), Some(address(1)), "a late answer counts too");
+        assert_eq!(
+            path.on_response(challenge),
+            Some(address(1)),
+            "a late answer counts too"
+        );
         assert_eq!(path.address(), address(2));
         assert_eq!(path.next_timer(), Time::MAX);
         assert_eq!(path.on_response(second), None);

@@ -28,17 +28,16 @@
 
 use core::fmt;
 
+use comity_transport::wire::header::{self, Data, Packet};
+use comity_transport::wire::limits::{DATA_HEADER, TAG};
+use comity_transport::wire::number;
 use comity_units::{PacketNumber, Span, Time};
 use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hkdf;
 use zeroize::Zeroizing;
 
 use super::ConnectionId;
-use super::header::{self, DATA_HEADER};
 use super::replay::{ReplayWindow, Stale};
-
-/// How many bytes sealing adds after the payload.
-pub const TAG: usize = 16;
 
 /// Words of the replay window: the highest packet number and 4,032 below it are remembered.
 const WINDOW: usize = 64;
@@ -73,7 +72,11 @@ impl Cipher {
             && std::arch::is_aarch64_feature_detected!("pmull");
         #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let has_aes = false;
-        if has_aes { Self::Aes128Gcm } else { Self::ChaCha20Poly1305 }
+        if has_aes {
+            Self::Aes128Gcm
+        } else {
+            Self::ChaCha20Poly1305
+        }
     }
 
     /// How many packets may be sealed with one key (RFC 9001, section 6.6).
@@ -95,12 +98,14 @@ impl Cipher {
 
     fn key(self, secret: &[u8; 32]) -> LessSafeKey {
         let (algorithm, key) = match self {
-            Self::Aes128Gcm => {
-                (&AES_128_GCM, Zeroizing::new(expand::<16>(secret, "comity 1 key").to_vec()))
-            }
-            Self::ChaCha20Poly1305 => {
-                (&CHACHA20_POLY1305, Zeroizing::new(expand::<32>(secret, "comity 1 key").to_vec()))
-            }
+            Self::Aes128Gcm => (
+                &AES_128_GCM,
+                Zeroizing::new(expand::<16>(secret, "comity 1 key").to_vec()),
+            ),
+            Self::ChaCha20Poly1305 => (
+                &CHACHA20_POLY1305,
+                Zeroizing::new(expand::<32>(secret, "comity 1 key").to_vec()),
+            ),
         };
         LessSafeKey::new(UnboundKey::new(algorithm, &key).expect("the key has the cipher's length"))
     }
@@ -175,10 +180,6 @@ impl Secrets {
             to_caller: secret(to_caller),
         }
     }
-
-    pub(super) fn cipher(&self) -> Cipher {
-        self.cipher
-    }
 }
 
 impl fmt::Debug for Secrets {
@@ -215,7 +216,11 @@ fn fill(secret: &hkdf::Prk, label: &str, out: &mut [u8]) {
 
 fn expand<const N: usize>(secret: &[u8; 32], label: &str) -> Zeroizing<[u8; N]> {
     let mut out = Zeroizing::new([0; N]);
-    fill(&hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, secret), label, &mut *out);
+    fill(
+        &hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, secret),
+        label,
+        &mut *out,
+    );
     out
 }
 
@@ -295,7 +300,11 @@ impl Protection {
     /// The protection of `role`'s end; none at all without secrets.
     pub(super) fn new(secrets: Option<Secrets>, role: Role, limits: KeyLimits) -> Self {
         let keys = secrets.map(|secrets| {
-            let Secrets { cipher, to_listener, to_caller } = secrets;
+            let Secrets {
+                cipher,
+                to_listener,
+                to_caller,
+            } = secrets;
             let (send, receive) = match role {
                 Role::Caller => (to_listener, to_caller),
                 Role::Listener => (to_caller, to_listener),
@@ -304,7 +313,12 @@ impl Protection {
             Keys {
                 cipher,
                 limits,
-                sealing: Sealing { phase: 0, current: Phase::new(cipher, send), packets: 0, bytes: 0 },
+                sealing: Sealing {
+                    phase: 0,
+                    current: Phase::new(cipher, send),
+                    packets: 0,
+                    bytes: 0,
+                },
                 opening: Opening {
                     phase: 0,
                     next: current.next(cipher),
@@ -315,7 +329,10 @@ impl Protection {
                 },
             }
         });
-        Self { keys, window: ReplayWindow::new() }
+        Self {
+            keys,
+            window: ReplayWindow::new(),
+        }
     }
 
     /// The cipher; `None` without protection.
@@ -361,20 +378,22 @@ impl Protection {
     ) -> Result<(), KeyUsedUp> {
         let heard = self.window.highest().is_some();
         let Some(keys) = &mut self.keys else {
-            let header = header::data(false, to, number.get());
-            out[start..start + DATA_HEADER].copy_from_slice(&header);
+            out[start..start + DATA_HEADER].copy_from_slice(&encode(false, to, number));
             return Ok(());
         };
         if heard && keys.wants_update(now) {
             keys.advance_sealing();
         }
         let sealing = &mut keys.sealing;
-        let most = keys.cipher.confidentiality_limit().min(keys.limits.most_packets_per_key);
+        let most = keys
+            .cipher
+            .confidentiality_limit()
+            .min(keys.limits.most_packets_per_key);
         if sealing.packets >= most {
             out.truncate(start);
             return Err(KeyUsedUp);
         }
-        let header = header::data(sealing.phase & 1 != 0, to, number.get());
+        let header = encode(sealing.phase & 1 != 0, to, number);
         let (place, payload) = out[start..].split_at_mut(DATA_HEADER);
         place.copy_from_slice(&header);
         sealing.packets += 1;
@@ -401,11 +420,16 @@ impl Protection {
         now: Time,
         datagram: &'a mut [u8],
     ) -> Result<(PacketNumber, &'a [u8]), OpenError> {
-        let Some(header::Packet::Data { key_phase, number, .. }) = header::read(datagram) else {
+        let Ok(Packet::Data {
+            header: Data {
+                key_phase, number, ..
+            },
+            ..
+        }) = header::decode(datagram)
+        else {
             return Err(OpenError::Forged);
         };
-        let expected = self.window.highest().map_or(0, |highest| highest.next().get());
-        let number = PacketNumber::new(header::restore(expected, number));
+        let number = number::restore(number, self.window.highest());
         self.window.check(number).map_err(OpenError::Stale)?;
         let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
         let payload: &[u8] = match &mut self.keys {
@@ -415,6 +439,15 @@ impl Protection {
         self.window.take(number).map_err(OpenError::Stale)?;
         Ok((number, payload))
     }
+}
+
+fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [u8; DATA_HEADER] {
+    Data {
+        key_phase,
+        destination,
+        number: number::truncate(number),
+    }
+    .encode()
 }
 
 /// Which key a packet is opened with.
@@ -429,7 +462,11 @@ impl Keys {
         let used = self.sealing.packets >= self.limits.update_after_packets
             || self.sealing.bytes >= self.limits.update_after_bytes;
         let settled = self.sealing.phase == self.opening.phase;
-        let old_gone = self.opening.previous.as_ref().is_none_or(|&(_, until)| until <= now);
+        let old_gone = self
+            .opening
+            .previous
+            .as_ref()
+            .is_none_or(|&(_, until)| until <= now);
         used && settled && old_gone
     }
 
@@ -465,7 +502,11 @@ impl Keys {
         sealed: &'a mut [u8],
     ) -> Result<&'a [u8], OpenError> {
         let opening = &mut self.opening;
-        if opening.previous.as_ref().is_some_and(|&(_, until)| until <= now) {
+        if opening
+            .previous
+            .as_ref()
+            .is_some_and(|&(_, until)| until <= now)
+        {
             opening.previous = None;
         }
         let (choice, phase) = if key_phase == (opening.phase & 1 != 0) {

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use comity_transport::wire::header::ConnectionId;
 use comity_units::Seed;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -61,11 +62,11 @@ impl Randomness {
     }
 
     /// A connection id: random and not zero, which stands for "none" on the wire.
-    pub(super) fn connection_id(&mut self) -> super::ConnectionId {
+    pub(super) fn connection_id(&mut self) -> ConnectionId {
         loop {
             let value = u64::from_be_bytes(self.bytes());
             if value != 0 {
-                return super::ConnectionId(value);
+                return ConnectionId::new(value);
             }
         }
     }

@@ -4,7 +4,10 @@
 //! when no genuine answer follows. It tells no more than silence would: whoever holds a wrong passphrase, a
 //! key that is not on the list, or sends noise, gets the same one.
 
-use super::handshake::Pattern;
+use super::{ConnectionId, Pattern};
+
+/// The connection id that nobody chooses: the source of an Answer that refuses.
+pub(super) const NOBODY: ConnectionId = ConnectionId::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
@@ -31,7 +34,9 @@ impl Reason {
     pub(super) fn read(message: &[u8]) -> Option<Self> {
         match *message {
             [1] => Some(Self::NotAccepted),
-            [2, pattern] => Pattern::from_wire(pattern).map(Self::OtherPattern),
+            [2, 0] => Some(Self::OtherPattern(Pattern::Insecure)),
+            [2, 1] => Some(Self::OtherPattern(Pattern::NNpsk0)),
+            [2, 2] => Some(Self::OtherPattern(Pattern::IK)),
             [3] => Some(Self::Busy),
             [4] => Some(Self::Parameters),
             _ => None,

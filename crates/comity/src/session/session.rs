@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use comity_transport::wire::limits::{DATA_HEADER, TAG};
 use comity_units::Time;
 use thiserror::Error;
 
-use super::header::DATA_HEADER;
 use super::path::{Path, Unanswered};
 use super::protection::{KeyUsedUp, OpenError, Protection, Role};
-use super::{Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness, TAG};
+use super::{Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness};
 
 /// Length of a datagram with a challenge or its response, as far as the peer has a claim to so much: so
 /// the new way is known to carry packets of the usual size.
@@ -241,7 +241,8 @@ impl<C: Core> Session<C> {
         self.statistics.opened += 1;
         let highest = self.protection.highest() == Some(number);
         let probe_timeout = self.core.probe_timeout();
-        self.path.on_genuine(now, from, length, highest, probe_timeout);
+        self.path
+            .on_genuine(now, from, length, highest, probe_timeout);
         if !self.confirmed {
             self.confirm();
             self.core.on_established(now);
@@ -323,7 +324,10 @@ impl<C: Core> Session<C> {
         out: &mut Vec<u8>,
         start: usize,
     ) -> Option<Datagram> {
-        match self.protection.seal(now, self.peer, transmit.number, out, start) {
+        match self
+            .protection
+            .seal(now, self.peer, transmit.number, out, start)
+        {
             Ok(()) => {}
             Err(KeyUsedUp) => {
                 self.end(Closed::KeyUsedUp);
@@ -333,7 +337,11 @@ impl<C: Core> Session<C> {
         let length = out.len() - start;
         self.path.on_sent(to, length);
         self.statistics.sealed += 1;
-        Some(Datagram { to, ecn: transmit.ecn, length })
+        Some(Datagram {
+            to,
+            ecn: transmit.ecn,
+            length,
+        })
     }
 
     /// When [`Self::on_timer`] is due; `Time::MAX` for never.
