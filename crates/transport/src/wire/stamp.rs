@@ -88,7 +88,8 @@ mod tests {
             Stamp::from_micros(u32::MAX).near(Time::from_micros(3)),
             None
         );
-        assert_eq!(Stamp::from_micros(0).near(Time::MAX), None);
+        let beyond = Stamp::from_micros(Stamp::of(Time::MAX).as_micros().wrapping_add(1));
+        assert_eq!(beyond.near(Time::MAX), None);
         assert_eq!(Stamp::of(Time::from_nanos(1_999)).as_micros(), 1);
     }
 

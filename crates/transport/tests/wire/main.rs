@@ -1,0 +1,25 @@
+//! Packets of the datagram transport as bytes.
+//!
+//! The oracles: bytes worked out by hand after `docs/protocol.md` (`vectors`, `malformed`), the page itself
+//! (`page`), and that what was written is read back and what was cut is noticed (`properties`).
+
+mod malformed;
+mod page;
+mod properties;
+mod recipe;
+mod vectors;
+
+/// Bytes from hexadecimal digits; white space and what follows a `#` on a line do not count.
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hexadecimal
+        .lines()
+        .flat_map(|line| line.split('#').next().unwrap_or_default().chars())
+        .filter(|character| !character.is_whitespace())
+        .map(|character| character.to_digit(16).expect("a hexadecimal digit") as u8)
+        .collect();
+    assert_eq!(digits.len() % 2, 0, "half a byte in {hexadecimal}");
+    digits
+        .chunks(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
