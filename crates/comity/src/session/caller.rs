@@ -1,0 +1,455 @@
+//! The end that opens a connection.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use comity_transport::wire::header::{self, Answer, Initial, Packet, Retry};
+use comity_transport::wire::limits::VERSION;
+use comity_units::{Span, Time};
+use thiserror::Error;
+
+use super::handshake::{Calling, MOST_PARAMETERS, described};
+use super::protection::{Cipher, KeyLimits, Protection, Role};
+use super::refusal::{NOBODY, Reason};
+use super::session::{Event, Names, Session};
+use super::{
+    CallerCredentials, ConnectionId, Core, Datagram, Ecn, Opener, Pattern, PublicKey, Randomness,
+};
+
+/// How long a refusal, which anybody on the way could have made up, is left the chance to be one.
+const DOUBT: Span = Span::from_secs(1);
+/// Retries that are answered at once; more wait for the timer.
+const PROMPT_RETRIES: u32 = 8;
+
+/// What a caller is made of.
+#[derive(Clone, Debug)]
+pub struct CallerConfig {
+    /// How it proves itself and knows the listener.
+    pub credentials: CallerCredentials,
+    /// The transport's parameters, at most [`MOST_PARAMETERS`] bytes.
+    pub parameters: Vec<u8>,
+    /// The cipher that it is fast with.
+    pub cipher: Cipher,
+    /// When keys change.
+    pub key_limits: KeyLimits,
+    /// After how long without an answer it gives up.
+    pub timeout: Span,
+    /// After how long the first message is sent again; every further time after half as long again.
+    pub first_resend: Span,
+    /// The longest wait between two of them.
+    pub longest_resend: Span,
+}
+
+impl CallerConfig {
+    /// Gives up after 10 s; sends again after 250 ms, then 375 ms, then every 500 ms.
+    pub fn new(credentials: CallerCredentials, parameters: Vec<u8>) -> Self {
+        Self {
+            credentials,
+            parameters,
+            cipher: Cipher::of_this_machine(),
+            key_limits: KeyLimits::default(),
+            timeout: Span::from_secs(10),
+            first_resend: Span::from_millis(250),
+            longest_resend: Span::from_millis(500),
+        }
+    }
+}
+
+/// Why no connection came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// Nothing came back, or nothing that could be from the listener.
+    #[error(
+        "{address}: no answer within {within}, expected a listener there and a way for UDP in both directions"
+    )]
+    NoAnswer {
+        /// Who was called.
+        address: SocketAddr,
+        /// How long it was waited for.
+        within: Span,
+    },
+    /// The listener does not accept the passphrase.
+    #[error("{address}: refused, expected the listener's passphrase")]
+    Passphrase {
+        /// Who was called.
+        address: SocketAddr,
+    },
+    /// The listener does not accept this caller's key, or has another key than the one it is known by.
+    #[error(
+        "{address}: refused, expected the key {own} on the listener's list and the listener to own {listener}"
+    )]
+    StaticKey {
+        /// Who was called.
+        address: SocketAddr,
+        /// This caller's key.
+        own: PublicKey,
+        /// By which the listener is known.
+        listener: PublicKey,
+    },
+    /// The listener does not take unprotected connections as they were sent.
+    #[error("{address}: refused the first message, which had no protection")]
+    Refused {
+        /// Who was called.
+        address: SocketAddr,
+    },
+    /// The listener wants to be proved to otherwise.
+    #[error(
+        "{address}: was called with {ours}, expected {theirs}",
+        ours = described(*ours),
+        theirs = described(*theirs)
+    )]
+    Pattern {
+        /// Who was called.
+        address: SocketAddr,
+        /// How this end proves itself.
+        ours: Pattern,
+        /// What the listener wants.
+        theirs: Pattern,
+    },
+    /// The listener speaks other versions.
+    #[error(
+        "{address}: does not speak version {VERSION} of the protocol, expected version {theirs}"
+    )]
+    Version {
+        /// Who was called.
+        address: SocketAddr,
+        /// The highest version that it speaks.
+        theirs: u32,
+    },
+    /// The listener has as many connections as it takes.
+    #[error("{address}: has as many connections as it takes")]
+    Busy {
+        /// Who was called.
+        address: SocketAddr,
+    },
+    /// One end does not understand or accept the other's transport parameters.
+    #[error("{address}: transport parameters were not accepted")]
+    Parameters {
+        /// Who was called.
+        address: SocketAddr,
+    },
+    /// The parameters in the configuration are too long.
+    #[error("parameters: have {0} bytes, expected at most {MOST_PARAMETERS}")]
+    ParametersLong(usize),
+}
+
+enum State<C> {
+    Calling(Box<Handshake>),
+    Open(Box<Session<C>>),
+    Failed,
+}
+
+struct Handshake {
+    calling: Calling,
+    cookie: Vec<u8>,
+    retries: u32,
+    next_send: Time,
+    wait: Span,
+    deadline: Time,
+    /// What an unauthenticated packet says is wrong, and when to believe it.
+    doubt: Option<(CallError, Time)>,
+}
+
+/// One connection to a listener, from the first message on.
+///
+/// See [`super`] for the order of calls. Datagrams that are not of this connection are ignored.
+pub struct Caller<C> {
+    config: CallerConfig,
+    address: SocketAddr,
+    own: ConnectionId,
+    opener: Opener<C>,
+    randomness: Randomness,
+    state: State<C>,
+    failed: VecDeque<CallError>,
+}
+
+/// What a caller tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallerEvent {
+    /// Something happened to the open connection.
+    Session(Event),
+    /// No connection came about. Nothing comes after this.
+    Failed(CallError),
+}
+
+impl<C: Core> Caller<C> {
+    /// Calls the listener at `address`: poll for the first datagram.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::ParametersLong`].
+    pub fn new(
+        now: Time,
+        address: SocketAddr,
+        config: CallerConfig,
+        opener: Opener<C>,
+        mut randomness: Randomness,
+    ) -> Result<Self, CallError> {
+        if config.parameters.len() > MOST_PARAMETERS {
+            return Err(CallError::ParametersLong(config.parameters.len()));
+        }
+        let own = randomness.connection_id();
+        let calling = Calling::new(
+            &config.credentials,
+            own,
+            config.cipher,
+            &config.parameters,
+            &mut randomness,
+        );
+        let handshake = Handshake {
+            calling,
+            cookie: Vec::new(),
+            retries: 0,
+            next_send: now,
+            wait: config.first_resend,
+            deadline: now + config.timeout,
+            doubt: None,
+        };
+        Ok(Self {
+            config,
+            address,
+            own,
+            opener,
+            randomness,
+            state: State::Calling(Box::new(handshake)),
+            failed: VecDeque::new(),
+        })
+    }
+
+    /// The id that packets of this connection bring to this end.
+    pub fn id(&self) -> ConnectionId {
+        self.own
+    }
+
+    /// The open connection; `None` before the answer and after a failure.
+    pub fn session(&self) -> Option<&Session<C>> {
+        match &self.state {
+            State::Open(session) => Some(session),
+            State::Calling(_) | State::Failed => None,
+        }
+    }
+
+    /// The open connection, to give something to its core; `None` before the answer and after a failure.
+    pub fn session_mut(&mut self) -> Option<&mut Session<C>> {
+        match &mut self.state {
+            State::Open(session) => Some(session),
+            State::Calling(_) | State::Failed => None,
+        }
+    }
+
+    /// Whether nothing will happen any more.
+    pub fn is_over(&self) -> bool {
+        match &self.state {
+            State::Calling(_) => false,
+            State::Open(session) => session.closed().is_some(),
+            State::Failed => true,
+        }
+    }
+
+    /// Takes a datagram.
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
+        match &mut self.state {
+            State::Open(session) => {
+                let ours = matches!(
+                    header::decode(datagram),
+                    Ok(Packet::Data { header, .. }) if header.destination == self.own
+                );
+                if ours {
+                    session.handle_datagram(now, from, ecn, datagram);
+                }
+            }
+            // Until the keys are there, only who was called can have something to say.
+            State::Calling(_) if from == self.address => self.on_handshake(now, datagram),
+            State::Calling(_) | State::Failed => {}
+        }
+    }
+
+    fn on_handshake(&mut self, now: Time, datagram: &[u8]) {
+        let State::Calling(handshake) = &mut self.state else {
+            return;
+        };
+        match header::decode(datagram) {
+            Ok(Packet::Retry(Retry {
+                destination,
+                cookie,
+            })) if destination == self.own && cookie != handshake.cookie => {
+                handshake.cookie = cookie.to_vec();
+                handshake.retries += 1;
+                if handshake.retries <= PROMPT_RETRIES {
+                    handshake.next_send = now;
+                }
+            }
+            Ok(Packet::VersionNegotiation {
+                destination,
+                versions,
+            }) if destination == self.own && versions.iter().all(|version| version != VERSION) => {
+                let theirs = versions.iter().max().unwrap_or(0);
+                let address = self.address;
+                handshake.doubt(now, CallError::Version { address, theirs });
+            }
+            Ok(Packet::Answer(Answer {
+                destination,
+                source,
+                message,
+            })) if destination == self.own => {
+                if source != NOBODY {
+                    self.on_answer(now, message);
+                } else if let Some(reason) = Reason::read(message) {
+                    let error = self.refused(reason);
+                    if let State::Calling(handshake) = &mut self.state {
+                        handshake.doubt(now, error);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn refused(&self, reason: Reason) -> CallError {
+        let address = self.address;
+        match reason {
+            Reason::NotAccepted => match &self.config.credentials {
+                CallerCredentials::Insecure => CallError::Refused { address },
+                CallerCredentials::Shared(_) => CallError::Passphrase { address },
+                CallerCredentials::Static { own, listener } => CallError::StaticKey {
+                    address,
+                    own: own.public(),
+                    listener: *listener,
+                },
+            },
+            Reason::OtherPattern(theirs) => CallError::Pattern {
+                address,
+                ours: self.config.credentials.pattern(),
+                theirs,
+            },
+            Reason::Busy => CallError::Busy { address },
+            Reason::Parameters => CallError::Parameters { address },
+        }
+    }
+
+    fn on_answer(&mut self, now: Time, message: &[u8]) {
+        let State::Calling(handshake) = &mut self.state else {
+            return;
+        };
+        let listener_key = match &self.config.credentials {
+            CallerCredentials::Static { listener, .. } => Some(*listener),
+            CallerCredentials::Insecure | CallerCredentials::Shared(_) => None,
+        };
+        // Anybody could have sent an answer that proves nothing: the genuine one may be under way.
+        let Ok((listener, agreed)) = handshake.calling.on_answer(message, listener_key) else {
+            return;
+        };
+        let protection = Protection::new(agreed.secrets, Role::Caller, self.config.key_limits);
+        let opened = (self.opener)(now, Role::Caller, protection.overhead(), &agreed.parameters);
+        let Ok(mut core) = opened else {
+            let address = self.address;
+            return self.fail(CallError::Parameters { address });
+        };
+        core.on_established(now);
+        let names = Names {
+            own: self.own,
+            peer: listener,
+        };
+        let randomness = self.randomness.split();
+        self.state = State::Open(Box::new(Session::new(
+            Role::Caller,
+            names,
+            self.address,
+            agreed.peer_key,
+            protection,
+            core,
+            randomness,
+        )));
+    }
+
+    fn fail(&mut self, error: CallError) {
+        self.state = State::Failed;
+        self.failed.push_back(error);
+    }
+
+    /// Appends the next datagram that may leave now.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        match &mut self.state {
+            State::Open(session) => session.poll_transmit(now, out),
+            State::Failed => None,
+            State::Calling(handshake) => {
+                if now < handshake.next_send || now >= handshake.deadline {
+                    return None;
+                }
+                let start = out.len();
+                let initial = Initial {
+                    source: self.own,
+                    pattern: handshake.calling.pattern(),
+                    cookie: &handshake.cookie,
+                    message: handshake.calling.message(),
+                };
+                initial
+                    .encode(out)
+                    .expect("cookie and message are within the limits of the format");
+                handshake.next_send = now + handshake.wait;
+                let longer = handshake.wait * 3 / 2;
+                handshake.wait = longer.min(self.config.longest_resend);
+                Some(Datagram {
+                    to: self.address,
+                    ecn: Ecn::NotCapable,
+                    length: out.len() - start,
+                })
+            }
+        }
+    }
+
+    /// When [`Self::on_timer`] is due; `Time::MAX` for never.
+    pub fn next_timer(&self) -> Time {
+        match &self.state {
+            State::Open(session) => session.next_timer(),
+            State::Failed => Time::MAX,
+            State::Calling(handshake) => {
+                let believed = handshake.doubt.map_or(Time::MAX, |(_, until)| until);
+                handshake.next_send.min(handshake.deadline).min(believed)
+            }
+        }
+    }
+
+    /// Time has come.
+    pub fn on_timer(&mut self, now: Time) {
+        match &mut self.state {
+            State::Open(session) => session.on_timer(now),
+            State::Failed => {}
+            State::Calling(handshake) => {
+                let late = handshake.deadline <= now;
+                match handshake.doubt {
+                    Some((error, until)) if until <= now || late => self.fail(error),
+                    None if late => {
+                        let address = self.address;
+                        let within = self.config.timeout;
+                        self.fail(CallError::NoAnswer { address, within });
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<CallerEvent> {
+        if let Some(error) = self.failed.pop_front() {
+            return Some(CallerEvent::Failed(error));
+        }
+        self.session_mut()?.poll_event().map(CallerEvent::Session)
+    }
+}
+
+impl Handshake {
+    /// Remembers the first reason that somebody gave. Being busy passes, so that is waited for to the end.
+    fn doubt(&mut self, now: Time, error: CallError) {
+        let until = match error {
+            CallError::Busy { .. } => self.deadline,
+            _ => now + DOUBT,
+        };
+        match &self.doubt {
+            Some((CallError::Busy { .. }, _)) | None => self.doubt = Some((error, until)),
+            Some(_) => {}
+        }
+    }
+}

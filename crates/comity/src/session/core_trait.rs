@@ -1,0 +1,80 @@
+//! What a session carries.
+
+use comity_units::{PacketNumber, Span, Time};
+use thiserror::Error;
+
+use super::{Ecn, Role};
+
+/// A packet whose payload a core has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Its number: higher than that of every packet before, of any kind.
+    pub number: PacketNumber,
+    /// How the datagram is to be marked.
+    pub ecn: Ecn,
+}
+
+/// The two frames with which an end proves that it receives at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathFrame {
+    /// Asks for the same 8 bytes.
+    Challenge([u8; 8]),
+    /// Gives them.
+    Response([u8; 8]),
+}
+
+/// The transport of one connection, as its session sees it: plain payloads with their packet numbers.
+///
+/// A payload that breaks the rules of the transport makes the core close itself, which it shows by
+/// sending what it has to and then answering [`Core::is_closed`].
+pub trait Core {
+    /// The handshake is done. The caller's core must send something that the peer answers, and repeat it
+    /// until it is answered: only that opens the connection at the listener.
+    fn on_established(&mut self, now: Time);
+
+    /// A genuine packet that was not seen before. Numbers may come in any order.
+    fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]);
+
+    /// Appends the payload of the next packet that may leave now.
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
+
+    /// Appends a payload of this frame and padding, `length` bytes in all or as few as the frame takes.
+    /// It leaves at once and for another address than all others: no congestion control holds it.
+    fn write_path_frame(
+        &mut self,
+        now: Time,
+        frame: PathFrame,
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit>;
+
+    /// The next path frame of the packet that was handed in last.
+    fn poll_path_frame(&mut self) -> Option<PathFrame>;
+
+    /// Packets take another way from now on: what was learnt of the path does not hold.
+    fn on_path_changed(&mut self, now: Time);
+
+    /// How long an answer may take before it is worth asking again.
+    fn probe_timeout(&self) -> Span;
+
+    /// Ends the connection in good order.
+    fn close(&mut self, now: Time, code: u64, reason: &str);
+
+    /// Whether nothing will be sent or taken any more.
+    fn is_closed(&self) -> bool;
+
+    /// When [`Core::on_timer`] is due; `Time::MAX` for never.
+    fn next_timer(&self) -> Time;
+
+    /// Time has come.
+    fn on_timer(&mut self, now: Time);
+}
+
+/// The peer's transport parameters are none that this end can work with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("transport parameters: the peer's are not understood or not acceptable")]
+pub struct BadParameters;
+
+/// Makes the core of a new connection from the role of this end, the bytes that sealing adds to each payload,
+/// and the peer's parameters.
+pub type Opener<C> = Box<dyn FnMut(Time, Role, usize, &[u8]) -> Result<C, BadParameters> + Send>;

@@ -1,0 +1,576 @@
+//! The end that answers: many connections behind one address.
+//!
+//! What an Initial costs, in this order: its header is read; without a valid cookie it is answered by a
+//! Retry and forgotten (one HMAC, no memory); one of a known half-open connection is answered as before; only
+//! then is its message looked at, and only one that proves what it should takes memory. Half-open
+//! connections are bounded in number and time, and the oldest makes room for a new one: a caller that
+//! goes on within a round trip is in before a flood can push it out.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use comity_transport::wire::header::{self, Answer, Initial, Packet};
+use comity_transport::wire::limits::VERSION;
+use comity_units::{Span, Time};
+use thiserror::Error;
+
+use super::cookie::Cookies;
+use super::handshake::{Agreed, Answering, MOST_PARAMETERS, Refusal, described};
+use super::protection::{Cipher, KeyLimits, Protection, Role};
+use super::refusal::{NOBODY, Reason};
+use super::session::{Event, Names, Session};
+use super::{
+    ConnectionId, Core, Datagram, Ecn, ListenerCredentials, Opener, Pattern, PublicKey, Randomness,
+};
+
+/// Replies to unknown addresses that wait to be sent; what comes beyond is dropped.
+const MOST_REPLIES: usize = 256;
+/// Events that wait for somebody to ask; beyond, those of refused callers and moving peers are dropped.
+const MOST_EVENTS: usize = 4096;
+
+/// Which Initials are answered by a Retry first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Retry {
+    /// All.
+    #[default]
+    Always,
+    /// Those that come while at least so many connections are half open: a round trip less otherwise, and an
+    /// address can then be made to receive one datagram, no longer than the one that asked for it.
+    AboveHalfOpen(usize),
+}
+
+/// What a listener is made of.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// How it proves itself and whom it accepts.
+    pub credentials: ListenerCredentials,
+    /// The transport's parameters, at most [`MOST_PARAMETERS`] bytes.
+    pub parameters: Vec<u8>,
+    /// The cipher that it is fast with.
+    pub cipher: Cipher,
+    /// When keys change.
+    pub key_limits: KeyLimits,
+    /// Which callers have to prove their address first.
+    pub retry: Retry,
+    /// How many connections may be half open, at least 1.
+    pub most_half_open: usize,
+    /// How many connections there may be in all, at least 1.
+    pub most_connections: usize,
+    /// How long a connection may be half open.
+    pub half_open_for: Span,
+}
+
+impl ListenerConfig {
+    /// At most 4096 connections, 256 of them half open for at most 5 s; every caller proves its address.
+    pub fn new(credentials: ListenerCredentials, parameters: Vec<u8>) -> Self {
+        Self {
+            credentials,
+            parameters,
+            cipher: Cipher::of_this_machine(),
+            key_limits: KeyLimits::default(),
+            retry: Retry::Always,
+            most_half_open: 256,
+            most_connections: 4096,
+            half_open_for: Span::from_secs(5),
+        }
+    }
+}
+
+/// Why a configuration is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ListenerConfigError {
+    /// The parameters are too long.
+    #[error("parameters: have {0} bytes, expected at most {MOST_PARAMETERS}")]
+    ParametersLong(usize),
+    /// No connection could ever be opened.
+    #[error("{0}: is 0, expected at least 1")]
+    Zero(&'static str),
+}
+
+/// Why a caller with a proved address was turned away: for the listener's own log, the caller is told less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RefusedCaller {
+    /// The passphrase is another one, the listener was called by another key, or it was noise.
+    #[error("the first message does not prove the passphrase or the key that is expected here")]
+    Unproven,
+    /// The key is not on the list.
+    #[error("the key {0} is not on the list")]
+    UnknownKey(PublicKey),
+    /// The caller proves itself otherwise.
+    #[error("the caller comes with {}", described(*.0))]
+    Pattern(Pattern),
+    /// The first message is genuine, and not one of this protocol.
+    #[error("the first message is genuine and malformed")]
+    Malformed,
+    /// Somebody made the caller leave out a version.
+    #[error("the caller was made to leave out a version")]
+    Downgrade,
+    /// There are as many connections as are taken.
+    #[error("there are as many connections as are taken")]
+    Busy,
+    /// The caller's transport parameters were not accepted.
+    #[error("the transport parameters were not accepted")]
+    Parameters,
+}
+
+/// What a listener tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerEvent {
+    /// Something happened to a connection.
+    Session(ConnectionId, Event),
+    /// A caller was turned away. Anybody can cause these: report them at a bounded rate.
+    Refused {
+        /// From where it came.
+        from: SocketAddr,
+        /// Why.
+        why: RefusedCaller,
+    },
+}
+
+/// What a listener has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ListenerStatistics {
+    /// Retries sent for Initials without a valid cookie.
+    pub retries: u64,
+    /// Answers sent, repeated ones included.
+    pub answers: u64,
+    /// Callers with a proved address that were turned away.
+    pub refused: u64,
+    /// Initials answered by the versions that are spoken here.
+    pub other_versions: u64,
+    /// Half-open connections that made room for newer ones or took too long.
+    pub given_up: u64,
+    /// Datagrams that are no packet, or of no connection known here.
+    pub unknown: u64,
+    /// Replies dropped because too many were waiting.
+    pub replies_dropped: u64,
+}
+
+struct Entry<C> {
+    session: Session<C>,
+    caller: (SocketAddr, ConnectionId),
+    /// The Answer, while it may have to be sent again, and when that ends.
+    half_open: Option<(Vec<u8>, Time)>,
+    /// The time under which the connection stands among the timers.
+    timer: Time,
+    /// Whether the connection stands among those that may have something to send.
+    is_ready: bool,
+}
+
+/// Answers callers and routes datagrams to their connections. See [`super`] for the order of calls.
+pub struct Listener<C> {
+    config: ListenerConfig,
+    opener: Opener<C>,
+    randomness: Randomness,
+    cookies: Cookies,
+    sessions: BTreeMap<ConnectionId, Entry<C>>,
+    callers: BTreeMap<(SocketAddr, ConnectionId), ConnectionId>,
+    /// In order of age.
+    half_open: BTreeSet<(Time, ConnectionId)>,
+    timers: BTreeSet<(Time, ConnectionId)>,
+    ready: VecDeque<ConnectionId>,
+    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    events: VecDeque<ListenerEvent>,
+    statistics: ListenerStatistics,
+}
+
+impl<C: Core> Listener<C> {
+    /// A listener without connections.
+    ///
+    /// # Errors
+    ///
+    /// [`ListenerConfigError`].
+    pub fn new(
+        now: Time,
+        config: ListenerConfig,
+        opener: Opener<C>,
+        mut randomness: Randomness,
+    ) -> Result<Self, ListenerConfigError> {
+        if config.parameters.len() > MOST_PARAMETERS {
+            return Err(ListenerConfigError::ParametersLong(config.parameters.len()));
+        }
+        if config.most_half_open == 0 {
+            return Err(ListenerConfigError::Zero("most_half_open"));
+        }
+        if config.most_connections == 0 {
+            return Err(ListenerConfigError::Zero("most_connections"));
+        }
+        Ok(Self {
+            cookies: Cookies::new(now, &mut randomness),
+            config,
+            opener,
+            randomness,
+            sessions: BTreeMap::new(),
+            callers: BTreeMap::new(),
+            half_open: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            ready: VecDeque::new(),
+            replies: VecDeque::new(),
+            events: VecDeque::new(),
+            statistics: ListenerStatistics::default(),
+        })
+    }
+
+    /// How many connections there are, half-open ones included.
+    pub fn connections(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// How many connections are half open.
+    pub fn half_open(&self) -> usize {
+        self.half_open.len()
+    }
+
+    /// What has been counted.
+    pub fn statistics(&self) -> ListenerStatistics {
+        self.statistics
+    }
+
+    /// The ids of all connections, half-open ones included.
+    pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.sessions.keys().copied()
+    }
+
+    /// A connection.
+    pub fn session(&self, id: ConnectionId) -> Option<&Session<C>> {
+        self.sessions.get(&id).map(|entry| &entry.session)
+    }
+
+    /// The transport of a connection, to be given something; poll for datagrams afterwards.
+    pub fn core_mut(&mut self, id: ConnectionId) -> Option<&mut C> {
+        let entry = self.sessions.get_mut(&id)?;
+        make_ready(&mut self.ready, id, entry);
+        Some(entry.session.core_mut())
+    }
+
+    /// Takes a datagram.
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
+        let length = datagram.len();
+        match header::decode(datagram) {
+            Ok(Packet::Data { header, .. }) => {
+                let connection = header.destination;
+                let Some(entry) = self.sessions.get_mut(&connection) else {
+                    self.statistics.unknown += 1;
+                    return;
+                };
+                entry.session.handle_datagram(now, from, ecn, datagram);
+                if entry.session.is_confirmed()
+                    && let Some((_, until)) = entry.half_open.take()
+                {
+                    self.half_open.remove(&(until, connection));
+                }
+                make_ready(&mut self.ready, connection, entry);
+                self.settle(connection);
+            }
+            Ok(Packet::Initial(initial)) if initial.source != NOBODY => {
+                self.on_initial(now, from, length, &initial);
+            }
+            Ok(Packet::UnknownVersion { source, .. }) => {
+                self.statistics.other_versions += 1;
+                let mut reply = Vec::new();
+                header::encode_version_negotiation(source, &[VERSION], &mut reply)
+                    .expect("one version is within the limits of the format");
+                self.reply(from, reply);
+            }
+            Ok(
+                Packet::Initial(_)
+                | Packet::Retry(_)
+                | Packet::Answer(_)
+                | Packet::VersionNegotiation { .. },
+            )
+            | Err(_) => self.statistics.unknown += 1,
+        }
+    }
+
+    fn on_initial(&mut self, now: Time, from: SocketAddr, length: usize, initial: &Initial<'_>) {
+        let wants_cookie = match self.config.retry {
+            Retry::Always => true,
+            Retry::AboveHalfOpen(count) => self.half_open.len() >= count,
+        };
+        if wants_cookie
+            && !self
+                .cookies
+                .accepts(now, from, initial.source, initial.cookie)
+        {
+            let cookie = self
+                .cookies
+                .make(now, from, initial.source, &mut self.randomness);
+            let retry = header::Retry {
+                destination: initial.source,
+                cookie: &cookie,
+            };
+            let mut reply = Vec::new();
+            retry
+                .encode(&mut reply)
+                .expect("cookies are within the limits of the format");
+            self.statistics.retries += 1;
+            return self.reply(from, reply);
+        }
+        if let Some(id) = self.callers.get(&(from, initial.source)) {
+            let half_open = self
+                .sessions
+                .get(id)
+                .and_then(|entry| entry.half_open.as_ref());
+            if let Some((answer, _)) = half_open {
+                let answer = answer.clone();
+                self.statistics.answers += 1;
+                self.reply(from, answer);
+            }
+            return;
+        }
+        match self.open(now, from, initial) {
+            Ok(answer) => {
+                debug_assert!(
+                    answer.len() <= length,
+                    "parameters are short enough for that"
+                );
+                self.statistics.answers += 1;
+                self.reply(from, answer);
+            }
+            Err(why) => {
+                self.statistics.refused += 1;
+                self.tell(ListenerEvent::Refused { from, why });
+                let reason = match why {
+                    RefusedCaller::Pattern(_) => {
+                        Reason::OtherPattern(self.config.credentials.pattern())
+                    }
+                    RefusedCaller::Busy => Reason::Busy,
+                    RefusedCaller::Parameters => Reason::Parameters,
+                    RefusedCaller::Unproven
+                    | RefusedCaller::UnknownKey(_)
+                    | RefusedCaller::Malformed
+                    | RefusedCaller::Downgrade => Reason::NotAccepted,
+                };
+                self.reply(from, answer(initial.source, NOBODY, &reason.write()));
+            }
+        }
+    }
+
+    /// Makes a half-open connection, and gives its Answer.
+    fn open(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        initial: &Initial<'_>,
+    ) -> Result<Vec<u8>, RefusedCaller> {
+        let ours = self.config.credentials.pattern();
+        if initial.pattern != ours {
+            return Err(RefusedCaller::Pattern(initial.pattern));
+        }
+        let open = self.sessions.len() - self.half_open.len();
+        if open >= self.config.most_connections {
+            return Err(RefusedCaller::Busy);
+        }
+        let answering = Answering::new(
+            &self.config.credentials,
+            initial.source,
+            self.config.cipher,
+            initial.message,
+            &mut self.randomness,
+        )
+        .map_err(|refusal| match refusal {
+            Refusal::Unproven => RefusedCaller::Unproven,
+            Refusal::UnknownKey(key) => RefusedCaller::UnknownKey(key),
+            Refusal::Malformed => RefusedCaller::Malformed,
+            Refusal::Downgrade => RefusedCaller::Downgrade,
+        })?;
+        let own = loop {
+            let id = self.randomness.connection_id();
+            if !self.sessions.contains_key(&id) {
+                break id;
+            }
+        };
+        let (message, agreed) = answering.answer(own, &self.config.parameters);
+        let Agreed {
+            secrets,
+            parameters,
+            peer_key,
+        } = agreed;
+        let protection = Protection::new(secrets, Role::Listener, self.config.key_limits);
+        let core = (self.opener)(now, Role::Listener, protection.overhead(), &parameters)
+            .map_err(|_| RefusedCaller::Parameters)?;
+        self.make_room();
+        let names = Names {
+            own,
+            peer: initial.source,
+        };
+        let randomness = self.randomness.split();
+        let session = Session::new(
+            Role::Listener,
+            names,
+            from,
+            peer_key,
+            protection,
+            core,
+            randomness,
+        );
+        let answer = answer(initial.source, own, &message);
+        let until = now + self.config.half_open_for;
+        let caller = (from, initial.source);
+        self.half_open.insert((until, own));
+        self.callers.insert(caller, own);
+        self.sessions.insert(
+            own,
+            Entry {
+                session,
+                caller,
+                half_open: Some((answer.clone(), until)),
+                timer: Time::MAX,
+                is_ready: false,
+            },
+        );
+        Ok(answer)
+    }
+
+    /// Gives up the oldest half-open connections, so that one more fits in.
+    fn make_room(&mut self) {
+        while self.half_open.len() >= self.config.most_half_open
+            || self.sessions.len() >= self.config.most_connections
+        {
+            let Some(&(_, oldest)) = self.half_open.first() else {
+                return;
+            };
+            self.give_up(oldest);
+        }
+    }
+
+    fn give_up(&mut self, id: ConnectionId) {
+        self.statistics.given_up += 1;
+        self.remove(id);
+    }
+
+    fn remove(&mut self, id: ConnectionId) {
+        let Some(entry) = self.sessions.remove(&id) else {
+            return;
+        };
+        self.callers.remove(&entry.caller);
+        self.timers.remove(&(entry.timer, id));
+        if let Some((_, until)) = entry.half_open {
+            self.half_open.remove(&(until, id));
+        }
+    }
+
+    fn reply(&mut self, to: SocketAddr, reply: Vec<u8>) {
+        if self.replies.len() < MOST_REPLIES {
+            self.replies.push_back((to, reply));
+        } else {
+            self.statistics.replies_dropped += 1;
+        }
+    }
+
+    fn tell(&mut self, event: ListenerEvent) {
+        // There are at most as many beginnings and ends of connections as there may be connections
+        // between two polls and replies to their callers; the rest anybody can cause.
+        let lasting = matches!(
+            event,
+            ListenerEvent::Session(_, Event::Established { .. } | Event::Closed(_))
+        );
+        if lasting || self.events.len() < MOST_EVENTS {
+            self.events.push_back(event);
+        }
+    }
+
+    /// Takes over what a connection tells, arms its timer, and forgets it when it is over.
+    fn settle(&mut self, id: ConnectionId) {
+        let Some(entry) = self.sessions.get_mut(&id) else {
+            return;
+        };
+        let timer = entry.session.next_timer();
+        if timer != entry.timer {
+            self.timers.remove(&(entry.timer, id));
+            if !timer.is_never() {
+                self.timers.insert((timer, id));
+            }
+            entry.timer = timer;
+        }
+        let is_over = entry.session.closed().is_some();
+        while let Some(event) = self
+            .sessions
+            .get_mut(&id)
+            .and_then(|e| e.session.poll_event())
+        {
+            self.tell(ListenerEvent::Session(id, event));
+        }
+        if is_over {
+            self.remove(id);
+        }
+    }
+
+    /// Appends the next datagram that may leave now. Connections take turns.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        if let Some((to, reply)) = self.replies.pop_front() {
+            out.extend(&reply);
+            return Some(Datagram {
+                to,
+                ecn: Ecn::NotCapable,
+                length: reply.len(),
+            });
+        }
+        while let Some(id) = self.ready.pop_front() {
+            let Some(entry) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            if let Some(datagram) = entry.session.poll_transmit(now, out) {
+                self.ready.push_back(id);
+                return Some(datagram);
+            }
+            entry.is_ready = false;
+            self.settle(id);
+        }
+        None
+    }
+
+    /// When [`Self::on_timer`] is due; `Time::MAX` for never.
+    pub fn next_timer(&self) -> Time {
+        let first =
+            |set: &BTreeSet<(Time, ConnectionId)>| set.first().map_or(Time::MAX, |&(time, _)| time);
+        first(&self.timers).min(first(&self.half_open))
+    }
+
+    /// Time has come.
+    pub fn on_timer(&mut self, now: Time) {
+        while let Some(&(until, id)) = self.half_open.first()
+            && until <= now
+        {
+            self.give_up(id);
+        }
+        while let Some(&(timer, id)) = self.timers.first()
+            && timer <= now
+        {
+            self.timers.remove(&(timer, id));
+            let Some(entry) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            // It stands among the timers again once it has been polled.
+            entry.timer = Time::MAX;
+            entry.session.on_timer(now);
+            make_ready(&mut self.ready, id, entry);
+        }
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<ListenerEvent> {
+        self.events.pop_front()
+    }
+}
+
+fn answer(destination: ConnectionId, source: ConnectionId, message: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Answer {
+        destination,
+        source,
+        message,
+    }
+    .encode(&mut out)
+    .expect("messages with parameters of the allowed length are within the limits of the format");
+    out
+}
+
+fn make_ready<C>(ready: &mut VecDeque<ConnectionId>, id: ConnectionId, entry: &mut Entry<C>) {
+    if !entry.is_ready {
+        entry.is_ready = true;
+        ready.push_back(id);
+    }
+}

@@ -1,0 +1,71 @@
+//! Secure sessions without sockets: datagrams and times go in, datagrams, events and the next wake-up come out.
+//!
+//! A [`Caller`] opens one connection to a listener; a [`Listener`] answers many. Both keep for each open
+//! connection a [`Session`], which seals and opens the packets of a [`Core`]: the transport, which sees
+//! neither keys nor addresses. All three are driven alike:
+//!
+//! 1. `handle_datagram` for what arrived, `on_timer` when `next_timer` has come;
+//! 2. then `poll_transmit` until it gives nothing, and `poll_event` until it gives nothing.
+//!
+//! Nothing behind the fixed header is looked at before it is authenticated, no state is kept for an
+//! address that has not proved to receive, and no input makes any of it panic. The wire format and the
+//! rules are the chapter "Handshake and protection" of `docs/protocol.md`.
+
+use std::net::SocketAddr;
+
+mod caller;
+mod cookie;
+mod core_trait;
+mod credentials;
+mod handshake;
+mod listener;
+mod noise;
+mod path;
+mod protection;
+mod randomness;
+mod refusal;
+mod replay;
+mod session;
+
+pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
+pub use comity_transport::wire::header::{ConnectionId, Pattern};
+pub use cookie::{Cookies, ROTATION, SLOT};
+pub use core_trait::{BadParameters, Core, Opener, PathFrame, Transmit};
+pub use credentials::{
+    Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PresharedKey,
+    PublicKey, StaticKey,
+};
+pub use handshake::MOST_PARAMETERS;
+pub use listener::{
+    Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics,
+    RefusedCaller, Retry,
+};
+pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
+pub use randomness::Randomness;
+pub use replay::{ReplayWindow, Stale};
+pub use session::{Closed, Event, Session, SessionStatistics};
+
+/// The congestion marks of a datagram: the two ECN bits of its IP header (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The sender does not take part, or the host does not say.
+    #[default]
+    NotCapable,
+    /// ECT(0): the sender takes part.
+    Capable0,
+    /// ECT(1): the sender takes part in L4S (RFC 9331).
+    Capable1,
+    /// The network marked the packet instead of dropping it.
+    CongestionExperienced,
+}
+
+/// A datagram to be sent: its bytes are the last `length` ones of the buffer that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Where it goes.
+    pub to: SocketAddr,
+    /// How it is marked.
+    pub ecn: Ecn,
+    /// How many bytes were appended.
+    pub length: usize,
+}

@@ -1,0 +1,231 @@
+//! Where the peer is.
+//!
+//! ```text
+//!  validated at A --- highest packet so far comes from B ---> validated at A, asking B
+//!  asking B ------ B gives the challenge back -------------> validated at B
+//!  asking B ------ highest packet so far comes from C -----> asking C
+//!  asking B ------ three challenges, no answer ------------> validated at A
+//! ```
+//!
+//! Everything but challenges and responses goes to the validated address until the new one has answered,
+//! so that a copied packet from elsewhere moves nothing. Whatever is sent to an address that has not
+//! answered, it is at most three times what genuine packets brought from there.
+//!
+//! Source: RFC 9000, sections 8.1, 8.2 and 9.3.
+//! Differs from the source in: 1. Data moves to the new address after it has answered, not at once. A
+//! sender of media could send next to nothing within three times the acknowledgements that it gets, so the
+//! round trip saved would be worth little, and diverting packets is impossible instead of bounded.
+
+use std::net::SocketAddr;
+
+use comity_units::{Span, Time};
+
+use super::Randomness;
+
+/// How often an address is asked.
+const TRIES: usize = 3;
+/// How many bytes may go to an address for each that genuine packets brought from there.
+const AMPLIFICATION: u64 = 3;
+/// The wait for an answer is never shorter, since the new way may be longer than the old one.
+const LEAST_WAIT: Span = Span::from_millis(100);
+
+/// The address that packets go to, and the one that may come after it.
+#[derive(Debug)]
+pub(super) struct Path {
+    address: SocketAddr,
+    asked: Option<Candidate>,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    address: SocketAddr,
+    challenges: Vec<[u8; 8]>,
+    /// When the next challenge, or giving up, is due.
+    due: Time,
+    wait: Span,
+    received: u64,
+    sent: u64,
+}
+
+/// What time has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unanswered(pub(super) SocketAddr);
+
+impl Path {
+    pub(super) const fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            asked: None,
+        }
+    }
+
+    /// The validated address.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A genuine packet came. `highest`: its number is above all before.
+    pub(super) fn on_genuine(
+        &mut self,
+        now: Time,
+        from: SocketAddr,
+        length: usize,
+        highest: bool,
+        probe_timeout: Span,
+    ) {
+        if from == self.address {
+            return;
+        }
+        match &mut self.asked {
+            Some(asked) if asked.address == from => asked.received += length as u64,
+            _ if highest => {
+                let wait = if probe_timeout > LEAST_WAIT {
+                    probe_timeout
+                } else {
+                    LEAST_WAIT
+                };
+                self.asked = Some(Candidate {
+                    address: from,
+                    challenges: Vec::new(),
+                    due: now,
+                    wait,
+                    received: length as u64,
+                    sent: 0,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// How many bytes may be sent to `address` now; `None` for one that has nothing to do with the peer.
+    pub(super) fn allowance(&self, address: SocketAddr) -> Option<u64> {
+        if address == self.address {
+            return Some(u64::MAX);
+        }
+        let asked = self
+            .asked
+            .as_ref()
+            .filter(|asked| asked.address == address)?;
+        Some((asked.received * AMPLIFICATION).saturating_sub(asked.sent))
+    }
+
+    /// Bytes were sent to `address`.
+    pub(super) fn on_sent(&mut self, address: SocketAddr, length: usize) {
+        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.address == address) {
+            asked.sent += length as u64;
+        }
+    }
+
+    /// The challenge that is due, and where it goes. The next one is due after twice as long a wait.
+    pub(super) fn poll_challenge(
+        &mut self,
+        now: Time,
+        randomness: &mut Randomness,
+    ) -> Option<(SocketAddr, [u8; 8])> {
+        let asked = self.asked.as_mut()?;
+        if now < asked.due || asked.challenges.len() >= TRIES {
+            return None;
+        }
+        let challenge = randomness.bytes();
+        asked.challenges.push(challenge);
+        asked.due = now + asked.wait;
+        asked.wait = asked.wait * 2;
+        Some((asked.address, challenge))
+    }
+
+    /// A response came, from any address. The old address, when the path has moved.
+    pub(super) fn on_response(&mut self, response: [u8; 8]) -> Option<SocketAddr> {
+        let asked = self
+            .asked
+            .take_if(|asked| asked.challenges.contains(&response))?;
+        Some(core::mem::replace(&mut self.address, asked.address))
+    }
+
+    pub(super) fn next_timer(&self) -> Time {
+        self.asked.as_ref().map_or(Time::MAX, |asked| asked.due)
+    }
+
+    /// Gives the new address up when it has been asked often enough.
+    pub(super) fn on_timer(&mut self, now: Time) -> Option<Unanswered> {
+        self.asked
+            .take_if(|asked| asked.challenges.len() >= TRIES && asked.due <= now)
+            .map(|asked| Unanswered(asked.address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use comity_units::Seed;
+
+    use super::*;
+
+    const PROBE: Span = Span::from_millis(200);
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], port))
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn an_address_that_answers_becomes_the_path() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let mut path = Path::new(address(1));
+        path.on_genuine(at(0), address(2), 500, true, PROBE);
+        assert_eq!(
+            path.address(),
+            address(1),
+            "nothing moves before the answer"
+        );
+        let (to, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
+        assert_eq!(to, address(2));
+        assert_eq!(path.poll_challenge(at(199), &mut randomness), None);
+        let (_, second) = path.poll_challenge(at(200), &mut randomness).unwrap();
+        assert_ne!(challenge, second);
+        assert_eq!(path.on_response([0; 8]), None);
+        assert_eq!(
+            path.on_response(challenge),
+            Some(address(1)),
+            "a late answer counts too"
+        );
+        assert_eq!(path.address(), address(2));
+        assert_eq!(path.next_timer(), Time::MAX);
+        assert_eq!(path.on_response(second), None);
+    }
+
+    #[test]
+    fn an_address_that_is_silent_is_given_up_after_three_challenges() {
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let mut path = Path::new(address(1));
+        path.on_genuine(at(0), address(2), 500, true, PROBE);
+        // Waits of 200, 400 and 800 ms.
+        for due in [0, 200, 600] {
+            assert_eq!(path.next_timer(), at(due));
+            assert_eq!(path.on_timer(at(due)), None);
+            assert!(path.poll_challenge(at(due), &mut randomness).is_some());
+        }
+        assert_eq!(path.on_timer(at(1399)), None);
+        assert_eq!(path.poll_challenge(at(1400), &mut randomness), None);
+        assert_eq!(path.on_timer(at(1400)), Some(Unanswered(address(2))));
+        assert_eq!(path.address(), address(1));
+        assert_eq!(path.next_timer(), Time::MAX);
+    }
+
+    #[test]
+    fn only_the_highest_packet_starts_asking_and_bytes_are_limited_to_three_times() {
+        let mut path = Path::new(address(1));
+        path.on_genuine(at(0), address(2), 500, false, PROBE);
+        assert_eq!(path.allowance(address(2)), None);
+        path.on_genuine(at(0), address(2), 100, true, PROBE);
+        path.on_genuine(at(1), address(2), 20, false, PROBE);
+        assert_eq!(path.allowance(address(2)), Some(360));
+        path.on_sent(address(2), 300);
+        assert_eq!(path.allowance(address(2)), Some(60));
+        path.on_sent(address(2), 100);
+        assert_eq!(path.allowance(address(2)), Some(0));
+        assert_eq!(path.allowance(address(1)), Some(u64::MAX));
+        assert_eq!(path.allowance(address(3)), None);
+    }
+}

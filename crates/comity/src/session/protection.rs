@@ -1,0 +1,544 @@
+//! Sealing and opening of Data packets.
+//!
+//! Each direction has a secret of its own. From the secret of a key phase come its key, its initialisation
+//! vector and the secret of the phase after it:
+//!
+//! ```text
+//! secret(0)   = HKDF-Expand(HKDF-Extract(salt = h, k), "comity 1 data", 32)
+//! key(n)      = HKDF-Expand(secret(n), "comity 1 key", 16 or 32)
+//! iv(n)       = HKDF-Expand(secret(n), "comity 1 iv", 12)
+//! secret(n+1) = HKDF-Expand(secret(n), "comity 1 update", 32)
+//! nonce       = iv(n) XOR packet number (64 bits, right-aligned)
+//! ```
+//!
+//! with SHA-256, where h is the handshake hash of Noise and k the key of the direction from its `Split()`.
+//! The header is the associated data.
+//!
+//! ```text
+//!          sends at phase   takes at phase
+//!  settled        n                n         --- enough sent ------------------> asked
+//!  asked         n+1               n         --- peer's first at n+1 taken ----> settled at n+1
+//!  settled        n                n         --- peer's first at n+1 taken ----> settled at n+1
+//! ```
+//!
+//! Source: RFC 9001, sections 5.3, 6 and 6.6.
+//! Differs from the source in: 1. Labels are bare strings. 2. The header, with the low half of the packet
+//! number, is not masked. 3. "Confirmed" means that the peer has sent in the new phase, not that it has
+//! acknowledged a packet of it.
+
+use core::fmt;
+
+use comity_transport::wire::header::{self, Data, Packet};
+use comity_transport::wire::limits::{DATA_HEADER, TAG};
+use comity_transport::wire::number;
+use comity_units::{PacketNumber, Span, Time};
+use ring::aead::{AES_128_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::hkdf;
+use zeroize::Zeroizing;
+
+use super::ConnectionId;
+use super::replay::{ReplayWindow, Stale};
+
+/// Words of the replay window: the highest packet number and 4,032 below it are remembered.
+const WINDOW: usize = 64;
+
+/// What packets are sealed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cipher {
+    /// Fast where the processor has instructions for AES, and slow and leaky elsewhere.
+    Aes128Gcm = 1,
+    /// Fast enough everywhere.
+    ChaCha20Poly1305 = 2,
+}
+
+impl Cipher {
+    /// The cipher with this number on the wire.
+    pub const fn from_wire(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Aes128Gcm),
+            2 => Some(Self::ChaCha20Poly1305),
+            _ => None,
+        }
+    }
+
+    /// The one that this machine is fast with.
+    pub fn of_this_machine() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        let has_aes = std::arch::is_x86_feature_detected!("aes")
+            && std::arch::is_x86_feature_detected!("pclmulqdq");
+        #[cfg(target_arch = "aarch64")]
+        let has_aes = std::arch::is_aarch64_feature_detected!("aes")
+            && std::arch::is_aarch64_feature_detected!("pmull");
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let has_aes = false;
+        if has_aes {
+            Self::Aes128Gcm
+        } else {
+            Self::ChaCha20Poly1305
+        }
+    }
+
+    /// How many packets may be sealed with one key (RFC 9001, section 6.6).
+    pub const fn confidentiality_limit(self) -> u64 {
+        match self {
+            Self::Aes128Gcm => 1 << 23,
+            // More than there are packet numbers.
+            Self::ChaCha20Poly1305 => u64::MAX,
+        }
+    }
+
+    /// How many packets of one connection may fail to open, under all keys (RFC 9001, section 6.6).
+    pub const fn integrity_limit(self) -> u64 {
+        match self {
+            Self::Aes128Gcm => 1 << 52,
+            Self::ChaCha20Poly1305 => 1 << 36,
+        }
+    }
+
+    fn key(self, secret: &[u8; 32]) -> LessSafeKey {
+        let (algorithm, key) = match self {
+            Self::Aes128Gcm => (
+                &AES_128_GCM,
+                Zeroizing::new(expand::<16>(secret, "comity 1 key").to_vec()),
+            ),
+            Self::ChaCha20Poly1305 => (
+                &CHACHA20_POLY1305,
+                Zeroizing::new(expand::<32>(secret, "comity 1 key").to_vec()),
+            ),
+        };
+        LessSafeKey::new(UnboundKey::new(algorithm, &key).expect("the key has the cipher's length"))
+    }
+}
+
+/// When keys change and when a connection must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// Packets after which the next key is asked for.
+    pub update_after_packets: u64,
+    /// Bytes of payload after which the next key is asked for.
+    pub update_after_bytes: u64,
+    /// How long packets under the last key are still opened; no other update is asked for meanwhile.
+    pub old_keys_for: Span,
+    /// Packets under one key, at most; the cipher's own limit holds in any case.
+    pub most_packets_per_key: u64,
+    /// Forged packets of a connection, at most; the cipher's own limit holds in any case.
+    pub most_forged: u64,
+}
+
+impl Default for KeyLimits {
+    fn default() -> Self {
+        Self {
+            update_after_packets: 1 << 22,
+            update_after_bytes: 1 << 36,
+            old_keys_for: Span::from_secs(2),
+            most_packets_per_key: u64::MAX,
+            most_forged: u64::MAX,
+        }
+    }
+}
+
+/// Why a packet was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// It is not from the peer, or was changed on the way. Drop it.
+    Forged,
+    /// It was taken before, or is too old to tell. Drop it.
+    Stale(Stale),
+    /// So many packets were forged that the next might pass. The connection must end now.
+    TooManyForged,
+    /// The peer asked for a key before it had seen the last one in use. The connection must end now.
+    UpdateTooEarly,
+}
+
+/// No packet may be sealed any more: the peer has not followed to the next key, and this one is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyUsedUp;
+
+/// The first secrets of both directions.
+pub(super) struct Secrets {
+    cipher: Cipher,
+    to_listener: Zeroizing<[u8; 32]>,
+    to_caller: Zeroizing<[u8; 32]>,
+}
+
+impl Secrets {
+    pub(super) fn derive(
+        cipher: Cipher,
+        salt: &hkdf::Salt,
+        to_listener: &[u8; 32],
+        to_caller: &[u8; 32],
+    ) -> Self {
+        let secret = |key: &[u8; 32]| {
+            let mut secret = Zeroizing::new([0; 32]);
+            fill(&salt.extract(key), "comity 1 data", &mut *secret);
+            secret
+        };
+        Self {
+            cipher,
+            to_listener: secret(to_listener),
+            to_caller: secret(to_caller),
+        }
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({:?}, ..)", self.cipher)
+    }
+}
+
+/// Which end of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It sent the Initial.
+    Caller,
+    /// It answered.
+    Listener,
+}
+
+struct Length(usize);
+
+impl hkdf::KeyType for Length {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+fn fill(secret: &hkdf::Prk, label: &str, out: &mut [u8]) {
+    const SHORT: &str = "HKDF gives 255 times 32 bytes";
+    secret
+        .expand(&[label.as_bytes()], Length(out.len()))
+        .expect(SHORT)
+        .fill(out)
+        .expect(SHORT);
+}
+
+fn expand<const N: usize>(secret: &[u8; 32], label: &str) -> Zeroizing<[u8; N]> {
+    let mut out = Zeroizing::new([0; N]);
+    fill(
+        &hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, secret),
+        label,
+        &mut *out,
+    );
+    out
+}
+
+/// The keys of one direction in one phase.
+struct Phase {
+    secret: Zeroizing<[u8; 32]>,
+    key: LessSafeKey,
+    iv: [u8; 12],
+}
+
+impl Phase {
+    fn new(cipher: Cipher, secret: Zeroizing<[u8; 32]>) -> Self {
+        Self {
+            key: cipher.key(&secret),
+            iv: *expand(&secret, "comity 1 iv"),
+            secret,
+        }
+    }
+
+    fn next(&self, cipher: Cipher) -> Self {
+        Self::new(cipher, expand(&self.secret, "comity 1 update"))
+    }
+
+    fn nonce(&self, number: u64) -> Nonce {
+        let mut nonce = self.iv;
+        for (byte, mask) in nonce[4..].iter_mut().zip(number.to_be_bytes()) {
+            *byte ^= mask;
+        }
+        Nonce::assume_unique_for_key(nonce)
+    }
+}
+
+/// What packets are sealed with.
+struct Sealing {
+    phase: u64,
+    current: Phase,
+    packets: u64,
+    bytes: u64,
+}
+
+/// What packets are opened with.
+struct Opening {
+    phase: u64,
+    current: Phase,
+    /// Made beforehand, so that a packet with the other phase bit takes no longer than any other.
+    next: Phase,
+    previous: Option<(Phase, Time)>,
+    /// The lowest packet number that was taken in the current phase.
+    lowest: u64,
+    forged: u64,
+}
+
+struct Keys {
+    cipher: Cipher,
+    limits: KeyLimits,
+    sealing: Sealing,
+    opening: Opening,
+}
+
+/// Seals the packets of one connection, opens those of its peer, and refuses what was seen before.
+pub struct Protection {
+    keys: Option<Keys>,
+    window: ReplayWindow<WINDOW>,
+}
+
+impl fmt::Debug for Protection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protection")
+            .field("cipher", &self.cipher())
+            .field("phase", &self.phase())
+            .field("highest", &self.window.highest())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Protection {
+    /// The protection of `role`'s end; none at all without secrets.
+    pub(super) fn new(secrets: Option<Secrets>, role: Role, limits: KeyLimits) -> Self {
+        let keys = secrets.map(|secrets| {
+            let Secrets {
+                cipher,
+                to_listener,
+                to_caller,
+            } = secrets;
+            let (send, receive) = match role {
+                Role::Caller => (to_listener, to_caller),
+                Role::Listener => (to_caller, to_listener),
+            };
+            let current = Phase::new(cipher, receive);
+            Keys {
+                cipher,
+                limits,
+                sealing: Sealing {
+                    phase: 0,
+                    current: Phase::new(cipher, send),
+                    packets: 0,
+                    bytes: 0,
+                },
+                opening: Opening {
+                    phase: 0,
+                    next: current.next(cipher),
+                    current,
+                    previous: None,
+                    lowest: u64::MAX,
+                    forged: 0,
+                },
+            }
+        });
+        Self {
+            keys,
+            window: ReplayWindow::new(),
+        }
+    }
+
+    /// The cipher; `None` without protection.
+    pub fn cipher(&self) -> Option<Cipher> {
+        self.keys.as_ref().map(|keys| keys.cipher)
+    }
+
+    /// How many bytes sealing adds to a payload: header and tag.
+    pub fn overhead(&self) -> usize {
+        DATA_HEADER + if self.keys.is_some() { TAG } else { 0 }
+    }
+
+    /// The highest packet number that was opened.
+    pub fn highest(&self) -> Option<PacketNumber> {
+        self.window.highest()
+    }
+
+    /// The key phase that packets are sealed in, counted from 0.
+    pub fn phase(&self) -> u64 {
+        self.keys.as_ref().map_or(0, |keys| keys.sealing.phase)
+    }
+
+    /// How many packets failed to open.
+    pub fn forged(&self) -> u64 {
+        self.keys.as_ref().map_or(0, |keys| keys.opening.forged)
+    }
+
+    /// Seals the packet that begins at `start`: a header's worth of room, then the payload.
+    ///
+    /// Writes the header, encrypts the payload in place and adds the tag. `number` is higher than in every
+    /// call before.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyUsedUp`]; then the packet has been taken off `out`.
+    pub fn seal(
+        &mut self,
+        now: Time,
+        to: ConnectionId,
+        number: PacketNumber,
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Result<(), KeyUsedUp> {
+        let heard = self.window.highest().is_some();
+        let Some(keys) = &mut self.keys else {
+            out[start..start + DATA_HEADER].copy_from_slice(&encode(false, to, number));
+            return Ok(());
+        };
+        if heard && keys.wants_update(now) {
+            keys.advance_sealing();
+        }
+        let sealing = &mut keys.sealing;
+        let most = keys
+            .cipher
+            .confidentiality_limit()
+            .min(keys.limits.most_packets_per_key);
+        if sealing.packets >= most {
+            out.truncate(start);
+            return Err(KeyUsedUp);
+        }
+        let header = encode(sealing.phase & 1 != 0, to, number);
+        let (place, payload) = out[start..].split_at_mut(DATA_HEADER);
+        place.copy_from_slice(&header);
+        sealing.packets += 1;
+        sealing.bytes += payload.len() as u64;
+        let nonce = sealing.current.nonce(number.get());
+        let tag = sealing
+            .current
+            .key
+            .seal_in_place_separate_tag(nonce, Aad::from(header), payload)
+            .expect("a packet is far below the 64 GiB that the cipher takes");
+        out.extend_from_slice(tag.as_ref());
+        Ok(())
+    }
+
+    /// Opens a Data packet in place: its number and its payload.
+    ///
+    /// Reads the header again; `datagram` begins with one. The number counts as seen from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`]; what is left in `datagram` then has no meaning.
+    pub fn open<'a>(
+        &mut self,
+        now: Time,
+        datagram: &'a mut [u8],
+    ) -> Result<(PacketNumber, &'a [u8]), OpenError> {
+        let Ok(Packet::Data {
+            header: Data {
+                key_phase, number, ..
+            },
+            ..
+        }) = header::decode(datagram)
+        else {
+            return Err(OpenError::Forged);
+        };
+        let number = number::restore(number, self.window.highest());
+        self.window.check(number).map_err(OpenError::Stale)?;
+        let (header, sealed) = datagram.split_at_mut(DATA_HEADER);
+        let payload: &[u8] = match &mut self.keys {
+            None => sealed,
+            Some(keys) => keys.open(now, key_phase, number.get(), header, sealed)?,
+        };
+        self.window.take(number).map_err(OpenError::Stale)?;
+        Ok((number, payload))
+    }
+}
+
+fn encode(key_phase: bool, destination: ConnectionId, number: PacketNumber) -> [u8; DATA_HEADER] {
+    Data {
+        key_phase,
+        destination,
+        number: number::truncate(number),
+    }
+    .encode()
+}
+
+/// Which key a packet is opened with.
+enum Choice {
+    Current,
+    Next,
+    Previous,
+}
+
+impl Keys {
+    fn wants_update(&self, now: Time) -> bool {
+        let used = self.sealing.packets >= self.limits.update_after_packets
+            || self.sealing.bytes >= self.limits.update_after_bytes;
+        let settled = self.sealing.phase == self.opening.phase;
+        let old_gone = self
+            .opening
+            .previous
+            .as_ref()
+            .is_none_or(|&(_, until)| until <= now);
+        used && settled && old_gone
+    }
+
+    fn advance_sealing(&mut self) {
+        let sealing = &mut self.sealing;
+        *sealing = Sealing {
+            phase: sealing.phase + 1,
+            current: sealing.current.next(self.cipher),
+            packets: 0,
+            bytes: 0,
+        };
+    }
+
+    fn advance_opening(&mut self, now: Time, number: u64) {
+        let opening = &mut self.opening;
+        let after = opening.next.next(self.cipher);
+        let current = core::mem::replace(&mut opening.next, after);
+        let previous = core::mem::replace(&mut opening.current, current);
+        opening.previous = Some((previous, now + self.limits.old_keys_for));
+        opening.phase += 1;
+        opening.lowest = number;
+        if self.sealing.phase < opening.phase {
+            self.advance_sealing();
+        }
+    }
+
+    fn open<'a>(
+        &mut self,
+        now: Time,
+        key_phase: bool,
+        number: u64,
+        header: &[u8],
+        sealed: &'a mut [u8],
+    ) -> Result<&'a [u8], OpenError> {
+        let opening = &mut self.opening;
+        if opening
+            .previous
+            .as_ref()
+            .is_some_and(|&(_, until)| until <= now)
+        {
+            opening.previous = None;
+        }
+        let (choice, phase) = if key_phase == (opening.phase & 1 != 0) {
+            (Choice::Current, &opening.current)
+        } else if number > opening.lowest || opening.phase == 0 {
+            (Choice::Next, &opening.next)
+        } else if let Some((previous, _)) = &opening.previous {
+            (Choice::Previous, previous)
+        } else {
+            return Err(OpenError::Stale(Stale::TooOld));
+        };
+        let nonce = phase.nonce(number);
+        let Ok(payload) = phase.key.open_in_place(nonce, Aad::from(header), sealed) else {
+            opening.forged += 1;
+            let most = self.cipher.integrity_limit().min(self.limits.most_forged);
+            return Err(if opening.forged >= most {
+                OpenError::TooManyForged
+            } else {
+                OpenError::Forged
+            });
+        };
+        match choice {
+            Choice::Current => opening.lowest = opening.lowest.min(number),
+            Choice::Previous => {}
+            Choice::Next => {
+                // An honest peer has seen a packet of this phase before it asks for the next.
+                if self.sealing.phase == opening.phase && self.sealing.packets == 0 {
+                    return Err(OpenError::UpdateTooEarly);
+                }
+                self.advance_opening(now, number);
+            }
+        }
+        Ok(payload)
+    }
+}

@@ -1,0 +1,103 @@
+//! Where keys, connection ids and challenges come from.
+
+use core::fmt;
+
+use comity_transport::wire::header::ConnectionId;
+use comity_units::Seed;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// A source of random bytes: the operating system's, or for tests a seeded one.
+pub struct Randomness(Source);
+
+enum Source {
+    System(SystemRandom),
+    Seeded(Seed, Xoshiro256PlusPlus),
+}
+
+impl Randomness {
+    /// The operating system's generator: the only one to use on a network.
+    pub fn system() -> Self {
+        Self(Source::System(SystemRandom::new()))
+    }
+
+    /// A generator whose bytes follow from `seed`, so that a test repeats itself.
+    ///
+    /// Whoever knows the seed knows every key: this is for tests and simulations alone.
+    pub fn seeded(seed: Seed) -> Self {
+        let generator = Xoshiro256PlusPlus::seed_from_u64(seed.get());
+        Self(Source::Seeded(seed, generator))
+    }
+
+    /// A source of the same kind for another owner; seeded ones give unrelated bytes.
+    #[must_use]
+    pub fn split(&mut self) -> Self {
+        match &mut self.0 {
+            Source::System(_) => Self::system(),
+            Source::Seeded(seed, generator) => Self::seeded(seed.index(generator.next_u64())),
+        }
+    }
+
+    /// Fills `out`.
+    ///
+    /// # Panics
+    ///
+    /// When the operating system has no random bytes, which no running system of today answers: there
+    /// would be no safe way to go on.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        match &mut self.0 {
+            Source::System(system) => system
+                .fill(out)
+                .expect("the operating system gives random bytes"),
+            Source::Seeded(_, generator) => generator.fill_bytes(out),
+        }
+    }
+
+    /// `N` random bytes.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut out = [0; N];
+        self.fill(&mut out);
+        out
+    }
+
+    /// A connection id: random and not zero, which stands for "none" on the wire.
+    pub(super) fn connection_id(&mut self) -> ConnectionId {
+        loop {
+            let value = u64::from_be_bytes(self.bytes());
+            if value != 0 {
+                return ConnectionId::new(value);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Randomness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Source::System(_) => "Randomness::System",
+            Source::Seeded(..) => "Randomness::Seeded",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeded_bytes_repeat_and_split_ones_differ() {
+        let first = |seed| Randomness::seeded(Seed::new(seed)).bytes::<16>();
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
+        let mut source = Randomness::seeded(Seed::new(1));
+        let (mut left, mut right) = (source.split(), source.split());
+        assert_ne!(left.bytes::<16>(), right.bytes::<16>());
+    }
+
+    #[test]
+    fn the_system_does_not_repeat_itself() {
+        let mut system = Randomness::system();
+        assert_ne!(system.bytes::<16>(), system.split().bytes::<16>());
+    }
+}

@@ -1,0 +1,381 @@
+//! One open connection: its keys, its peer's address and its core.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use comity_transport::wire::limits::{DATA_HEADER, TAG};
+use comity_units::Time;
+use thiserror::Error;
+
+use super::path::{Path, Unanswered};
+use super::protection::{KeyUsedUp, OpenError, Protection, Role};
+use super::{Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness};
+
+/// Length of a datagram with a challenge or its response, as far as the peer has a claim to so much: so
+/// the new way is known to carry packets of the usual size.
+const PATH_DATAGRAM: usize = 1200;
+/// The fewest bytes of a payload with a path frame: departure (4), type (1), 8 bytes.
+const LEAST_PATH_PAYLOAD: usize = 13;
+/// Events that wait for somebody to ask; what comes beyond, and is not the end, is not remembered.
+const MOST_EVENTS: usize = 64;
+
+/// What has happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Both ends have shown that they have the keys.
+    Established {
+        /// The key that the peer has proved to own, where static keys are used.
+        peer_key: Option<PublicKey>,
+        /// What packets are sealed with; `None` without protection, which the user has to be told.
+        cipher: Option<Cipher>,
+    },
+    /// The peer has moved, and proved that it receives at its new address.
+    PathChanged {
+        /// The old address.
+        from: SocketAddr,
+        /// The new one.
+        to: SocketAddr,
+    },
+    /// Packets came from another address that did not answer: the old one stays.
+    PathUnanswered {
+        /// The address that was asked.
+        address: SocketAddr,
+    },
+    /// It is over. Nothing comes after this.
+    Closed(Closed),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Closed {
+    /// By the core, which knows why.
+    #[error("closed by the transport")]
+    ByCore,
+    /// The peer has not followed to the next key, and the current one is used up.
+    #[error("keys: the peer did not follow a key update before the last key was used up")]
+    KeyUsedUp,
+    /// Somebody has sent so many forged packets that one might pass.
+    #[error("keys: too many forged packets")]
+    TooManyForged,
+    /// The peer asked for two keys at once.
+    #[error("keys: the peer asked for a key before it had seen the last one in use")]
+    UpdateTooEarly,
+}
+
+/// What a session has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SessionStatistics {
+    /// Packets that were opened.
+    pub opened: u64,
+    /// Packets that were sealed.
+    pub sealed: u64,
+    /// Packets that were refused because they are not from the peer, or were changed.
+    pub forged: u64,
+    /// Packets that were refused because they had been seen, or were too old to tell.
+    pub stale: u64,
+    /// Key updates, by whichever end.
+    pub key_updates: u64,
+}
+
+/// One open connection.
+pub struct Session<C> {
+    role: Role,
+    own: ConnectionId,
+    peer: ConnectionId,
+    peer_key: Option<PublicKey>,
+    path: Path,
+    protection: Protection,
+    core: C,
+    randomness: Randomness,
+    /// Whether the peer has shown that it has the keys.
+    confirmed: bool,
+    response: Option<(SocketAddr, [u8; 8])>,
+    events: VecDeque<Event>,
+    closed: Option<Closed>,
+    statistics: SessionStatistics,
+}
+
+impl<C> core::fmt::Debug for Session<C> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Session")
+            .field("role", &self.role)
+            .field("own", &self.own)
+            .field("peer", &self.peer)
+            .field("path", &self.path)
+            .field("protection", &self.protection)
+            .field("closed", &self.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Both names of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names {
+    pub(super) own: ConnectionId,
+    pub(super) peer: ConnectionId,
+}
+
+impl<C: Core> Session<C> {
+    /// A session with fresh keys. The listener's is silent until the caller has shown that it has them.
+    pub(super) fn new(
+        role: Role,
+        names: Names,
+        address: SocketAddr,
+        peer_key: Option<PublicKey>,
+        protection: Protection,
+        core: C,
+        randomness: Randomness,
+    ) -> Self {
+        let mut session = Self {
+            role,
+            own: names.own,
+            peer: names.peer,
+            peer_key,
+            path: Path::new(address),
+            protection,
+            core,
+            randomness,
+            confirmed: false,
+            response: None,
+            events: VecDeque::new(),
+            closed: None,
+            statistics: SessionStatistics::default(),
+        };
+        if role == Role::Caller {
+            session.confirm();
+        }
+        session
+    }
+
+    fn confirm(&mut self) {
+        self.confirmed = true;
+        self.push(Event::Established {
+            peer_key: self.peer_key,
+            cipher: self.protection.cipher(),
+        });
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.events.len() < MOST_EVENTS {
+            self.events.push_back(event);
+        }
+    }
+
+    fn end(&mut self, closed: Closed) {
+        if self.closed.is_none() {
+            self.closed = Some(closed);
+            self.events.push_back(Event::Closed(closed));
+        }
+    }
+
+    /// The id that packets of this connection bring to this end.
+    pub fn id(&self) -> ConnectionId {
+        self.own
+    }
+
+    /// Which end this is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The address that the peer has proved to receive at.
+    pub fn address(&self) -> SocketAddr {
+        self.path.address()
+    }
+
+    /// The key that the peer has proved to own, where static keys are used.
+    pub fn peer_key(&self) -> Option<PublicKey> {
+        self.peer_key
+    }
+
+    /// The state of the keys.
+    pub fn protection(&self) -> &Protection {
+        &self.protection
+    }
+
+    /// Whether the peer has shown that it has the keys.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed
+    }
+
+    /// Why the connection is over, when it is.
+    pub fn closed(&self) -> Option<Closed> {
+        self.closed
+    }
+
+    /// The transport.
+    pub fn core(&self) -> &C {
+        &self.core
+    }
+
+    /// The transport, to be given something: poll for datagrams and the next timer afterwards.
+    pub fn core_mut(&mut self) -> &mut C {
+        &mut self.core
+    }
+
+    /// What has been counted.
+    pub fn statistics(&self) -> SessionStatistics {
+        SessionStatistics {
+            forged: self.protection.forged(),
+            key_updates: self.protection.phase(),
+            ..self.statistics
+        }
+    }
+
+    /// Takes a Data packet whose connection id is this one's.
+    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
+        if self.closed.is_some() {
+            return;
+        }
+        let length = datagram.len();
+        let (number, payload) = match self.protection.open(now, datagram) {
+            Ok(opened) => opened,
+            Err(OpenError::Forged) => return,
+            Err(OpenError::Stale(_)) => {
+                self.statistics.stale += 1;
+                return;
+            }
+            Err(OpenError::TooManyForged) => return self.end(Closed::TooManyForged),
+            Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
+        };
+        self.statistics.opened += 1;
+        let highest = self.protection.highest() == Some(number);
+        let probe_timeout = self.core.probe_timeout();
+        self.path
+            .on_genuine(now, from, length, highest, probe_timeout);
+        if !self.confirmed {
+            self.confirm();
+            self.core.on_established(now);
+        }
+        self.core.on_packet(now, number, ecn, payload);
+        while let Some(frame) = self.core.poll_path_frame() {
+            match frame {
+                PathFrame::Challenge(challenge) => self.response = Some((from, challenge)),
+                PathFrame::Response(response) => self.on_response(now, response),
+            }
+        }
+        self.notice_the_core();
+    }
+
+    fn on_response(&mut self, now: Time, response: [u8; 8]) {
+        if let Some(from) = self.path.on_response(response) {
+            let to = self.path.address();
+            self.push(Event::PathChanged { from, to });
+            self.core.on_path_changed(now);
+        }
+    }
+
+    fn notice_the_core(&mut self) {
+        if self.core.is_closed() {
+            self.end(Closed::ByCore);
+        }
+    }
+
+    /// Appends the next datagram that may leave now.
+    pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
+        if self.closed.is_some() || !self.confirmed {
+            return None;
+        }
+        if let Some((to, bytes)) = self.response.take()
+            && let Some(sent) = self.send_path_frame(now, to, PathFrame::Response(bytes), out)
+        {
+            return Some(sent);
+        }
+        if let Some((to, bytes)) = self.path.poll_challenge(now, &mut self.randomness)
+            && let Some(sent) = self.send_path_frame(now, to, PathFrame::Challenge(bytes), out)
+        {
+            return Some(sent);
+        }
+        let start = begin(out);
+        let Some(transmit) = self.core.poll_transmit(now, out) else {
+            out.truncate(start);
+            self.notice_the_core();
+            return None;
+        };
+        self.seal(now, self.path.address(), transmit, out, start)
+    }
+
+    fn send_path_frame(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        frame: PathFrame,
+        out: &mut Vec<u8>,
+    ) -> Option<Datagram> {
+        let overhead = self.protection.overhead();
+        let allowance = usize::try_from(self.path.allowance(to)?).unwrap_or(usize::MAX);
+        let length = allowance.min(PATH_DATAGRAM).checked_sub(overhead)?;
+        if length < LEAST_PATH_PAYLOAD {
+            return None;
+        }
+        let start = begin(out);
+        let Some(transmit) = self.core.write_path_frame(now, frame, length, out) else {
+            out.truncate(start);
+            return None;
+        };
+        self.seal(now, to, transmit, out, start)
+    }
+
+    fn seal(
+        &mut self,
+        now: Time,
+        to: SocketAddr,
+        transmit: super::Transmit,
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Option<Datagram> {
+        match self
+            .protection
+            .seal(now, self.peer, transmit.number, out, start)
+        {
+            Ok(()) => {}
+            Err(KeyUsedUp) => {
+                self.end(Closed::KeyUsedUp);
+                return None;
+            }
+        }
+        let length = out.len() - start;
+        self.path.on_sent(to, length);
+        self.statistics.sealed += 1;
+        Some(Datagram {
+            to,
+            ecn: transmit.ecn,
+            length,
+        })
+    }
+
+    /// When [`Self::on_timer`] is due; `Time::MAX` for never.
+    pub fn next_timer(&self) -> Time {
+        if self.closed.is_some() || !self.confirmed {
+            return Time::MAX;
+        }
+        self.core.next_timer().min(self.path.next_timer())
+    }
+
+    /// Time has come.
+    pub fn on_timer(&mut self, now: Time) {
+        if self.closed.is_some() || !self.confirmed {
+            return;
+        }
+        if let Some(Unanswered(address)) = self.path.on_timer(now) {
+            self.push(Event::PathUnanswered { address });
+        }
+        if self.core.next_timer() <= now {
+            self.core.on_timer(now);
+        }
+        self.notice_the_core();
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+/// Makes room for the header, and for the tag that is to follow the payload.
+fn begin(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.reserve(PATH_DATAGRAM + DATA_HEADER + TAG);
+    out.resize(start + DATA_HEADER, 0);
+    start
+}
