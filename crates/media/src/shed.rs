@@ -440,16 +440,23 @@ mod tests {
         let (_, shedder) = kept(56);
         let account = shedder.account();
         assert!(account.referenced.sections > 0 && account.dependent.sections == 0);
-        // A target that falls within a group: B pictures of a P that went have nothing left to need.
-        let mut shedder = Shedder::new(ShedderConfig::default());
-        shedder.retarget(Time::ZERO, Rate::from_mbps(1), None);
-        for section in sections(0..2) {
+        // A target that rises within a group: what needs a P picture that went has nothing to come back to.
+        let config = ShedderConfig {
+            hold: Span::ZERO,
+            ..ShedderConfig::default()
+        };
+        let mut shedder = Shedder::new(config);
+        shedder.retarget(Time::ZERO, Rate::from_kbps(30), None);
+        for section in sections(0..4).take(3 * 17 + 11) {
             shedder.offer(&section);
         }
-        shedder.retarget(Time::from_secs(2), Rate::from_kbps(30), None);
-        for section in sections(2..4) {
-            shedder.offer(&section);
-        }
+        shedder.retarget(Time::from_millis(3_700), Rate::from_mbps(1), None);
+        let rest: Vec<_> = sections(3..5)
+            .skip(11)
+            .map(|section| shedder.offer(&section))
+            .collect();
+        assert_eq!(rest[..6], [Verdict::Dependent; 6]);
+        assert_eq!(rest[6..], [Verdict::Keep; 17]);
         let account = shedder.account();
         let parts = [
             account.kept,
@@ -458,7 +465,7 @@ mod tests {
             account.predicted,
             account.dependent,
         ];
-        assert_eq!(parts.map(|part| part.sections).iter().sum::<u64>(), 4 * 17);
+        assert_eq!(parts.map(|part| part.sections).iter().sum::<u64>(), 5 * 17);
         assert_eq!(
             parts.map(|part| part.bytes).into_iter().sum::<Bytes>(),
             account.offered.bytes
