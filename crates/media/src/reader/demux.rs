@@ -14,7 +14,7 @@ use crate::group::{Arrival, Group, Place};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, FrameType, Importance, MediaSection, Notice};
-use crate::timeline::{Timeline, difference, ticks};
+use crate::timeline::{Mark, Timeline, difference, ticks};
 
 /// How many packets may pass before the programs are known: 770 kB, several seconds of most streams.
 const SEARCHED: usize = 4096;
@@ -226,6 +226,7 @@ struct Stream {
     assembler: Assembler,
     counter: Counter,
     group: Group,
+    mark: Option<Mark>,
     extra: ExtraSliceBits,
     next_section: u64,
     /// Packets of it that are scrambled, and since when they wait.
@@ -403,6 +404,7 @@ impl Demux {
                         assembler: Assembler::default(),
                         counter: Counter::default(),
                         group: Group::new(self.config.deadlines),
+                        mark: None,
                         extra: ExtraSliceBits::default(),
                         next_section: 0,
                         scrambled: Vec::new(),
@@ -549,7 +551,11 @@ impl Stream {
             self.tell_scrambled(output);
         }
         let (source_time, jumped) = match unit.times.decoding() {
-            Some(stamp) => output.clock.place(stamp),
+            Some(stamp) => {
+                let placed = output.clock.place(stamp, self.mark);
+                self.mark = Some(placed.mark);
+                (placed.time, placed.is_jump)
+            }
             None => (output.clock.now(), false),
         };
         if jumped {

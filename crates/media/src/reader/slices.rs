@@ -60,7 +60,7 @@ impl Slicer {
         if *clock_pid != pid {
             return;
         }
-        let now = timeline.place(stamp).0.max(self.begin);
+        let now = timeline.place(stamp, None).time.max(self.begin);
         if now.saturating_since(self.begin) >= self.span {
             self.cut(self.held.len(), now, events);
         }

@@ -7,6 +7,9 @@ use crate::timeline::{WRAP, difference};
 /// Beyond this, the clock is not led over a gap in small steps but jumps.
 const JUMP: i64 = 10 * 90_000;
 
+/// For how long after a jump units of the old clock may come.
+const SOON: u64 = 2 * 90_000;
+
 /// A clock reference to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
@@ -27,7 +30,9 @@ pub(super) struct Clock {
     /// How far the clock has come, over all jumps.
     place: u64,
     /// Where the latest reference was written.
-    referenced: Option<u64>,
+    referenced: u64,
+    /// The latest decoding time before the last jump, and where that was.
+    left: Option<(u64, u64)>,
 }
 
 impl Clock {
@@ -36,7 +41,8 @@ impl Clock {
             lead: in_ticks(lead),
             stamp: None,
             place: 0,
-            referenced: None,
+            referenced: 0,
+            left: None,
         }
     }
 
@@ -55,13 +61,27 @@ impl Clock {
     /// apart.
     pub(super) fn advance(&mut self, stamp: u64, discontinuity: bool, interval: Span) -> Vec<Step> {
         let interval = in_ticks(interval).max(1);
-        let step = self.stamp.map_or(0, |latest| difference(stamp, latest));
-        // A mark alone, without a jump of the times, is one of the source's counters: ours have no gap.
-        let jumps = step.abs() > JUMP || (discontinuity && step < 0);
-        if self.stamp.is_none() || jumps {
+        let Some(latest) = self.stamp else {
             self.stamp = Some(stamp);
-            self.referenced = Some(self.place);
-            return vec![self.step(self.place, jumps)];
+            return vec![self.step(self.place, false)];
+        };
+        let step = difference(stamp, latest);
+        // A mark alone, without a jump of the times, is one of the source's counters: ours have no gap.
+        if step.abs() > JUMP || (discontinuity && step < 0) {
+            // One stream jumps before the others do: their last units still belong to the old clock.
+            if self
+                .left
+                .is_some_and(|(stamp_left, _)| self.belongs(stamp, stamp_left))
+            {
+                return Vec::new();
+            }
+            self.left = Some((latest, self.place));
+            self.stamp = Some(stamp);
+            self.referenced = self.place;
+            return vec![self.step(self.place, true)];
+        }
+        if self.left.is_some_and(|(left, _)| self.belongs(stamp, left)) {
+            return Vec::new();
         }
         let Ok(step) = u64::try_from(step) else {
             return Vec::new();
@@ -69,18 +89,28 @@ impl Clock {
         self.stamp = Some(stamp);
         self.place += step;
         let mut due = Vec::new();
-        let mut referenced = self.referenced.unwrap_or(0);
-        while self.place - referenced > interval {
-            referenced += interval;
-            due.push(referenced);
+        while self.place - self.referenced > interval {
+            self.referenced += interval;
+            due.push(self.referenced);
         }
         // The last of them rides with the unit itself, when the next unit could be too late for it.
-        if self.place - referenced >= interval / 2 {
-            referenced = self.place;
-            due.push(referenced);
+        if self.place - self.referenced >= interval / 2 {
+            self.referenced = self.place;
+            due.push(self.referenced);
         }
-        self.referenced = Some(referenced);
         due.into_iter().map(|at| self.step(at, false)).collect()
+    }
+
+    /// Whether, soon after a jump, a decoding time is nearer to the clock that was left than to the new one.
+    fn belongs(&self, stamp: u64, left: u64) -> bool {
+        let is_soon = self
+            .left
+            .is_some_and(|(_, place)| self.place - place < SOON);
+        let distance = |other: u64| difference(stamp, other).abs();
+        is_soon
+            && self
+                .stamp
+                .is_some_and(|latest| distance(left) < distance(latest))
     }
 
     fn step(&self, at: u64, discontinuity: bool) -> Step {
@@ -152,5 +182,12 @@ mod tests {
             [(8_909_000, true)]
         );
         assert_eq!(clock.now(), 7_200);
+        // What another stream still has of the clock before the jump does not move the new one.
+        assert_eq!(clocks(&clock.advance(9_000_100, false, INTERVAL)), []);
+        assert_eq!(clock.now(), 7_200);
+        assert_eq!(
+            clocks(&clock.advance(8_999_000 + 7_200, false, INTERVAL)),
+            []
+        );
     }
 }

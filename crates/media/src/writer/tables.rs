@@ -62,7 +62,7 @@ impl Tables {
             .collect()
     }
 
-    /// Writes what is due at this time of a program's clock.
+    /// Writes what goes with a clock reference: PAT and map always, the others when they are due.
     pub(super) fn repeat(
         &mut self,
         map_pid: u16,
@@ -71,19 +71,17 @@ impl Tables {
         packetiser: &mut Packetiser,
         out: &mut Vec<u8>,
     ) {
-        let due = |since: u64, interval| now.saturating_sub(since) >= in_ticks(interval);
-        match self.written.get(&map_pid).copied() {
-            None => self.begin(map_pid, now, packetiser, out),
-            Some(written) => {
-                if due(written.others, config.table_interval) {
-                    self.write_others(map_pid, now, packetiser, out);
-                }
-                // Units come at distances of their own: half an interval ahead is better than late.
-                if due(written.programs, config.interval / 2) {
-                    self.write_programs(map_pid, now, packetiser, out);
-                }
-            }
+        let others = self.written.get(&map_pid).map(|written| written.others);
+        let interval = in_ticks(config.table_interval);
+        if others.is_some_and(|others| now.saturating_sub(others) >= interval) {
+            self.write_others(map_pid, now, packetiser, out);
         }
+        self.begin(map_pid, now, packetiser, out);
+    }
+
+    /// Whether a program's tables have been written at all.
+    pub(super) fn has_begun(&self, map_pid: u16) -> bool {
+        self.written.contains_key(&map_pid)
     }
 
     /// Writes what a player needs to begin here.

@@ -75,7 +75,11 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         let stream = [&packets[..lost], &packets[lost + 1..]].concat().concat();
         let pid = u16::from_be_bytes([packets[lost][1] & 0x1f, packets[lost][2]]);
         let (sections, notices) = read(&stream);
-        if pid != 0x100 && pid != 0x101 {
+        let goes_on = packets[lost + 1..]
+            .iter()
+            .any(|packet| packet[1..3] == [packets[lost][1] & 0x1f, packets[lost][2]]);
+        // That a stream's last packet is missing cannot be seen.
+        if (pid != 0x100 && pid != 0x101) || !goes_on {
             continue;
         }
         assert_eq!(notices, [Notice::Damaged { pid }], "packet {lost}");
@@ -83,7 +87,9 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         // it was.
         let units = |sections: &[comity_media::MediaSection]| {
             let units = sections.iter().filter(|section| section.stream > 0);
-            units.map(|section| section.payload.clone()).collect::<Vec<_>>()
+            units
+                .map(|section| section.payload.clone())
+                .collect::<Vec<_>>()
         };
         let (left, all) = (units(&sections), units(&whole));
         assert!(left.iter().all(|unit| all.contains(unit)), "packet {lost}");
@@ -93,8 +99,10 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
 
 #[test]
 fn duplicated_packets_and_garbage_between_packets_change_nothing() {
-    let doubled: Vec<u8> =
-        H264.chunks(PACKET).flat_map(|packet| [packet, packet].concat()).collect();
+    let doubled: Vec<u8> = H264
+        .chunks(PACKET)
+        .flat_map(|packet| [packet, packet].concat())
+        .collect();
     assert_eq!(read(&doubled), read(H264));
     let (start, end) = H264.split_at(200 * PACKET);
     let (sections, notices) = read(&[start, &[0; 1_000], end].concat());
@@ -115,19 +123,36 @@ fn a_stream_without_program_is_cut_into_whole_packets() {
         .copied()
         .collect();
     let (sections, notices) = read(&without);
-    assert_eq!(notices, [Notice::NoProgram { bytes: without.len() as u64 }]);
-    assert!(sections.iter().all(|section| section.frame == FrameType::Slice));
+    assert_eq!(
+        notices,
+        [Notice::NoProgram {
+            bytes: without.len() as u64
+        }]
+    );
+    assert!(
+        sections
+            .iter()
+            .all(|section| section.frame == FrameType::Slice)
+    );
     assert_eq!(write(&sections), without, "and written as it was");
-    // By its clock, the ten seconds of the clip last ten seconds; slices come every picture (40 ms).
+    // By its clock, the ten seconds of the clip last ten seconds; and it is told every second picture.
     let last = sections.last().expect("slices").source_time;
-    assert!((Time::from_millis(9_500)..Time::from_millis(10_100)).contains(&last), "{last}");
-    assert!((200..=260).contains(&sections.len()), "{}", sections.len());
+    assert!(
+        (Time::from_millis(9_500)..Time::from_millis(10_100)).contains(&last),
+        "{last}"
+    );
+    assert!((110..=140).contains(&sections.len()), "{}", sections.len());
 }
 
 #[test]
 fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
-    let noise: Vec<u8> = (0..100_000_u32).map(|at| (at * at >> 3) as u8 & 0x3f).collect();
-    let config = ReaderConfig { assumed_rate: Rate::from_mbps(1), ..ReaderConfig::default() };
+    let noise: Vec<u8> = (0..100_000_u64)
+        .map(|at| (at * at >> 3) as u8 & 0x3f)
+        .collect();
+    let config = ReaderConfig {
+        assumed_rate: Rate::from_mbps(1),
+        ..ReaderConfig::default()
+    };
     let (sections, notices) = part(events_of(config, [&noise[..]]));
     assert_eq!(notices, [Notice::UnknownFormat]);
     assert_eq!(write(&sections), noise);
@@ -138,7 +163,10 @@ fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
         assert_eq!(section.deadline, Span::ZERO);
     }
     // A sequence header and nothing more.
-    let config = ReaderConfig { longest_unit: Bytes::new(5_000), ..config };
+    let config = ReaderConfig {
+        longest_unit: Bytes::new(5_000),
+        ..config
+    };
     let empty = [&[0, 0, 1, 0xb3][..], &[9; 20_000]].concat();
     let (sections, notices) = part(events_of(config, [&empty[..]]));
     assert_eq!(notices, [Notice::NoPictures { bytes: 5_000 }]);
@@ -168,7 +196,10 @@ fn a_scrambled_stream_is_carried_as_it_is() {
     let copy = write(&sections);
     assert_eq!(packets(&copy), packets(&stream));
     assert!(packets(&copy).len() > 100);
-    let pictures = sections.iter().filter(|section| section.frame.is_picture()).count();
+    let pictures = sections
+        .iter()
+        .filter(|section| section.frame.is_picture())
+        .count();
     assert_eq!(pictures, 250, "the picture is not scrambled");
 }
 
@@ -178,7 +209,9 @@ fn a_stream_of_unknown_kind_is_carried_whole() {
     let stream = changed(0x1000, |packet| {
         let section = &mut packet[5..];
         let length = 3 + usize::from(section[2]);
-        let at = section[..length].windows(3).position(|bytes| bytes == [0x0f, 0xe1, 0x01]);
+        let at = section[..length]
+            .windows(3)
+            .position(|bytes| bytes == [0x0f, 0xe1, 0x01]);
         section[at.expect("AAC on PID 0x101")] = 0x06;
         let mut crc = u32::MAX;
         for &byte in &section[..length - 4] {
@@ -190,27 +223,46 @@ fn a_stream_of_unknown_kind_is_carried_whole() {
         section[length - 4..length].copy_from_slice(&crc.to_be_bytes());
     });
     let (sections, notices) = read(&stream);
-    assert_eq!(notices, [Notice::UnsupportedCodec { pid: 0x101, stream_type: 6 }]);
+    assert_eq!(
+        notices,
+        [Notice::UnsupportedCodec {
+            pid: 0x101,
+            stream_type: 6
+        }]
+    );
     let (original, _) = read(CLIP);
     let bytes = |sections: &[comity_media::MediaSection], frame: FrameType| {
         let of_it = sections.iter().filter(|section| section.frame == frame);
         of_it
-            .flat_map(|section| Header::decode(&section.payload).expect("of the reader").1.to_vec())
+            .flat_map(|section| {
+                Header::decode(&section.payload)
+                    .expect("of the reader")
+                    .1
+                    .to_vec()
+            })
             .collect::<Vec<_>>()
     };
-    assert_eq!(bytes(&sections, FrameType::Opaque), bytes(&original, FrameType::Audio));
+    assert_eq!(
+        bytes(&sections, FrameType::Opaque),
+        bytes(&original, FrameType::Audio)
+    );
     ts::check(&write(&sections), 0x1000, 0x100);
 }
 
 #[test]
 fn memory_stays_bounded_when_a_unit_never_ends() {
     // A stream whose one unit goes on: its packets but the first one, over and over.
-    let config = ReaderConfig { longest_unit: Bytes::new(50_000), ..ReaderConfig::default() };
+    let config = ReaderConfig {
+        longest_unit: Bytes::new(50_000),
+        ..ReaderConfig::default()
+    };
     let mut reader = Reader::new(config);
     reader.push(&H264[..10 * PACKET]);
     let mut packet = [0xab; PACKET];
     let mut oversized = 0;
-    let video = H264[..10 * PACKET].chunks(PACKET).rfind(|packet| packet[2] == 0 && packet[1] & 0x1f == 1);
+    let video = H264[..10 * PACKET]
+        .chunks(PACKET)
+        .rfind(|packet| packet[2] == 0 && packet[1] & 0x1f == 1);
     let mut counter = video.expect("video within the first ten packets")[3];
     for _ in 0..1_000 {
         counter = counter.wrapping_add(1) & 0x0f;

@@ -44,7 +44,9 @@ fn write<'a>(sections: impl IntoIterator<Item = &'a MediaSection>) -> Vec<u8> {
     let mut writer = TsWriter::new(WriterConfig::default());
     let mut out = Vec::new();
     for section in sections {
-        writer.write(&section.payload, &mut out).expect("a payload of the reader");
+        writer
+            .write(&section.payload, &mut out)
+            .expect("a payload of the reader");
     }
     writer.finish(&mut out);
     out
