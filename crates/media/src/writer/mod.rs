@@ -255,6 +255,7 @@ impl TsWriter {
         let is_entry = unit.random_access && unit.frame.is_picture();
         for (index, step) in steps.into_iter().enumerate() {
             self.statistics.discontinuities += u64::from(step.discontinuity);
+            // Before each reference, so that by the clock they are as often as those.
             self.tables
                 .repeat(map_pid, step.at, &self.config, &mut self.packetiser, out);
             if index == last && clock_pid == unit.pid {
@@ -274,11 +275,8 @@ impl TsWriter {
                 self.packetiser.field(clock_pid, alone, out);
             }
         }
-        if is_entry {
+        if is_entry || !self.tables.has_begun(map_pid) {
             self.tables.begin(map_pid, now, &mut self.packetiser, out);
-        } else {
-            self.tables
-                .repeat(map_pid, now, &self.config, &mut self.packetiser, out);
         }
         self.packetiser.unit(unit, field, bytes, out);
         self.statistics.units += 1;

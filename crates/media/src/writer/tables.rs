@@ -14,14 +14,16 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     sections: BTreeMap<(u16, [u8; 4]), Vec<u8>>,
-    /// When the tables of a program were written last, on its clock, by the PID of its map.
+    /// When the tables of a program were written last, by the PID of its map.
     written: BTreeMap<u16, Written>,
     maps: Vec<u16>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Written {
+    /// How many packets there were behind PAT and map.
     programs: u64,
+    /// When the others were.
     others: u64,
 }
 
@@ -97,31 +99,26 @@ impl Tables {
             self.written.insert(
                 map_pid,
                 Written {
-                    programs: now,
+                    programs: u64::MAX,
                     others: now,
                 },
             );
             self.write_others(map_pid, now, packetiser, out);
         }
-        if written != Some(now) {
-            self.write_programs(map_pid, now, packetiser, out);
+        // Not twice, with nothing between them.
+        if written != Some(packetiser.packets()) {
+            self.write_programs(map_pid, packetiser, out);
         }
     }
 
-    fn write_programs(
-        &mut self,
-        map_pid: u16,
-        now: u64,
-        packetiser: &mut Packetiser,
-        out: &mut Vec<u8>,
-    ) {
+    fn write_programs(&mut self, map_pid: u16, packetiser: &mut Packetiser, out: &mut Vec<u8>) {
         for pid in [psi::PAT, map_pid] {
             for section in self.on(pid) {
                 packetiser.section(pid, &section, out);
             }
         }
         if let Some(written) = self.written.get_mut(&map_pid) {
-            written.programs = now;
+            written.programs = packetiser.packets();
         }
     }
 

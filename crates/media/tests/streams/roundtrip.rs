@@ -314,9 +314,10 @@ fn digests(stream: &[u8]) -> Option<(Vec<String>, String)> {
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
-            // The duration is the distance to the next frame, which may be one that was dropped.
+            // The duration is the distance to the next frame, which may be one that was dropped; what
+            // follows the digest is about the container.
             let fields: Vec<_> = line.split(',').map(str::trim).collect();
-            [&fields[..3], &fields[4..]].concat().join(" ")
+            [&fields[..3], &fields[4..6]].concat().join(" ")
         })
         .collect();
     packets.sort();
@@ -349,9 +350,12 @@ fn ffmpeg_plays_what_is_left_after_losses() {
             let (left, complaints) = digests(&copy).expect("ffmpeg ran a moment ago");
             // Each frame is one of the original, with its times, and none but the dropped ones is missing.
             let mut original = original.into_iter();
+            // ffmpeg moves a zero before a start code from one unit of H.265 to another.
+            let fields = if name == "h265" { 3 } else { 5 };
+            let cut = |frame: &String| frame.split(' ').take(fields).collect::<Vec<_>>().join(" ");
             for frame in &left {
                 assert!(
-                    original.any(|other| other == *frame),
+                    original.any(|other| cut(&other) == cut(frame)),
                     "{name}, {loss}: {frame}"
                 );
             }
@@ -364,11 +368,27 @@ fn ffmpeg_plays_what_is_left_after_losses() {
             let video = left.iter().filter(|frame| frame.starts_with('0')).count();
             assert_eq!(video, pictures(&kept), "{name}, {loss}");
             assert_eq!(complaints, "", "{name}, {loss}");
-            // And what is left decodes: everything has what it needs.
-            let decoded = ["-map", "0", "-f", "null", "-"];
-            let (_, complaints) =
-                ffmpeg(&copy, &["-loglevel", "error"], &decoded).expect("ffmpeg ran a moment ago");
-            assert_eq!(complaints, "", "{name}, {loss}");
         }
+    }
+}
+
+#[test]
+fn ffmpeg_decodes_what_is_left_after_shedding() {
+    // What nothing needs can go from every stream. More can go from the clip, whose groups are closed and whose P
+    // pictures are made of I and P pictures alone; elsewhere, a P picture may also use a B picture before it.
+    let disposable: (&str, fn(&MediaSection) -> bool) = ("disposable", |section| {
+        section.frame == FrameType::Bidirectional { referenced: false }
+    });
+    let of_all = VECTORS
+        .iter()
+        .map(|&(name, stream)| (name, stream, disposable));
+    let of_clip = losses().into_iter().map(|loss| ("clip", CLIP, loss));
+    for (name, stream, (loss, drop)) in of_all.chain(of_clip) {
+        let copy = write(&without(&read(stream).0, drop));
+        let decoded = ["-map", "0:v", "-f", "rawvideo", "-y", "/dev/null"];
+        let Some((_, complaints)) = ffmpeg(&copy, &["-loglevel", "error"], &decoded) else {
+            return;
+        };
+        assert_eq!(complaints, "", "{name}, {loss}");
     }
 }

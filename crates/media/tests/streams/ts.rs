@@ -49,14 +49,31 @@ pub(crate) fn packets(stream: &[u8]) -> Vec<Packet> {
         .collect()
 }
 
+/// By the clock reference at or behind each packet: when it is there, in ticks of 27 MHz, and in which stretch
+/// between jumps of the clock.
+fn arrivals(packets: &[Packet]) -> Vec<(usize, u64)> {
+    let (mut arrivals, mut stretch, mut last) = (Vec::new(), 0, 0);
+    for (index, packet) in packets.iter().enumerate() {
+        if let Some(clock) = packet.clock {
+            stretch += usize::from(packet.discontinuity);
+            arrivals.resize(index + 1, (stretch, clock));
+            last = clock;
+        }
+    }
+    arrivals.resize(packets.len(), (stretch, last));
+    arrivals
+}
+
 /// Checks what the standard asks of every stream: counters, clock references at most 100 ms apart and never
 /// backwards, tables as often and before each entry point. Returns how often the clock jumped.
 pub(crate) fn check(stream: &[u8], map_pid: u16, clock_pid: u16) -> usize {
+    let packets = packets(stream);
+    let arrivals = arrivals(&packets);
     let mut counters: BTreeMap<u16, u8> = BTreeMap::new();
-    let (mut last_clock, mut jumps) = (None, 0);
-    let (mut last_tables, mut since_tables) = ([None::<u64>; 2], [0_usize; 2]);
+    let mut last_clock = None;
+    let mut last_tables = [None::<usize>; 2];
     let mut units_since_tables = usize::MAX;
-    for (index, packet) in packets(stream).iter().enumerate() {
+    for (index, packet) in packets.iter().enumerate() {
         if packet.has_payload {
             if let Some(last) = counters.insert(packet.pid, packet.counter) {
                 assert_eq!(
@@ -74,10 +91,7 @@ pub(crate) fn check(stream: &[u8], map_pid: u16, clock_pid: u16) -> usize {
         }
         if let Some(clock) = packet.clock {
             assert_eq!(packet.pid, clock_pid);
-            if packet.discontinuity {
-                jumps += 1;
-                last_tables = [None; 2];
-            } else if let Some(last) = last_clock {
+            if let Some(last) = last_clock.filter(|_| !packet.discontinuity) {
                 assert!(clock >= last, "the clock goes back at packet {index}");
                 assert!(
                     clock - last <= 2_700_000,
@@ -89,15 +103,14 @@ pub(crate) fn check(stream: &[u8], map_pid: u16, clock_pid: u16) -> usize {
         }
         for (table, pid) in [0, map_pid].into_iter().enumerate() {
             if packet.pid == pid && packet.begins {
-                if let (Some(clock), Some(last)) = (last_clock, last_tables[table]) {
-                    let gap = clock.saturating_sub(last) / 27_000;
+                let last = last_tables[table].replace(index).map(|last| arrivals[last]);
+                if let Some((_, last)) = last.filter(|last| last.0 == arrivals[index].0) {
+                    let gap = arrivals[index].1.saturating_sub(last) / 27_000;
                     assert!(
                         gap <= 100,
                         "{gap} ms without table {pid:#x}, packet {index}"
                     );
                 }
-                last_tables[table] = last_clock;
-                since_tables[table] = index;
                 units_since_tables = 0;
             }
         }
@@ -111,5 +124,9 @@ pub(crate) fn check(stream: &[u8], map_pid: u16, clock_pid: u16) -> usize {
             }
         }
     }
-    jumps
+    assert!(last_tables.iter().all(Option::is_some));
+    packets
+        .iter()
+        .filter(|packet| packet.discontinuity && packet.clock.is_some())
+        .count()
 }
