@@ -243,7 +243,7 @@ impl Header {
             }
             3 => {
                 let rest = input.rest();
-                let whole = !rest.is_empty() && rest.len() % PACKET == 0;
+                let whole = !rest.is_empty() && rest.len().is_multiple_of(PACKET);
                 if !whole
                     || rest
                         .chunks(PACKET)
@@ -480,7 +480,7 @@ mod tests {
         #[test]
         fn what_is_taken_has_one_form(mut bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Some(first) = bytes.first_mut() {
-                *first = 0x10 | *first % 7;
+                *first = 0x10 | (*first % 7);
             }
             if let Some(flags) = bytes.get_mut(1) {
                 *flags &= 0x1f;

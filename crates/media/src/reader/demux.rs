@@ -427,10 +427,10 @@ impl Demux {
             for program in psi::programs(section).into_iter().flatten() {
                 self.learn_program(program);
             }
-        } else if self.clocks.contains_key(&pid) {
-            if let Some(map) = psi::program_map(section) {
-                self.learn_streams(pid, &map, events);
-            }
+        } else if self.clocks.contains_key(&pid)
+            && let Some(map) = psi::program_map(section)
+        {
+            self.learn_streams(pid, &map, events);
         }
         let now = match self.clocks.get(&pid) {
             Some(clock) => clock.now(),
@@ -494,7 +494,7 @@ impl Stream {
         let mut units = Vec::new();
         self.assembler
             .push(self.codec, payload, begins, longest, &mut |unit| {
-                units.push(unit)
+                units.push(unit);
             });
         self.give(units, output);
     }

@@ -11,6 +11,7 @@ pub(super) struct Framing {
 }
 
 /// What framing gives.
+#[derive(Clone, Copy)]
 pub(super) enum Framed<'a> {
     Packet(&'a [u8; PACKET]),
     /// So many bytes were left out before the next packet.

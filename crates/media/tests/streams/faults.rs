@@ -147,7 +147,7 @@ fn a_stream_without_program_is_cut_into_whole_packets() {
 #[test]
 fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
     let noise: Vec<u8> = (0..100_000_u64)
-        .map(|at| (at * at >> 3) as u8 & 0x3f)
+        .map(|at| ((at * at) >> 3) as u8 & 0x3f)
         .collect();
     let config = ReaderConfig {
         assumed_rate: Rate::from_mbps(1),

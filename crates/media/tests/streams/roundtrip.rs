@@ -94,8 +94,11 @@ fn without(
     kept
 }
 
+/// A name, and whether a picture is lost.
+type Loss = (&'static str, fn(&MediaSection) -> bool);
+
 /// Ways to lose part of a stream: no B, no P behind the second of a group, one group, half a second.
-fn losses() -> [(&'static str, fn(&MediaSection) -> bool); 4] {
+fn losses() -> [Loss; 4] {
     [
         ("no B", |section| {
             matches!(section.frame, FrameType::Bidirectional { .. })
@@ -376,7 +379,7 @@ fn ffmpeg_plays_what_is_left_after_losses() {
 fn ffmpeg_decodes_what_is_left_after_shedding() {
     // What nothing needs can go from every stream. More can go from the clip, whose groups are closed and whose P
     // pictures are made of I and P pictures alone; elsewhere, a P picture may also use a B picture before it.
-    let disposable: (&str, fn(&MediaSection) -> bool) = ("disposable", |section| {
+    let disposable: Loss = ("disposable", |section| {
         section.frame == FrameType::Bidirectional { referenced: false }
     });
     let of_all = VECTORS
