@@ -7,6 +7,8 @@ use crate::timeline::{WRAP, difference};
 /// Beyond this, the clock is not led over a gap in small steps but jumps.
 const JUMP: i64 = 10 * 90_000;
 
+/// References closer than 10 ms serve nobody, and would fill the stream.
+const SHORTEST: u64 = 900;
 /// For how long after a jump units of the old clock may come.
 const SOON: u64 = 2 * 90_000;
 
@@ -60,7 +62,7 @@ impl Clock {
     /// Moves the clock to a unit's decoding time; gives the references due up to there, at most `interval`
     /// apart.
     pub(super) fn advance(&mut self, stamp: u64, discontinuity: bool, interval: Span) -> Vec<Step> {
-        let interval = in_ticks(interval).max(1);
+        let interval = in_ticks(interval).max(SHORTEST);
         let Some(latest) = self.stamp else {
             self.stamp = Some(stamp);
             return vec![self.step(self.place, false)];

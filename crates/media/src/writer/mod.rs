@@ -81,6 +81,8 @@ struct Program {
 
 /// How much waits for tables.
 const HELD: usize = 4 << 20;
+/// What a unit takes beside its bytes.
+const HELD_EACH: usize = 64;
 /// Where the map of a program is put that had none.
 const MADE_UP_MAP: u16 = 0x1000;
 /// The PID that says that a program has no clock.
@@ -114,7 +116,7 @@ impl TsWriter {
             Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
             Header::Unit(unit) if self.is_known(unit.pid) => self.unit(&unit, rest, out),
             Header::Unit(unit) => {
-                self.held_bytes += rest.len();
+                self.held_bytes += rest.len() + HELD_EACH;
                 self.held.push((unit, rest.to_vec()));
                 if self.held_bytes > HELD {
                     self.release(true, out);
@@ -187,12 +189,17 @@ impl TsWriter {
         if self.held.iter().any(|(unit, _)| self.is_known(unit.pid)) {
             for (unit, bytes) in core::mem::take(&mut self.held) {
                 if self.is_known(unit.pid) {
-                    self.held_bytes -= bytes.len();
+                    self.held_bytes -= bytes.len() + HELD_EACH;
                     self.unit(&unit, &bytes, out);
                 } else {
                     self.held.push((unit, bytes));
                 }
             }
+        }
+        if force {
+            // A map has no room for their streams: there are hundreds, and nobody sends that.
+            self.held.clear();
+            self.held_bytes = 0;
         }
     }
 
