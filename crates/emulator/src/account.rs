@@ -176,7 +176,11 @@ mod tests {
             lost: tally(5),
             unsent: tally(40),
         };
-        assert_eq!(account.held(), tally(45), "copies and unsent ones are no part");
+        assert_eq!(
+            account.held(),
+            tally(45),
+            "copies and unsent ones are no part"
+        );
     }
 
     #[test]

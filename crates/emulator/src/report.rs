@@ -93,14 +93,20 @@ impl fmt::Display for Overload {
         match self {
             Self::Late { late, of } => write!(f, "{late} of {of} packets were released too late"),
             Self::Memory { packets } => {
-                write!(f, "{packets} packets were dropped because the memory was full")
+                write!(
+                    f,
+                    "{packets} packets were dropped because the memory was full"
+                )
             }
             Self::SocketDrops { packets } => write!(
                 f,
                 "{packets} packets were dropped by the system because they were not fetched in time"
             ),
             Self::TurnedAway { packets } => {
-                write!(f, "{packets} packets came from more callers than there is room for")
+                write!(
+                    f,
+                    "{packets} packets came from more callers than there is room for"
+                )
             }
             Self::Unsent { packets } => {
                 write!(f, "{packets} packets were due and could not be sent")

@@ -195,7 +195,12 @@ impl Emulator {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
             let is_readable = epoll::EventFlags::IN;
-            epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), is_readable)?;
+            epoll::add(
+                &epoll,
+                &listener,
+                epoll::EventData::new_u64(LISTENER),
+                is_readable,
+            )?;
             epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), is_readable)?;
             Ok((epoll, wake))
         };
