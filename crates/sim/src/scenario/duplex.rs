@@ -7,7 +7,7 @@ use comity_link::LinkConfig;
 use super::build::{self, Library};
 use super::document::{self, Entry, Node, Value};
 use super::path;
-use super::problem::{Problem, ProblemKind, Problems};
+use super::problem::{Problem, Problems};
 use super::schema::{Context, Files, Kind, Nested, Table};
 use super::source::Sources;
 use super::tables::link::DuplexTable;
