@@ -43,7 +43,11 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
         ..Config::new(listen, target)
     };
     let (interrupt, interrupted) = mpsc::channel();
-    if let Err(error) = ctrlc::set_handler(move || drop(interrupt.send(()))) {
+    let interrupt = move || {
+        // Once the loop is over nobody listens any more.
+        let _ = interrupt.send(());
+    };
+    if let Err(error) = ctrlc::set_handler(interrupt) {
         say(&format!(
             "warning: the interrupt key ends the program without a report: {error}"
         ));
