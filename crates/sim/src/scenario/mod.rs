@@ -44,6 +44,7 @@
 
 mod build;
 mod document;
+mod duplex;
 mod execute;
 mod kinds;
 mod parameters;
@@ -62,6 +63,7 @@ use comity_units::{Seed, Span};
 use rayon::prelude::*;
 
 pub use build::Limits;
+pub use duplex::{Setting, read_duplex};
 pub use execute::{Execution, Interrupted, Outcome, execute, play};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
@@ -413,21 +415,23 @@ fn set(
         let kind = ProblemKind::BadOverride { text: text.into() };
         return Err(vec![Problem::new(None, "", kind)]);
     };
-    let (path, value) = (path.trim(), value.trim());
-    let name = format!("--set {path}");
-    let node = match document::parse_value(sources, &name, value) {
-        Ok(node) => node,
-        // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
-        Err(problems) => match problems.first().and_then(|problem| problem.place) {
-            Some(place) => Node {
-                place: Place::new(place.source() as u32, 0..value.len()),
-                value: Value::Text(value.into()),
-            },
-            None => return Err(problems),
-        },
-    };
+    let path = path.trim();
+    let node = value_of(sources, &format!("--set {path}"), value.trim())?;
     path::assign(document, shape, path, &node)
         .map_err(|kind| vec![Problem::new(Some(node.place), path, kind)])
+}
+
+/// Reads a value of the command line, reported under `name`.
+fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<Problem>> {
+    document::parse_value(sources, name, value).or_else(|problems| {
+        // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
+        let place = problems.first().and_then(|problem| problem.place);
+        let place = place.ok_or(problems)?;
+        Ok(Node {
+            place: Place::new(place.source() as u32, 0..value.len()),
+            value: Value::Text(value.into()),
+        })
+    })
 }
 
 /// Reads what concerns all runs, and takes the axes out of the document.
