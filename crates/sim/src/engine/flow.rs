@@ -7,7 +7,6 @@ use comity_units::{Bytes, Span, Time};
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
-use super::packet::{Body, Packet};
 use super::schedule::Schedule;
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
@@ -290,23 +289,6 @@ impl TcpFlow {
 /// The size of an IPv4 header without options.
 const IPV4_HEADER: u32 = 20;
 
-impl DatagramFlow {
-    /// The next packet, sent at `now`.
-    #[inline]
-    pub(super) fn emit(&mut self, flow: u32, at: u32, now: Time) -> Packet {
-        let number = self.next_number;
-        self.next_number += 1;
-        Packet {
-            flow,
-            wire: self.wire,
-            sent_at: now,
-            at,
-            is_return: false,
-            body: Body::Datagram(number),
-        }
-    }
-}
-
 impl TcpWorkload {
     pub(super) fn new(
         workload: &Workload,
@@ -334,6 +316,12 @@ impl TcpWorkload {
 }
 
 impl Flow {
+    /// Whether a path entry is on the way from the destination to the source, which lies behind the other.
+    #[inline]
+    pub(super) fn is_return(&self, at: u32) -> bool {
+        at >= self.backward.start
+    }
+
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
