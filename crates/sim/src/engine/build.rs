@@ -492,6 +492,7 @@ fn build_flow(
         is_drawn: false,
         started_at,
         stop_at: spec.stop.unwrap_or(Time::MAX),
+        waiting: [0; 2],
         counts: FlowCounts::default(),
         hash: Fingerprint::default(),
     })

@@ -28,6 +28,8 @@ pub(super) struct Flow {
     pub(super) is_drawn: bool,
     pub(super) started_at: Time,
     pub(super) stop_at: Time,
+    /// Packets on the last link of either path that wait for an event of their own.
+    pub(super) waiting: [u32; 2],
     pub(super) counts: FlowCounts,
     pub(super) hash: Fingerprint,
 }
@@ -320,6 +322,18 @@ impl Flow {
     #[inline]
     pub(super) fn is_return(&self, at: u32) -> bool {
         at >= self.backward.start
+    }
+
+    /// How many packets wait at the end of the path with the entry `at`.
+    #[inline]
+    pub(super) fn waiting(&mut self, at: u32) -> &mut u32 {
+        &mut self.waiting[usize::from(self.is_return(at))]
+    }
+
+    /// Whether the next packet to come to the end of that path is not on its last link yet.
+    #[inline]
+    pub(super) fn is_next(&self, at: u32) -> bool {
+        self.waiting[usize::from(self.is_return(at))] == 0
     }
 
     pub(super) fn memory(&self) -> usize {

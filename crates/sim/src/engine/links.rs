@@ -87,7 +87,13 @@ impl Counts {
     /// The passage of a packet at the edge of the watched interval, or marked.
     #[cold]
     #[inline(never)]
-    fn account_at_the_edge(&mut self, offered_at: Time, wire: u32, passage: Passage, watch: &Watch) {
+    fn account_at_the_edge(
+        &mut self,
+        offered_at: Time,
+        wire: u32,
+        passage: Passage,
+        watch: &Watch,
+    ) {
         if passage.departure > watch.end {
             self.queued_at_end += 1;
         } else if passage.arrival > watch.end {
@@ -113,8 +119,14 @@ impl Counts {
         if offered_at < watch.warmup {
             self.before_warmup += 1;
         } else if start > offered_at {
-            self.wait.record(start.saturating_since(offered_at));
+            self.record_wait(start.saturating_since(offered_at));
         }
+    }
+
+    /// Apart from the rest, so that a packet that need not wait does not pay for it.
+    #[inline(never)]
+    fn record_wait(&mut self, wait: Span) {
+        self.wait.record(wait);
     }
 
     /// Packets that the link took on their way.
@@ -176,7 +188,7 @@ impl LinkState {
 
     /// Takes a packet to which nothing can happen but that it waits, and accounts for it. `None`, and nothing
     /// is done, for all others.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass(
         &mut self,
         at: Time,
@@ -193,7 +205,7 @@ impl LinkState {
     }
 
     /// Takes in the passage of a packet that had been handed over at `offered_at`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn account_passage(
         &mut self,
         offered_at: Time,
@@ -210,9 +222,7 @@ impl LinkState {
         counts.carried_bytes += u64::from(wire);
         counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
         if passage.start > offered_at {
-            counts
-                .wait
-                .record(passage.start.saturating_since(offered_at));
+            counts.record_wait(passage.start.saturating_since(offered_at));
         }
     }
 
@@ -265,17 +275,17 @@ impl LinkState {
     }
 
     /// Puts a packet on the wire. Whether it is the next to come out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn put(&mut self, arena: &mut Arena, slot: Slot, order: u64) -> bool {
         let arrival = arena.arrival(slot);
         match &mut self.wire {
             OnTheWire::Ordered { head, tail } => {
+                let last = core::mem::replace(tail, slot);
                 if *head == NONE {
                     *head = slot;
                 } else {
-                    arena.link(*tail, slot);
+                    arena.link(last, slot);
                 }
-                *tail = slot;
             }
             OnTheWire::Unordered(heap) => heap.push(Reverse((arrival, order, slot))),
         }
@@ -286,40 +296,27 @@ impl LinkState {
         is_next
     }
 
-    /// Whether no packet is on the way to an event of its own.
-    #[inline]
-    pub(super) fn is_clear(&self) -> bool {
-        self.next_arrival.is_never()
-    }
-
     /// The packet that comes out next.
     #[inline]
     pub(super) fn first(&self) -> Option<Slot> {
-        match &self.wire {
-            OnTheWire::Ordered { head, .. } => (*head != NONE).then_some(*head),
-            OnTheWire::Unordered(heap) => heap.peek().map(|Reverse((_, _, slot))| *slot),
-        }
+        let first = match &self.wire {
+            OnTheWire::Ordered { head, .. } => *head,
+            OnTheWire::Unordered(heap) => heap.peek().map_or(NONE, |Reverse((_, _, slot))| *slot),
+        };
+        (first != NONE).then_some(first)
     }
 
     /// Takes off the packet that comes out next.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, arena: &Arena) -> Option<Slot> {
         let slot = self.first()?;
-        let next = match &mut self.wire {
-            OnTheWire::Ordered { head, .. } => {
-                *head = arena.next(slot);
-                *head
-            }
+        match &mut self.wire {
+            OnTheWire::Ordered { head, .. } => *head = arena.next(slot),
             OnTheWire::Unordered(heap) => {
                 heap.pop();
-                heap.peek().map_or(NONE, |Reverse((_, _, slot))| *slot)
             }
-        };
-        self.next_arrival = if next == NONE {
-            Time::MAX
-        } else {
-            arena.arrival(next)
-        };
+        }
+        self.next_arrival = self.first().map_or(Time::MAX, |next| arena.arrival(next));
         Some(slot)
     }
 

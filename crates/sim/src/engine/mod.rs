@@ -39,7 +39,7 @@ use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
 use links::{LinkState, Model, Watch, link_view};
 use packet::{Arena, Header, Slot};
-use queue::{Class, Event, EventQueue};
+use queue::{Class, Event, EventQueue, Turn};
 
 /// How a run is made; none of it changes the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,27 +126,36 @@ struct Engine<'o, O> {
 
 impl<O: Observer> Engine<'_, O> {
     fn play(&mut self) {
-        while let Some(event) = self.queue.begin() {
-            let now = event.time();
-            if now > self.watch.end {
-                break;
+        loop {
+            let (now, turn) = self.queue.begin();
+            if now > self.watch.end || now.is_never() {
+                return;
             }
             self.events += 1;
-            let source = event.source();
-            match event.class() {
-                Class::Arrival => {
-                    self.current = source;
-                    self.on_arrival(now, source);
+            match turn {
+                Turn::Arrival(link) => {
+                    self.current = link;
+                    self.on_arrival(now, link);
                     self.current = NO_LINK;
-                    let next = self.links[source as usize].next_arrival;
-                    self.queue.set(Class::Arrival, source, next);
+                    let next = self.links[link as usize].next_arrival;
+                    self.queue.set(Class::Arrival, link, next);
                 }
-                Class::Timer => self.on_timer(now, source),
-                Class::Application => self.on_application(now, source),
-                Class::Service => self.on_service(now, source),
-                Class::Control => self.on_control(now, source),
+                Turn::Service(link) => self.on_service(now, link),
+                Turn::Other(event) => {
+                    self.on_endpoint(now, event);
+                    self.queue.end();
+                }
             }
-            self.queue.end();
+        }
+    }
+
+    fn on_endpoint(&mut self, now: Time, event: Event) {
+        match event.class() {
+            Class::Timer => self.on_timer(now, event.source()),
+            Class::Application => self.on_application(now, event.source()),
+            Class::Control => self.on_control(now, event.source()),
+            // Links have their own turns.
+            Class::Arrival | Class::Service => {}
         }
     }
 
@@ -166,16 +175,18 @@ impl<O: Observer> Engine<'_, O> {
             self.carry(now, slot);
             return;
         }
-        self.receive(now, slot);
+        self.receive_in_turn(now, slot);
         // What else is on the link may be taken in too; afterwards its packets need no events at all.
         while let Some(slot) = self.links[link as usize].first() {
-            let header = self.arena.header(slot);
-            let (entry, arrival) = (self.paths[header.at as usize], header.arrival);
-            if entry != END | ACTS_AHEAD || !self.may_act_ahead(slot, arrival) {
+            let &Header {
+                flow, at, arrival, ..
+            } = self.arena.header(slot);
+            if self.paths[at as usize] != END | ACTS_AHEAD || !self.may_act_ahead(flow, at, arrival)
+            {
                 break;
             }
             self.links[link as usize].take(&self.arena);
-            self.receive(arrival, slot);
+            self.receive_in_turn(arrival, slot);
         }
     }
 
@@ -213,14 +224,14 @@ impl<O: Observer> Engine<'_, O> {
             }
             self.arena.place(slot, place, arrival);
             if next == END | ACTS_AHEAD
-                && self.links[link as usize].is_clear()
-                && self.may_act_ahead(slot, arrival)
+                && self.flows[flow as usize].is_next(place)
+                && self.may_act_ahead(flow, place, arrival)
             {
                 self.depth += 1;
                 self.receive(arrival, slot);
                 self.depth -= 1;
             } else {
-                self.put_on_wire(link, slot);
+                self.put_on_wire(link, slot, place);
             }
             return;
         }
@@ -261,16 +272,16 @@ impl<O: Observer> Engine<'_, O> {
         self.arena.free(slot);
     }
 
-    /// Whether the endpoint that `slot` is bound for may take it in now although it arrives later: nothing
-    /// that could touch the endpoint comes before it.
+    /// Whether the endpoint that the path with the entry `at` leads to may take in a packet of `flow` now
+    /// although it arrives later: nothing that could touch the endpoint comes before it but, perhaps, packets
+    /// in front of it.
     #[inline]
-    fn may_act_ahead(&self, slot: Slot, arrival: Time) -> bool {
-        let header = self.arena.header(slot);
-        let flow = &self.flows[header.flow as usize];
+    fn may_act_ahead(&self, flow: u32, at: u32, arrival: Time) -> bool {
+        let flow = &self.flows[flow as usize];
         match &flow.agent {
             Agent::Datagram(_) => true,
             Agent::Tcp(tcp) => {
-                let end = if flow.is_return(header.at) {
+                let end = if flow.is_return(at) {
                     &tcp.source
                 } else {
                     &tcp.sink
@@ -284,9 +295,13 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Lets a packet travel on a link until it comes out.
+    /// Lets a packet travel on a link until it comes out and goes on to the path entry `place`.
     #[inline]
-    fn put_on_wire(&mut self, link: u32, slot: Slot) {
+    fn put_on_wire(&mut self, link: u32, slot: Slot, place: u32) {
+        if self.paths[place as usize] & END != 0 {
+            let flow = self.arena.header(slot).flow;
+            *self.flows[flow as usize].waiting(place) += 1;
+        }
         self.order += 1;
         let state = &mut self.links[link as usize];
         if state.put(&mut self.arena, slot, self.order) && link != self.current {
@@ -306,7 +321,14 @@ impl<O: Observer> Engine<'_, O> {
         }
         let copy = self.arena.insert(header, body);
         self.arena.place(copy, place, arrival);
-        self.put_on_wire(link, copy);
+        self.put_on_wire(link, copy, place);
+    }
+
+    /// A packet that waited on its last link has come to its endpoint.
+    fn receive_in_turn(&mut self, now: Time, slot: Slot) {
+        let &Header { flow, at, .. } = self.arena.header(slot);
+        *self.flows[flow as usize].waiting(at) -= 1;
+        self.receive(now, slot);
     }
 
     /// A packet has come to its endpoint.
@@ -508,7 +530,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         self.arena.place(slot, place, way.arrival);
-        self.put_on_wire(link, slot);
+        self.put_on_wire(link, slot, place);
     }
 
     // ---------------------------------------------------------------- looking on

@@ -175,7 +175,6 @@ impl Arena {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.headers.capacity() * size_of::<Header>()
-            + self.bodies.capacity() * size_of::<Body>()
+        self.headers.capacity() * size_of::<Header>() + self.bodies.capacity() * size_of::<Body>()
     }
 }

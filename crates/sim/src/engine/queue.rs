@@ -65,6 +65,17 @@ impl Event {
     }
 }
 
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// A packet comes out of this link.
+    Arrival(u32),
+    /// This link serves its queue.
+    Service(u32),
+    /// An endpoint's.
+    Other(Event),
+}
+
 /// A priority queue of events.
 ///
 /// A link has at most one event that matters for the packets on it, the next one to come out, and one for its
@@ -92,25 +103,23 @@ impl EventQueue {
         }
     }
 
-    /// The earliest event. A timer stays in the queue, to be replaced by the first one scheduled or taken off
-    /// by [`EventQueue::end`]; a link's event stays until [`EventQueue::set`] says when the next one is.
+    /// Whose turn it is, and when. A timer stays in the queue, to be replaced by the first one scheduled or
+    /// taken off by [`EventQueue::end`]; a link's event stays until [`EventQueue::set`] says when the next one
+    /// is. [`Time::MAX`] when nothing is left.
     #[inline]
-    pub(super) fn begin(&mut self) -> Option<Event> {
+    pub(super) fn begin(&mut self) -> (Time, Turn) {
         let (packet, timer) = (self.packets.least(), self.timers.first());
         // Control comes before packets at one instant, timers after them.
-        let is_packet = packet < timer.time()
-            || packet == timer.time() && timer.class() != Class::Control && !packet.is_never();
-        if is_packet {
+        if packet < timer.time() || packet == timer.time() && timer.class() != Class::Control {
             let place = self.packets.winner();
-            let (class, link) = if place < self.links {
-                (Class::Arrival, place)
-            } else {
-                (Class::Service, place - self.links)
+            let turn = match place.checked_sub(self.links) {
+                None => Turn::Arrival(place),
+                Some(link) => Turn::Service(link),
             };
-            return Some(Event::new(packet, class, link));
+            return (packet, turn);
         }
         self.is_timer_spent = timer != Event::NEVER;
-        self.is_timer_spent.then_some(timer)
+        (timer.time(), Turn::Other(timer))
     }
 
     /// Says when a link's next event is, at [`Time::MAX`] if it has none.
@@ -257,22 +266,26 @@ mod tests {
             let next = &mut self.next[bank][link];
             let before = core::mem::replace(next, event.time().min(*next));
             if event.time() < before {
-                self.queue.advance(event.class(), event.source(), event.time());
+                self.queue
+                    .advance(event.class(), event.source(), event.time());
                 return Some(Event::new(before, event.class(), event.source()));
             }
             Some(event)
         }
 
         fn step(&mut self) -> Option<Event> {
-            let event = self.queue.begin();
-            if let Some(event) = event
-                && matches!(event.class(), Class::Arrival | Class::Service)
-            {
-                let bank = usize::from(event.class() == Class::Service);
-                self.next[bank][event.source() as usize] = Time::MAX;
-                self.queue.set(event.class(), event.source(), Time::MAX);
+            let (time, turn) = self.queue.begin();
+            if time.is_never() {
+                return None;
             }
-            event
+            let (class, link) = match turn {
+                Turn::Arrival(link) => (Class::Arrival, link),
+                Turn::Service(link) => (Class::Service, link),
+                Turn::Other(event) => return Some(event),
+            };
+            self.next[usize::from(class == Class::Service)][link as usize] = Time::MAX;
+            self.queue.set(class, link, Time::MAX);
+            Some(Event::new(time, class, link))
         }
 
         fn drain(&mut self) -> Vec<Event> {

@@ -9,13 +9,13 @@ use comity_units::Time;
 /// anything; the way back to the winner costs another. Of equal times the one with the lower place wins.
 ///
 /// ```text
-///        1: [min(2), min(3)]           node n has the sides 2 n and 2 n + 1;
-///      2: [..]      3: [.., ..]        sides from `places` on are leaves
+///          1              node n has the sides 2 n and 2 n + 1;
+///      2       3          from `places` on nodes are leaves
 /// ```
 #[derive(Debug)]
 pub(super) struct Tournament {
-    /// The two sides of each inner node; the root is at 1.
-    nodes: Vec<[Time; 2]>,
+    /// The time of each node; the root is at 1.
+    times: Vec<Time>,
     /// The number of leaves.
     places: u32,
     /// How many of them lie on the deepest level, which comes first from left to right.
@@ -27,7 +27,7 @@ impl Tournament {
     pub(super) fn new(places: usize) -> Self {
         let places = places.max(2) as u32;
         Self {
-            nodes: vec![[Time::MAX; 2]; places as usize],
+            times: vec![Time::MAX; 2 * places as usize],
             places,
             deepest: 2 * (places - (1 << places.ilog2())),
         }
@@ -36,18 +36,17 @@ impl Tournament {
     /// The earliest time.
     #[inline]
     pub(super) fn least(&self) -> Time {
-        let [left, right] = self.nodes[1];
-        left.min(right)
+        self.times[1]
     }
 
     /// The place of the earliest time, the lowest of those.
     #[inline]
     pub(super) fn winner(&self) -> u32 {
         let mut at = 1;
-        while let Some(&[left, right]) = self.nodes.get(at as usize) {
-            at = 2 * at + u32::from(right < left);
+        while let Some(&[left, right]) = self.times.get(2 * at..).and_then(<[Time]>::first_chunk) {
+            at = 2 * at + usize::from(right < left);
         }
-        let place = at - self.places + self.deepest;
+        let place = at as u32 - self.places + self.deepest;
         if place < self.places {
             place
         } else {
@@ -71,31 +70,32 @@ impl Tournament {
     pub(super) fn set(&mut self, place: u32, time: Time) {
         let mut at = self.leaf(place);
         let mut least = time;
-        while let Some(sides) = self.nodes.get_mut(at / 2) {
-            sides[at % 2] = least;
-            at /= 2;
-            if at <= 1 {
+        while let Some(node) = self.times.get_mut(at) {
+            *node = least;
+            if at == 1 {
                 break;
             }
-            least = sides[0].min(sides[1]);
+            // The other side's index differs in the last bit and is there: nodes come in pairs.
+            least = least.min(self.times.get(at ^ 1).copied().unwrap_or(Time::MAX));
+            at /= 2;
         }
     }
 
-    /// Changes the time of a place to an earlier one: the way ends where another is earlier still.
+    /// Changes the time of a place to an earlier one: the way ends where another is as early.
     #[inline]
     pub(super) fn advance(&mut self, place: u32, time: Time) {
         let mut at = self.leaf(place);
-        while let Some(sides) = self.nodes.get_mut(at / 2) {
-            sides[at % 2] = time;
-            if at <= 3 || sides[1 - at % 2] <= time {
-                break;
-            }
+        while at > 0
+            && let Some(node) = self.times.get_mut(at)
+            && *node > time
+        {
+            *node = time;
             at /= 2;
         }
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.nodes.capacity() * size_of::<[Time; 2]>()
+        self.times.capacity() * size_of::<Time>()
     }
 }
 

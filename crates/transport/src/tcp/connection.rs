@@ -580,9 +580,7 @@ impl Connection {
             State::Closed | State::Listen => None,
             State::SynSent | State::SynReceived => self.poll_syn(now),
             _ => {
-                if self.sender.may_have_something()
-                    && let Some(outgoing) = self.sender.poll(now, &self.config)
-                {
+                if let Some(outgoing) = self.sender.poll(now, &self.config) {
                     return Some(self.data_segment(now, outgoing));
                 }
                 self.receiver.ack_now.then(|| self.pure_ack(now))
@@ -631,40 +629,54 @@ impl Connection {
         if outgoing.length > 0 && outgoing.end() >= self.sender.end {
             flags |= Flags::PSH;
         }
-        Segment {
-            sequence: self.config.initial_sequence + outgoing.start as u32,
-            payload: outgoing.length,
-            flags,
-            ..self.pure_ack(now)
-        }
+        let sequence = self.config.initial_sequence + outgoing.start as u32;
+        self.segment(now, sequence, outgoing.length, flags)
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
-        let timestamps = self.config.timestamps.then(|| Timestamps {
-            value: timestamp(now),
-            echo: self.timestamp_recent,
-        });
-        let sack = if self.config.sack && self.receiver.has_gap() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
+        // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
+        let sequence = self.config.initial_sequence + self.sender.max as u32;
+        self.segment(now, sequence, 0, Flags::ACK)
+    }
+
+    /// A segment that acknowledges what arrived, whatever else it carries.
+    #[inline]
+    fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
+        let reports_gap = self.config.sack && self.receiver.has_gap();
+        let options = if self.config.timestamps | reports_gap {
+            self.options(now, reports_gap)
         } else {
-            SackBlocks::EMPTY
+            Options::default()
         };
         let window = self
             .receiver
             .offer(&self.config, self.config.window_scaling);
         Segment {
-            // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
-            sequence: self.config.initial_sequence + self.sender.max as u32,
+            sequence,
             acknowledgement: self.acknowledge(),
-            payload: 0,
+            payload,
             window,
-            flags: Flags::ACK,
-            options: Options {
-                timestamps,
-                sack,
-                ..Options::default()
-            },
+            flags,
+            options,
+        }
+    }
+
+    /// The options of a segment that is no SYN.
+    fn options(&self, now: Time, reports_gap: bool) -> Options {
+        let timestamps = self.config.timestamps.then(|| Timestamps {
+            value: timestamp(now),
+            echo: self.timestamp_recent,
+        });
+        let sack = if reports_gap {
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
+            self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
+        } else {
+            SackBlocks::EMPTY
+        };
+        Options {
+            timestamps,
+            sack,
+            ..Options::default()
         }
     }
 
