@@ -112,7 +112,7 @@ pub(super) struct TcpFlow {
     /// The window at the last event, since when, and its integral over the watched interval so far.
     window: u64,
     window_since: Time,
-    window_integral: f64,
+    window_integral: u128,
     /// Round trips at the end of the warm-up: how many, and their sum.
     pub(super) rtt_at_warmup: (u64, Span),
 }
@@ -196,7 +196,7 @@ impl TcpFlow {
             reader: ReaderState::new(reader),
             window: 0,
             window_since: Time::ZERO,
-            window_integral: 0.0,
+            window_integral: 0,
             rtt_at_warmup: (0, Span::ZERO),
         }
     }
@@ -245,7 +245,7 @@ impl TcpFlow {
 
     fn integrate_window(&mut self, now: Time, warmup: Time) {
         let watched = now.saturating_since(self.window_since.max(warmup));
-        self.window_integral += self.window as f64 * watched.as_nanos() as f64;
+        self.window_integral += u128::from(self.window) * u128::from(watched.as_nanos());
         self.window_since = now;
     }
 
@@ -253,7 +253,7 @@ impl TcpFlow {
     pub(super) fn mean_window(&mut self, warmup: Time, end: Time) -> Option<f64> {
         self.integrate_window(end, warmup);
         let watched = end.since(warmup)?.as_nanos();
-        (watched > 0).then(|| self.window_integral / watched as f64)
+        (watched > 0).then(|| self.window_integral as f64 / watched as f64)
     }
 
     /// The sender's state, for observers.

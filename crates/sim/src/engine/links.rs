@@ -84,23 +84,24 @@ struct Counts {
 }
 
 impl Counts {
-    /// The passage of a packet at the edge of the watched interval, or marked.
+    /// The passage of a packet at the edge of the watched interval, or marked. Its times come one by one: a
+    /// passage in memory would be written for every packet.
     #[cold]
     #[inline(never)]
     fn account_at_the_edge(
         &mut self,
-        offered_at: Time,
+        (offered_at, start, departure, arrival): (Time, Time, Time, Time),
         wire: u32,
-        passage: Passage,
+        marked: bool,
         watch: &Watch,
     ) {
-        if passage.departure > watch.end {
+        if departure > watch.end {
             self.queued_at_end += 1;
-        } else if passage.arrival > watch.end {
+        } else if arrival > watch.end {
             self.in_flight_at_end += 1;
         }
-        self.marked += u64::from(passage.marked);
-        self.account_service(offered_at, passage.start, passage.departure, wire, watch);
+        self.marked += u64::from(marked);
+        self.account_service(offered_at, start, departure, wire, watch);
     }
 
     /// The use that a packet made of the link.
@@ -215,14 +216,16 @@ impl LinkState {
     ) {
         self.hash.add(passage.arrival.as_nanos(), flow);
         let counts = &mut self.counts;
-        if offered_at < watch.warmup || passage.arrival > watch.end || passage.marked {
-            counts.account_at_the_edge(offered_at, wire, passage, watch);
+        let (start, departure, arrival) = (passage.start, passage.departure, passage.arrival);
+        if offered_at < watch.warmup || arrival > watch.end || passage.marked {
+            let times = (offered_at, start, departure, arrival);
+            counts.account_at_the_edge(times, wire, passage.marked, watch);
             return;
         }
         counts.carried_bytes += u64::from(wire);
-        counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
-        if passage.start > offered_at {
-            counts.record_wait(passage.start.saturating_since(offered_at));
+        counts.queue_integral += departure.saturating_since(offered_at).as_nanos();
+        if start > offered_at {
+            counts.record_wait(start.saturating_since(offered_at));
         }
     }
 

@@ -2,10 +2,12 @@
 //!
 //! # How it is fast
 //! A link decides a packet's fate when the packet is handed over, so there is no event for the end of a
-//! transmission; packets on a link form a chain, of which only the first has an event in the queue. Where a
-//! link has a single feeder that keeps order, nothing can come between two packets of that feeder, and the
-//! whole way up to the next meeting of flows is computed at once (`collapse`). Timers are lazy: an
-//! acknowledgement that moves a retransmission timer later writes one field.
+//! transmission; packets on a link form a chain, of which only the first has an event in the queue, and links
+//! have a queue of their own kind, a [tournament]. Where a link has a single feeder that keeps order,
+//! nothing can come between two packets of that feeder, and the whole way up to the next meeting of flows is
+//! computed at once (`collapse`). A packet that can only wait passes a link with a few dozen instructions
+//! ([`LinkState::pass`]). Timers are lazy: an acknowledgement that moves a retransmission timer later writes
+//! one field.
 //!
 //! # How it is deterministic
 //! Times are whole nanoseconds. At one instant events are ordered by class and source, never by insertion.
@@ -39,7 +41,7 @@ use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
 use links::{LinkState, Model, Watch, link_view};
 use packet::{Arena, Header, Slot};
-use queue::{Class, Event, EventQueue, Turn};
+use queue::{Class, Event, EventQueue};
 
 /// How a run is made; none of it changes the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,35 +129,27 @@ struct Engine<'o, O> {
 impl<O: Observer> Engine<'_, O> {
     fn play(&mut self) {
         loop {
-            let (now, turn) = self.queue.begin();
+            let event = self.queue.begin();
+            let (now, source) = (event.time(), event.source());
             if now > self.watch.end || now.is_never() {
                 return;
             }
             self.events += 1;
-            match turn {
-                Turn::Arrival(link) => {
-                    self.current = link;
-                    self.on_arrival(now, link);
-                    self.current = NO_LINK;
-                    let next = self.links[link as usize].next_arrival;
-                    self.queue.set(Class::Arrival, link, next);
-                }
-                Turn::Service(link) => self.on_service(now, link),
-                Turn::Other(event) => {
-                    self.on_endpoint(now, event);
-                    self.queue.end();
-                }
+            if event.class() == Class::Arrival {
+                self.current = source;
+                self.on_arrival(now, source);
+                self.current = NO_LINK;
+                let next = self.links[source as usize].next_arrival;
+                self.queue.set(Class::Arrival, source, next);
+                continue;
             }
-        }
-    }
-
-    fn on_endpoint(&mut self, now: Time, event: Event) {
-        match event.class() {
-            Class::Timer => self.on_timer(now, event.source()),
-            Class::Application => self.on_application(now, event.source()),
-            Class::Control => self.on_control(now, event.source()),
-            // Links have their own turns.
-            Class::Arrival | Class::Service => {}
+            match event.class() {
+                Class::Timer => self.on_timer(now, source),
+                Class::Application => self.on_application(now, source),
+                Class::Control => self.on_control(now, source),
+                Class::Arrival | Class::Service => self.on_service(now, source),
+            }
+            self.queue.end();
         }
     }
 
@@ -181,7 +175,8 @@ impl<O: Observer> Engine<'_, O> {
             let &Header {
                 flow, at, arrival, ..
             } = self.arena.header(slot);
-            if self.paths[at as usize] != END | ACTS_AHEAD || !self.may_act_ahead(flow, at, arrival)
+            if self.paths[at as usize] != END | ACTS_AHEAD
+                || !self.may_act_ahead(flow, at, arrival, true)
             {
                 break;
             }
@@ -198,10 +193,11 @@ impl<O: Observer> Engine<'_, O> {
             at: mut place,
             ..
         } = self.arena.header(slot);
+        let mut next = self.paths[place as usize];
         loop {
-            let link = self.paths[place as usize] & LINK;
+            let link = next & LINK;
             place += 1;
-            let next = self.paths[place as usize];
+            next = self.paths[place as usize];
             let state = &mut self.links[link as usize];
             let arrival = match state.pass(at, (flow, wire), &self.watch) {
                 Some(way) => {
@@ -223,10 +219,7 @@ impl<O: Observer> Engine<'_, O> {
                 continue;
             }
             self.arena.place(slot, place, arrival);
-            if next == END | ACTS_AHEAD
-                && self.flows[flow as usize].is_next(place)
-                && self.may_act_ahead(flow, place, arrival)
-            {
+            if next == END | ACTS_AHEAD && self.may_act_ahead(flow, place, arrival, false) {
                 self.depth += 1;
                 self.receive(arrival, slot);
                 self.depth -= 1;
@@ -273,10 +266,10 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     /// Whether the endpoint that the path with the entry `at` leads to may take in a packet of `flow` now
-    /// although it arrives later: nothing that could touch the endpoint comes before it but, perhaps, packets
-    /// in front of it.
+    /// although it arrives later: nothing that could touch the endpoint comes before it. `is_first` says that
+    /// it is the first on its last link.
     #[inline]
-    fn may_act_ahead(&self, flow: u32, at: u32, arrival: Time) -> bool {
+    fn may_act_ahead(&self, flow: u32, at: u32, arrival: Time, is_first: bool) -> bool {
         let flow = &self.flows[flow as usize];
         match &flow.agent {
             Agent::Datagram(_) => true,
@@ -286,7 +279,8 @@ impl<O: Observer> Engine<'_, O> {
                 } else {
                     &tcp.sink
                 };
-                self.depth < MAX_DEPTH
+                (is_first || flow.is_next(at))
+                    && self.depth < MAX_DEPTH
                     && !end.is_sending
                     && arrival <= end.connection.next_timer()
                     && arrival < flow.stop_at

@@ -46,7 +46,7 @@ impl Event {
     }
 
     /// After all others.
-    const NEVER: Self = Self(u128::MAX);
+    pub(super) const NEVER: Self = Self(u128::MAX);
 
     #[inline]
     pub(super) fn time(self) -> Time {
@@ -65,17 +65,6 @@ impl Event {
     }
 }
 
-/// Whose turn it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// A packet comes out of this link.
-    Arrival(u32),
-    /// This link serves its queue.
-    Service(u32),
-    /// An endpoint's.
-    Other(Event),
-}
-
 /// A priority queue of events.
 ///
 /// A link has at most one event that matters for the packets on it, the next one to come out, and one for its
@@ -86,7 +75,7 @@ pub(super) enum Turn {
 /// [spent](EventQueue::begin), until the next one takes its place.
 #[derive(Debug)]
 pub(super) struct EventQueue {
-    links: u32,
+    links: usize,
     packets: Tournament,
     timers: Heap,
     is_timer_spent: bool,
@@ -96,49 +85,45 @@ impl EventQueue {
     /// A queue for the events of so many links, some of which serve their queues if `any_serves`.
     pub(super) fn new(links: usize, any_serves: bool) -> Self {
         Self {
-            links: links as u32,
+            links,
             packets: Tournament::new(if any_serves { 2 * links } else { links }),
             timers: Heap::default(),
             is_timer_spent: false,
         }
     }
 
-    /// Whose turn it is, and when. A timer stays in the queue, to be replaced by the first one scheduled or
-    /// taken off by [`EventQueue::end`]; a link's event stays until [`EventQueue::set`] says when the next one
-    /// is. [`Time::MAX`] when nothing is left.
+    /// The earliest event, [`Event::NEVER`] if nothing is left. A timer stays in the queue, to be replaced by
+    /// the first one scheduled or taken off by [`EventQueue::end`]; a link's event stays until
+    /// [`EventQueue::set`] says when the next one is.
     #[inline]
-    pub(super) fn begin(&mut self) -> (Time, Turn) {
-        let (packet, timer) = (self.packets.least(), self.timers.first());
-        // Control comes before packets at one instant, timers after them.
-        if packet < timer.time() || packet == timer.time() && timer.class() != Class::Control {
-            let place = self.packets.winner();
-            let turn = match place.checked_sub(self.links) {
-                None => Turn::Arrival(place),
-                Some(link) => Turn::Service(link),
-            };
-            return (packet, turn);
+    pub(super) fn begin(&mut self) -> Event {
+        let (packet, timer) = (self.packets.first(), self.timers.first());
+        if packet < timer {
+            return packet;
         }
         self.is_timer_spent = timer != Event::NEVER;
-        (timer.time(), Turn::Other(timer))
+        timer
     }
 
     /// Says when a link's next event is, at [`Time::MAX`] if it has none.
     #[inline]
     pub(super) fn set(&mut self, class: Class, link: u32, time: Time) {
-        self.packets.set(self.place(class, link), time);
+        let event = Event::new(time, class, link);
+        self.packets.set(self.place(class, link), event);
     }
 
     /// Says that a link's next event is earlier than it was.
     #[inline]
     pub(super) fn advance(&mut self, class: Class, link: u32, time: Time) {
-        self.packets.advance(self.place(class, link), time);
+        let event = Event::new(time, class, link);
+        self.packets.advance(self.place(class, link), event);
     }
 
     #[inline]
-    fn place(&self, class: Class, link: u32) -> u32 {
+    fn place(&self, class: Class, link: u32) -> usize {
         match class {
-            Class::Service => self.links + link,
-            _ => link,
+            Class::Service => self.links + link as usize,
+            _ => link as usize,
         }
     }
 
@@ -274,18 +259,17 @@ mod tests {
         }
 
         fn step(&mut self) -> Option<Event> {
-            let (time, turn) = self.queue.begin();
-            if time.is_never() {
+            let event = self.queue.begin();
+            if event.time().is_never() {
                 return None;
             }
-            let (class, link) = match turn {
-                Turn::Arrival(link) => (Class::Arrival, link),
-                Turn::Service(link) => (Class::Service, link),
-                Turn::Other(event) => return Some(event),
-            };
-            self.next[usize::from(class == Class::Service)][link as usize] = Time::MAX;
-            self.queue.set(class, link, Time::MAX);
-            Some(Event::new(time, class, link))
+            let (class, link) = (event.class(), event.source());
+            if matches!(class, Class::Arrival | Class::Service) {
+                let bank = usize::from(class == Class::Service);
+                self.next[bank][link as usize] = Time::MAX;
+                self.queue.set(class, link, Time::MAX);
+            }
+            Some(event)
         }
 
         fn drain(&mut self) -> Vec<Event> {

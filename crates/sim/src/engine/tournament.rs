@@ -1,12 +1,12 @@
-//! A knockout tournament of times.
+//! A knockout tournament of events.
 
-use comity_units::Time;
+use super::queue::Event;
 
-/// The earliest of a fixed number of times, each of which can be changed.
+/// The earliest of a fixed number of events, each of which can be changed.
 ///
-/// The times are the leaves of a binary tree, and each inner node keeps the earlier time of either side, so
-/// that a change is passed on from the leaf to the root with one comparison for each level, without moving
-/// anything; the way back to the winner costs another. Of equal times the one with the lower place wins.
+/// The events are the leaves of a binary tree, and each inner node holds the earlier one of its two sides. A
+/// change goes up from the leaf to the root with one comparison for each level; nothing is moved, and nothing
+/// has to be searched for.
 ///
 /// ```text
 ///          1              node n has the sides 2 n and 2 n + 1;
@@ -14,114 +14,86 @@ use comity_units::Time;
 /// ```
 #[derive(Debug)]
 pub(super) struct Tournament {
-    /// The time of each node; the root is at 1.
-    times: Vec<Time>,
+    nodes: Vec<Event>,
     /// The number of leaves.
-    places: u32,
-    /// How many of them lie on the deepest level, which comes first from left to right.
-    deepest: u32,
+    places: usize,
 }
 
 impl Tournament {
-    /// A tournament of `places` times, all of them [`Time::MAX`].
+    /// A tournament of `places` events, all of them [`Event::NEVER`].
     pub(super) fn new(places: usize) -> Self {
-        let places = places.max(2) as u32;
+        let places = places.max(2);
         Self {
-            times: vec![Time::MAX; 2 * places as usize],
+            nodes: vec![Event::NEVER; 2 * places],
             places,
-            deepest: 2 * (places - (1 << places.ilog2())),
         }
     }
 
-    /// The earliest time.
+    /// The earliest event.
     #[inline]
-    pub(super) fn least(&self) -> Time {
-        self.times[1]
+    pub(super) fn first(&self) -> Event {
+        self.nodes[1]
     }
 
-    /// The place of the earliest time, the lowest of those.
+    /// Changes the event of a place.
     #[inline]
-    pub(super) fn winner(&self) -> u32 {
-        let mut at = 1;
-        while let Some(&[left, right]) = self.times.get(2 * at..).and_then(<[Time]>::first_chunk) {
-            at = 2 * at + usize::from(right < left);
-        }
-        let place = at as u32 - self.places + self.deepest;
-        if place < self.places {
-            place
-        } else {
-            place - self.places
-        }
-    }
-
-    #[inline]
-    fn leaf(&self, place: u32) -> usize {
-        let after_deepest = place.wrapping_sub(self.deepest);
-        let leaf = if place < self.deepest {
-            after_deepest.wrapping_add(2 * self.places)
-        } else {
-            after_deepest.wrapping_add(self.places)
-        };
-        leaf as usize
-    }
-
-    /// Changes the time of a place.
-    #[inline]
-    pub(super) fn set(&mut self, place: u32, time: Time) {
-        let mut at = self.leaf(place);
-        let mut least = time;
-        while let Some(node) = self.times.get_mut(at) {
-            *node = least;
+    pub(super) fn set(&mut self, place: usize, event: Event) {
+        let mut at = self.places + place;
+        let mut first = event;
+        while let Some(node) = self.nodes.get_mut(at) {
+            *node = first;
             if at == 1 {
                 break;
             }
-            // The other side's index differs in the last bit and is there: nodes come in pairs.
-            least = least.min(self.times.get(at ^ 1).copied().unwrap_or(Time::MAX));
+            // Sides come in pairs that differ in the last bit.
+            if let Some(&other) = self.nodes.get(at ^ 1) {
+                first = first.min(other);
+            }
             at /= 2;
         }
     }
 
-    /// Changes the time of a place to an earlier one: the way ends where another is as early.
+    /// Changes the event of a place to an earlier one: the way ends where another is earlier.
     #[inline]
-    pub(super) fn advance(&mut self, place: u32, time: Time) {
-        let mut at = self.leaf(place);
+    pub(super) fn advance(&mut self, place: usize, event: Event) {
+        let mut at = self.places + place;
         while at > 0
-            && let Some(node) = self.times.get_mut(at)
-            && *node > time
+            && let Some(node) = self.nodes.get_mut(at)
+            && *node > event
         {
-            *node = time;
+            *node = event;
             at /= 2;
         }
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.times.capacity() * size_of::<Time>()
+        self.nodes.capacity() * size_of::<Event>()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::queue::Class;
+    use comity_units::Time;
 
     #[test]
-    fn the_winner_is_the_first_of_the_earliest() {
+    fn the_first_is_the_earliest() {
         use proptest::prelude::*;
-        let changes = prop::collection::vec((any::<u32>(), 0_u64..20), 1..60);
+        let changes = prop::collection::vec((any::<usize>(), 0_u64..20), 1..60);
         proptest!(|(places in 0_usize..40, changes in changes)| {
             let mut tournament = Tournament::new(places);
-            let mut times = vec![Time::MAX; places.max(2)];
+            let mut events = vec![Event::NEVER; places.max(2)];
             for (place, time) in changes {
-                let (place, time) = (place as usize % times.len(), Time::from_nanos(time));
-                if time < times[place] && time.as_nanos() % 2 == 0 {
-                    tournament.advance(place as u32, time);
+                let place = place % events.len();
+                let event = Event::new(Time::from_nanos(time), Class::Arrival, place as u32);
+                if event < events[place] && time % 2 == 0 {
+                    tournament.advance(place, event);
                 } else {
-                    tournament.set(place as u32, time);
+                    tournament.set(place, event);
                 }
-                times[place] = time;
-                let least = times.iter().min().copied().unwrap_or(Time::MAX);
-                let winner = times.iter().position(|&time| time == least);
-                prop_assert_eq!(tournament.least(), least);
-                prop_assert_eq!(Some(tournament.winner() as usize), winner);
+                events[place] = event;
+                prop_assert_eq!(Some(tournament.first()), events.iter().min().copied());
             }
         });
     }

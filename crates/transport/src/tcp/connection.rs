@@ -569,7 +569,20 @@ impl Connection {
     // ---------------------------------------------------------------- output
 
     /// The next segment to send now, if any.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        // Most calls find nothing: the one after the last segment.
+        let is_idle =
+            self.state == State::Established && !self.receiver.ack_now && self.sender.is_idle();
+        if is_idle {
+            None
+        } else {
+            self.next_segment(now)
+        }
+    }
+
+    #[inline(never)]
+    fn next_segment(&mut self, now: Time) -> Option<Segment> {
         match self.state {
             State::Closed | State::Listen | State::SynSent | State::SynReceived
                 if self.refusal.is_some() =>
@@ -642,41 +655,32 @@ impl Connection {
     /// A segment that acknowledges what arrived, whatever else it carries.
     #[inline]
     fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
-        let reports_gap = self.config.sack && self.receiver.has_gap();
-        let options = if self.config.timestamps | reports_gap {
-            self.options(now, reports_gap)
-        } else {
-            Options::default()
-        };
         let window = self
             .receiver
             .offer(&self.config, self.config.window_scaling);
-        Segment {
+        let mut segment = Segment {
             sequence,
             acknowledgement: self.acknowledge(),
             payload,
             window,
             flags,
-            options,
+            options: Options::default(),
+        };
+        if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
+            self.add_options(now, &mut segment.options);
         }
+        segment
     }
 
     /// The options of a segment that is no SYN.
-    fn options(&self, now: Time, reports_gap: bool) -> Options {
-        let timestamps = self.config.timestamps.then(|| Timestamps {
+    fn add_options(&self, now: Time, options: &mut Options) {
+        options.timestamps = self.config.timestamps.then(|| Timestamps {
             value: timestamp(now),
             echo: self.timestamp_recent,
         });
-        let sack = if reports_gap {
+        if self.config.sack && self.receiver.has_gap() {
             // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
-        } else {
-            SackBlocks::EMPTY
-        };
-        Options {
-            timestamps,
-            sack,
-            ..Options::default()
+            options.sack = self.receiver.sack_blocks(SackBlocks::CAPACITY - 1);
         }
     }
 

@@ -606,6 +606,12 @@ impl Sender {
         }
     }
 
+    /// Whether everything was sent and nothing is to be sent again.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.next >= self.stream_end() && self.is_quiet && !(self.resend_first | self.probe)
+    }
+
     /// What the windows alone say is to be sent, where nothing else has a say. It does not change anything,
     /// and [`Sender::poll_with_care`] would not either where it says "nothing".
     #[inline]
