@@ -133,14 +133,17 @@ impl ClockedLink {
             self.clock.prepare(packet.bytes);
             self.ring.change_size();
         }
-        let (start, departure) = match self.clock.send_another(now) {
-            Some(times) => times,
-            None => {
-                // The clock stands still at the end of time; what left before is known no more from it.
-                self.keep_records(now);
-                (self.clock.begin(now), self.clock.transmit(packet.bytes))
-            }
+        let ends = self.clock.service() < u64::MAX;
+        let another = if ends {
+            self.clock.send_another(now)
+        } else {
+            None
         };
+        let (start, departure) = another.unwrap_or_else(|| {
+            // The clock stands still at the end of time; what left before is known no more from it.
+            self.keep_records(now);
+            (self.clock.begin(now), self.clock.transmit(packet.bytes))
+        });
         if self.ring.is_tracked() {
             self.ring.push(departure, packet.bytes);
             if self.ring.is_uniform() && !departure.is_never() {
