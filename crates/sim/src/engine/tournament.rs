@@ -1,7 +1,5 @@
 //! A knockout tournament of events.
 
-use std::hint::select_unpredictable;
-
 use super::queue::Event;
 
 /// The earliest of a fixed number of events, each of which can be changed.
@@ -47,10 +45,9 @@ impl Tournament {
             if at == 1 {
                 break;
             }
-            // Sides come in pairs that differ in the last bit. Which is earlier nobody can foretell: a branch on
-            // it would be mispredicted every other time.
+            // Sides come in pairs that differ in the last bit.
             if let Some(&other) = self.nodes.get(at ^ 1) {
-                first = select_unpredictable(other < first, other, first);
+                first = first.min(other);
             }
             at /= 2;
         }
