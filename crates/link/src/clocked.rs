@@ -192,6 +192,8 @@ impl ClockedLink {
             let count = self.clock.packets_left(now);
             self.ring
                 .record(self.clock.last_departures(count), self.clock.size());
+            // Also where the packet that asked for it is dropped: the next one must come into the records.
+            self.room = 0;
         }
     }
 

@@ -99,6 +99,29 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
     assert_eq!(link.backlog(at(24)).bytes, Bytes::new(1_500));
 }
 
+/// The same link: a packet of another size that is dropped has the departures written down all the same.
+#[test]
+fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
+    let mut link = ClockedLink::new(
+        &LinkConfig {
+            queue: Queue::DropTail(Limit::Packets(3)),
+            ..LinkConfig::new(Rate::from_mbps(1), Span::from_millis(1))
+        },
+        Seed::new(1),
+    )
+    .unwrap();
+    let at = Time::from_millis;
+    for _ in 0..3 {
+        carried(link.offer(at(0), packet(1_000)));
+    }
+    let full = Outcome::Dropped(DropCause::QueueFull);
+    assert_eq!(link.offer(at(7), packet(500)), full);
+    assert_eq!(link.offer_another(at(8), 1_000), None);
+    assert_eq!(carried(link.offer(at(8), packet(1_000))).departure, at(32));
+    assert_eq!(link.offer(at(15), packet(500)), full);
+    assert_eq!(carried(link.offer(at(16), packet(500))).departure, at(36));
+}
+
 #[test]
 fn a_limit_in_bytes_counts_what_is_in_service() {
     let config = LinkConfig {

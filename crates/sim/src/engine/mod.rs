@@ -3,10 +3,10 @@
 //! # How it is fast
 //! A link decides a packet's fate when the packet is handed over, so there is no event for the end of a
 //! transmission; packets on a link form a chain, of which only the first has an event in the queue, and links
-//! have a queue of their own kind, a [tournament]. Where a link has a single feeder that keeps order,
+//! have a queue of their own kind, a `tournament`. Where a link has a single feeder that keeps order,
 //! nothing can come between two packets of that feeder, and the whole way up to the next meeting of flows is
 //! computed at once (`collapse`). A packet that can only wait passes a link with a few dozen instructions
-//! ([`LinkState::pass`]). Timers are lazy: an acknowledgement that moves a retransmission timer later writes
+//! (`LinkState::pass`). Timers are lazy: an acknowledgement that moves a retransmission timer later writes
 //! one field.
 //!
 //! # How it is deterministic
