@@ -92,7 +92,7 @@ impl<O: Observer> Engine<'_, O> {
             },
             Agent::Tcp(tcp) => match &mut tcp.workload {
                 TcpWorkload::Schedule { schedule, chunk } => {
-                    tcp.source.connection.write(*chunk);
+                    tcp.source.connection.write(u64::from(*chunk));
                     schedule.advance();
                     schedule.peek()
                 }

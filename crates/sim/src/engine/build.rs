@@ -387,14 +387,11 @@ impl Paths {
     /// Marks where a flow's packets first wait for their turn among others, if its source can be drawn on
     /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
     fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
-        if !matches!(
-            flow.agent,
-            Agent::Datagram(DatagramFlow {
-                source: DatagramSource::Schedule(_),
-                ..
-            })
-        ) || !self.has_own_way_out(flow.forward, links)
-        {
+        let has_calendar = matches!(
+            &flow.agent,
+            Agent::Datagram(datagram) if matches!(datagram.source, DatagramSource::Schedule(_))
+        );
+        if !has_calendar || !self.has_own_way_out(flow.forward, links) {
             return;
         }
         let path = self.links(flow.forward);
@@ -467,8 +464,8 @@ fn build_flow(
         .map(|&link| &network.links[link as usize].config);
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
-            let chunk = u64::from(tcp.config.mss);
-            let interval = workload_interval(spec, chunk, first_link)?;
+            let chunk = tcp.config.mss;
+            let interval = workload_interval(spec, u64::from(chunk), first_link)?;
             let schedule = Schedule::new(&spec.workload, interval, started_at, stream("workload"));
             let workload = TcpWorkload::new(&spec.workload, schedule, chunk, started_at);
             Agent::Tcp(Box::new(build_tcp(spec, tcp, workload, seed, shared)?))
@@ -477,11 +474,11 @@ fn build_flow(
             let source =
                 datagram_source(spec, datagram, first_link, started_at, stream("workload"))?;
             let wire = u32::try_from(datagram.wire.get()).unwrap_or(u32::MAX);
-            Agent::Datagram(DatagramFlow {
+            Agent::Datagram(Box::new(DatagramFlow {
                 wire,
                 source,
                 next_number: 0,
-            })
+            }))
         }
     };
     Ok(Flow {

@@ -33,11 +33,11 @@ pub(super) struct Flow {
     pub(super) hash: Fingerprint,
 }
 
-/// What carries a flow.
+/// What carries a flow. Boxed, so that a crowd of one kind does not pay for the largest.
 #[derive(Debug)]
 pub(super) enum Agent {
     Tcp(Box<TcpFlow>),
-    Datagram(DatagramFlow),
+    Datagram(Box<DatagramFlow>),
 }
 
 #[derive(Debug, Default)]
@@ -126,20 +126,20 @@ pub(super) struct End {
     pub(super) is_sending: bool,
 }
 
-/// What a TCP source has to send.
+/// What a TCP source has to send. What most flows do not have is boxed: there may be a hundred thousand.
 #[derive(Debug)]
 pub(super) enum TcpWorkload {
     Greedy,
     File(u64),
-    Schedule { schedule: Schedule, chunk: u64 },
-    Bucket { bucket: Bucket, chunk: u64 },
+    Schedule { schedule: Box<Schedule>, chunk: u32 },
+    Bucket { bucket: Box<Bucket>, chunk: u32 },
 }
 
 /// What the receiving application is at.
 #[derive(Debug)]
 pub(super) enum ReaderState {
     Immediate,
-    Playback(Playback),
+    Playback(Box<Playback>),
 }
 
 /// A reader that takes a fixed amount at every interval.
@@ -162,14 +162,14 @@ impl ReaderState {
                 bytes,
                 interval,
                 delay,
-            } => Self::Playback(Playback {
+            } => Self::Playback(Box::new(Playback {
                 bytes: bytes.get(),
                 interval,
                 delay,
                 next_read: Time::MAX,
                 reads: 0,
                 satisfied: 0,
-            }),
+            })),
         }
     }
 }
@@ -281,7 +281,13 @@ impl TcpFlow {
     }
 
     pub(super) fn memory(&self) -> usize {
+        let reader = match &self.reader {
+            ReaderState::Immediate => 0,
+            ReaderState::Playback(_) => size_of::<Playback>(),
+        };
         size_of::<Self>()
+            + self.workload.heap_memory()
+            + reader
             + self.source.connection.heap_memory()
             + self.sink.connection.heap_memory()
     }
@@ -311,7 +317,7 @@ impl TcpWorkload {
     pub(super) fn new(
         workload: &Workload,
         schedule: Option<Schedule>,
-        chunk: u64,
+        chunk: u32,
         start: Time,
     ) -> Self {
         match (*workload, schedule) {
@@ -324,11 +330,24 @@ impl TcpWorkload {
                 },
                 _,
             ) => Self::Bucket {
-                bucket: Bucket::new(depth, refill, interval, start),
+                bucket: Box::new(Bucket::new(depth, refill, interval, start)),
                 chunk,
             },
-            (_, Some(schedule)) => Self::Schedule { schedule, chunk },
+            (_, Some(schedule)) => Self::Schedule {
+                schedule: Box::new(schedule),
+                chunk,
+            },
             (_, None) => Self::Greedy,
+        }
+    }
+}
+
+impl TcpWorkload {
+    fn heap_memory(&self) -> usize {
+        match self {
+            Self::Greedy | Self::File(_) => 0,
+            Self::Schedule { .. } => size_of::<Schedule>(),
+            Self::Bucket { .. } => size_of::<Bucket>(),
         }
     }
 }
@@ -337,7 +356,7 @@ impl Flow {
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
-            Agent::Datagram(_) => 0,
+            Agent::Datagram(_) => size_of::<DatagramFlow>(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
