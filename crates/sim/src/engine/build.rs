@@ -531,20 +531,9 @@ fn build_tcp(
             flow: flow(),
             error,
         })?;
-    // The destination sends nothing but acknowledgements, which no window holds back.
-    let silent = table::find("fixed")
-        .map_err(|error| BuildError::Controller {
-            flow: flow(),
-            error,
-        })?
-        .build(&setup, &table::Parameters::new())
-        .map_err(|error| BuildError::Parameter {
-            flow: flow(),
-            error,
-        })?;
     let config = share(shared, &tcp.config);
     let source = Connection::connect(Arc::clone(&config), controller);
-    let sink = Connection::listen(config, silent);
+    let sink = Connection::listen_to_receive(config);
     Ok(TcpFlow::new(
         source,
         sink,

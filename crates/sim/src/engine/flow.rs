@@ -1,5 +1,6 @@
 //! A flow in the engine: its two endpoints, its workload, and what it counts.
 
+use comity_congestion::{RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Span, Time};
@@ -258,21 +259,22 @@ impl TcpFlow {
     /// The sender's state, for observers.
     pub(super) fn sender_state(&self) -> SenderState {
         let connection = &self.source.connection;
-        let (rtt, config) = (connection.rtt(), &connection.config().rtt);
+        let config = &connection.config().rtt;
+        let rtt = |of: fn(&RttEstimator, &RttConfig) -> Option<Span>| {
+            connection
+                .rtt()
+                .and_then(|rtt| of(rtt, config))
+                .map_or(0, Span::as_nanos)
+        };
         let statistics = connection.statistics();
-        let nanos = |span: Option<Span>| span.map_or(0, Span::as_nanos);
         SenderState {
             window: connection.congestion_window(),
-            ssthresh: connection
-                .controller()
-                .decision()
-                .ssthresh
-                .map_or(0, Bytes::get),
+            ssthresh: ssthresh(connection).unwrap_or(0),
             in_flight: connection.in_flight(),
-            srtt_ns: nanos(rtt.smoothed(config)),
-            rtt_variation_ns: rtt.variation(config).as_nanos(),
-            min_rtt_ns: nanos(rtt.min()),
-            latest_rtt_ns: nanos(rtt.latest()),
+            srtt_ns: rtt(RttEstimator::smoothed),
+            rtt_variation_ns: rtt(|rtt, config| Some(rtt.variation(config))),
+            min_rtt_ns: rtt(|rtt, _| rtt.min()),
+            latest_rtt_ns: rtt(|rtt, _| rtt.latest()),
             retransmitted: statistics.retransmitted,
             timeouts: u64::from(statistics.timeouts),
             fast_retransmits: u64::from(statistics.fast_retransmits),
@@ -291,6 +293,11 @@ impl TcpFlow {
             + self.source.connection.heap_memory()
             + self.sink.connection.heap_memory()
     }
+}
+
+/// The slow-start threshold in bytes, where the controller has one.
+fn ssthresh(connection: &Connection) -> Option<u64> {
+    connection.controller()?.decision().ssthresh.map(Bytes::get)
 }
 
 /// The size of an IPv4 header without options.
@@ -421,8 +428,8 @@ impl TcpFlow {
         report.retransmitted_packets = statistics.retransmitted;
         report.timeouts = u64::from(statistics.timeouts);
         report.fast_retransmits = u64::from(statistics.fast_retransmits);
-        report.srtt_s = seconds(connection.rtt().smoothed(&config.rtt));
-        report.min_rtt_s = seconds(connection.rtt().min());
+        report.srtt_s = seconds(connection.rtt().and_then(|rtt| rtt.smoothed(&config.rtt)));
+        report.min_rtt_s = seconds(connection.rtt().and_then(RttEstimator::min));
         let (samples, sum) = self.rtt_at_warmup;
         let samples = statistics.rtt_samples - samples;
         if samples > 0 {
@@ -431,7 +438,7 @@ impl TcpFlow {
         }
         report.window_bytes = Some(connection.congestion_window());
         report.mean_window_bytes = mean_window;
-        report.ssthresh_bytes = connection.controller().decision().ssthresh.map(Bytes::get);
+        report.ssthresh_bytes = ssthresh(connection);
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;
             report.reads_satisfied = playback.satisfied;
