@@ -192,7 +192,7 @@ impl<O: Observer> Engine<'_, O> {
                     DatagramSource::Schedule(schedule) => schedule.peek(),
                     DatagramSource::Bucket(_) => now,
                 };
-                if flow.is_drawn {
+                if datagram.is_drawn {
                     self.draw(index);
                 } else {
                     self.queue

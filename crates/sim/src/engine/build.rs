@@ -1,5 +1,6 @@
 //! From a network's description to an engine.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -154,8 +155,15 @@ impl<'o, O: Observer> Engine<'o, O> {
         let mut queue = EventQueue::default();
         let mut shared = Vec::new();
         for (index, spec) in network.flows.iter().enumerate() {
-            let forward = paths.add(network, &mut router, spec, spec.source, spec.destination)?;
-            let backward = paths.add(network, &mut router, spec, spec.destination, spec.source)?;
+            let is_tcp = matches!(spec.transport, TransportSpec::Tcp(_));
+            let (there, back) = if is_tcp {
+                (Use::Segments, Use::Answers)
+            } else {
+                (Use::Datagrams, Use::Nothing)
+            };
+            let (source, destination) = (spec.source, spec.destination);
+            let forward = paths.find(network, &mut router, spec, (source, destination, there))?;
+            let backward = paths.find(network, &mut router, spec, (destination, source, back))?;
             let flow = build_flow(
                 network,
                 spec,
@@ -273,17 +281,32 @@ pub(super) fn mean_rate(config: &LinkConfig, watch: Watch) -> Option<Rate> {
 #[derive(Default)]
 struct Paths {
     entries: Vec<u32>,
+    /// Flows between the same nodes share a path. What is marked on it holds for all who use it alike: a mark
+    /// that speaks of one flow asks for a link that nothing else uses.
+    known: BTreeMap<(NodeId, NodeId, Use), Path>,
+}
+
+/// What a path is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Answers,
+    Datagrams,
+    Nothing,
+    Segments,
 }
 
 impl Paths {
-    fn add(
+    fn find(
         &mut self,
         network: &Network,
         router: &mut Router<'_>,
         flow: &FlowSpec,
-        from: NodeId,
-        to: NodeId,
+        key: (NodeId, NodeId, Use),
     ) -> Result<Path, BuildError> {
+        if let Some(&path) = self.known.get(&key) {
+            return Ok(path);
+        }
+        let (from, to, _) = key;
         let name = |node: NodeId| network.nodes[node.0 as usize].clone();
         if from == to {
             return Err(BuildError::FlowToItself {
@@ -299,18 +322,17 @@ impl Paths {
                 to: name(to),
             })?;
         let start = self.entries.len() as u32;
-        let length = u16::try_from(links.len()).map_err(|_| BuildError::Flow {
-            flow: flow.name.clone(),
-            reason: "its path has more than 65,535 links",
-        })?;
         self.entries.extend(links);
         self.entries.push(END);
-        Ok(Path { start, length })
+        let path = Path { start };
+        self.known.insert(key, path);
+        Ok(path)
     }
 
     fn links(&self, path: Path) -> &[u32] {
-        let start = path.start as usize;
-        &self.entries[start..start + usize::from(path.length)]
+        let from_start = &self.entries[path.start as usize..];
+        let end = from_start.iter().position(|&entry| entry & END != 0);
+        &from_start[..end.unwrap_or(from_start.len())]
     }
 
     /// Counts for each link how many paths lead over it.
@@ -372,8 +394,8 @@ impl Paths {
         }
         for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
             let start = path.start as usize;
-            for at in start + 1..start + usize::from(path.length) {
-                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at]);
+            for at in start + 1..start + self.links(path).len() {
+                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at] & LINK);
                 if feeders[link as usize] == Feeder::Only(before)
                     && links[before as usize].is_predictable()
                     && links[link as usize].decides_at_once()
@@ -404,7 +426,9 @@ impl Paths {
         if on_stretch.all(|&entry| links[(entry & LINK) as usize].is_predictable()) {
             let at = flow.forward.start as usize + stretch;
             self.entries[at] |= DRAW;
-            flow.is_drawn = true;
+            if let Agent::Datagram(datagram) = &mut flow.agent {
+                datagram.is_drawn = true;
+            }
         }
     }
 
@@ -423,7 +447,7 @@ impl Paths {
             return;
         };
         if links[(last & LINK) as usize].is_predictable() {
-            let end = path.start as usize + usize::from(path.length);
+            let end = path.start as usize + self.links(path).len();
             self.entries[end] |= ACTS_AHEAD;
         }
     }
@@ -478,6 +502,7 @@ fn build_flow(
                 wire,
                 source,
                 next_number: 0,
+                is_drawn: false,
             }))
         }
     };
@@ -485,7 +510,6 @@ fn build_flow(
         forward,
         backward,
         agent,
-        is_drawn: false,
         started_at,
         stop_at: spec.stop.unwrap_or(Time::MAX),
         counts: FlowCounts::default(),

@@ -14,11 +14,10 @@ use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
 
-/// A stretch of the engine's list of path entries: so many links, and then an end.
+/// A stretch of the engine's list of path entries: links from here on, and then an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) start: u32,
-    pub(super) length: u16,
 }
 
 #[derive(Debug)]
@@ -26,8 +25,6 @@ pub(super) struct Flow {
     pub(super) forward: Path,
     pub(super) backward: Path,
     pub(super) agent: Agent,
-    /// Whether the source's next packet is emitted when the one before it meets others.
-    pub(super) is_drawn: bool,
     pub(super) started_at: Time,
     pub(super) stop_at: Time,
     pub(super) counts: FlowCounts,
@@ -63,6 +60,8 @@ pub(super) struct DatagramFlow {
     pub(super) wire: u32,
     pub(super) source: DatagramSource,
     pub(super) next_number: u64,
+    /// Whether the next packet is emitted when the one before it meets others.
+    pub(super) is_drawn: bool,
 }
 
 /// What a datagram flow has to send.

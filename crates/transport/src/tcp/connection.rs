@@ -59,8 +59,6 @@ pub struct Connection {
     was_reset: bool,
     /// The reset that a segment which belongs to no connection of ours is answered with.
     refusal: Option<Refusal>,
-    /// Payload handed over in order since the beginning.
-    delivered: u64,
 }
 
 /// What identifies a reset to the peer (RFC 9293, section 3.5.2).
@@ -92,7 +90,6 @@ impl Connection {
             time_wait_until: Time::MAX,
             was_reset: false,
             refusal: None,
-            delivered: 0,
         }
     }
 
@@ -240,9 +237,8 @@ impl Connection {
                 return false;
             }
             let start = self.receiver.next;
-            self.delivered +=
-                self.receiver
-                    .on_data(now, start, u64::from(segment.payload), &self.config);
+            self.receiver
+                .on_data(now, start, u64::from(segment.payload), &self.config);
             self.consume_fin(now);
             return true;
         }
@@ -431,9 +427,8 @@ impl Connection {
             return;
         }
         if segment.payload > 0 {
-            self.delivered +=
-                self.receiver
-                    .on_data(now, start, u64::from(segment.payload), &self.config);
+            self.receiver
+                .on_data(now, start, u64::from(segment.payload), &self.config);
         }
         if is_fin {
             self.receiver.on_fin(start + u64::from(segment.payload));
@@ -744,8 +739,8 @@ impl Connection {
     }
 
     /// Payload handed over in order since the beginning.
-    pub const fn delivered(&self) -> u64 {
-        self.delivered
+    pub fn delivered(&self) -> u64 {
+        self.receiver.delivered()
     }
 
     /// What is outstanding, SYN and FIN included.

@@ -132,19 +132,24 @@ impl Receiver {
         field
     }
 
-    /// Takes in payload `[start, start + length)`. Returns how much of it was in order and new.
-    pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) -> u64 {
+    /// Payload put in order since the beginning.
+    pub(super) fn delivered(&self) -> u64 {
+        self.next.min(self.fin).saturating_sub(1)
+    }
+
+    /// Takes in payload `[start, start + length)`.
+    pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) {
         // There is nothing behind a FIN.
         let end = (start + length).min(self.edge).min(self.fin);
         if end <= self.next || start >= end {
             // Old, or beyond the window or the end of the stream: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
             self.ack_now = true;
-            return 0;
+            return;
         }
         if start > self.next {
             self.disorder.get_or_insert_default().insert(start, end);
             self.ack_now = true;
-            return 0;
+            return;
         }
         let before = self.next;
         self.next = end;
@@ -158,9 +163,7 @@ impl Receiver {
         } else {
             self.hold_or_answer(now, config);
         }
-        let delivered = self.next - before;
-        self.unread += delivered;
-        delivered
+        self.unread += self.next - before;
     }
 
     /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the window,

@@ -1,6 +1,7 @@
 //! Sending data: window, loss recovery, round-trip times, retransmission timer.
 
 use alloc::boxed::Box;
+use core::num::NonZeroU64;
 
 use comity_congestion::recovery::{
     Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, RecoveryConfig, RecoveryKind,
@@ -36,11 +37,10 @@ pub struct SenderStatistics {
 pub(super) struct Transfer {
     /// The controller's decision, read after every event.
     pub(super) window: u64,
-    pacing: Pacing,
-    wakeup: Time,
-    pacer: Pacer,
+    /// Present once the controller has asked to pace or to be woken.
+    pace: Option<Box<Pace>>,
     /// The segment whose round trip is being timed: the offset after it, and when it left.
-    timed: Option<(u64, Time)>,
+    timed: Option<(NonZeroU64, Time)>,
     persist_at: Time,
     rto: Span,
     /// The window edge up to which limited transmit releases one segment, and how often it did so since the
@@ -62,14 +62,27 @@ pub(super) struct Transfer {
     pub(super) statistics: SenderStatistics,
 }
 
+/// What a controller decides beside its window.
+#[derive(Debug, Default)]
+struct Pace {
+    pacing: Pacing,
+    /// [`Time::MAX`] for never.
+    wakeup: Time,
+    pacer: Pacer,
+}
+
+impl Pace {
+    fn release_at(&self) -> Time {
+        self.pacer.release_at(self.pacing)
+    }
+}
+
 impl Transfer {
     pub(super) fn new(config: &Config, controller: Box<dyn Controller>) -> Self {
         let rtt = RttEstimator::new(&config.rtt);
         let mut transfer = Self {
             window: 0,
-            pacing: Pacing::Unpaced,
-            wakeup: Time::MAX,
-            pacer: Pacer::default(),
+            pace: None,
             timed: None,
             persist_at: Time::MAX,
             rto: rtt.timeout(&config.rtt),
@@ -95,8 +108,12 @@ impl Transfer {
     fn obey(&mut self) {
         let decision = self.controller.decision();
         self.window = decision.window.get();
-        self.pacing = decision.pacing;
-        self.wakeup = self.controller.wakeup().unwrap_or(Time::MAX);
+        let wakeup = self.controller.wakeup();
+        if self.pace.is_some() || wakeup.is_some() || decision.pacing != Pacing::Unpaced {
+            let pace = self.pace.get_or_insert_default();
+            pace.pacing = decision.pacing;
+            pace.wakeup = wakeup.unwrap_or(Time::MAX);
+        }
     }
 
     pub(super) fn set_recovery(&mut self, recovery: RecoveryConfig) {
@@ -120,7 +137,8 @@ impl Transfer {
             .scoreboard
             .as_ref()
             .map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
-        board + size_of_val(self.controller.as_ref())
+        let pace = self.pace.as_ref().map_or(0, |_| size_of::<Pace>());
+        board + pace + size_of_val(self.controller.as_ref())
     }
 
     pub(super) fn begin_event(&mut self) {
@@ -276,7 +294,7 @@ impl Transfer {
         config: &Config,
     ) -> Option<Span> {
         let timed = match self.timed {
-            Some((end, sent_at)) if ack.offset >= end => {
+            Some((end, sent_at)) if ack.offset >= end.get() => {
                 self.timed = None;
                 self.rtt.end_backoff();
                 Some(sent_at)
@@ -375,19 +393,12 @@ impl Transfer {
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
-        stream
-            .rto_at
-            .min(self.persist_at)
-            .min(self.wakeup)
-            .min(self.paced_until())
-    }
-
-    /// When a packet that only the pacing holds back may leave.
-    fn paced_until(&self) -> Time {
-        if self.held_by_pacer {
-            self.pacer.release_at(self.pacing)
-        } else {
-            Time::MAX
+        let next = stream.rto_at.min(self.persist_at);
+        match &self.pace {
+            None => next,
+            // A packet that only the pacing holds back leaves when that lets it.
+            Some(pace) if self.held_by_pacer => next.min(pace.wakeup).min(pace.release_at()),
+            Some(pace) => next.min(pace.wakeup),
         }
     }
 
@@ -398,7 +409,7 @@ impl Transfer {
     }
 
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        if self.wakeup <= now {
+        if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
             self.controller.on_wakeup(now);
             self.obey();
         }
@@ -487,7 +498,11 @@ impl Transfer {
         {
             return Some(outgoing);
         }
-        if self.pacer.release_at(self.pacing) > now {
+        if self
+            .pace
+            .as_ref()
+            .is_some_and(|pace| pace.release_at() > now)
+        {
             self.held_by_pacer = self.window_is_open(stream);
             if !self.held_by_pacer {
                 self.persist(stream, now, config);
@@ -611,7 +626,7 @@ impl Transfer {
         if end > stream.max {
             stream.max = end;
             if self.timed.is_none() {
-                self.timed = Some((end, now));
+                self.timed = NonZeroU64::new(end).map(|end| (end, now));
             }
         }
         if outgoing.start <= stream.next {
@@ -621,9 +636,9 @@ impl Transfer {
             self.restart_timer(stream, now);
         }
         let wire = Bytes::new(u64::from(outgoing.length) + 40);
-        if self.pacing != Pacing::Unpaced {
-            self.pacer
-                .on_sent(now, wire, self.pacing, Rate::MAX, Bytes::ZERO);
+        if let Some(pace) = &mut self.pace {
+            pace.pacer
+                .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
         }
         self.controller.on_sent(&Sent {
             now,
@@ -634,7 +649,11 @@ impl Transfer {
             app_limited: stream.max >= stream.stream_end(),
         });
         // A law that paces may set its calendar or its wake-up by what leaves.
-        if self.pacing != Pacing::Unpaced {
+        if self
+            .pace
+            .as_ref()
+            .is_some_and(|pace| pace.pacing != Pacing::Unpaced)
+        {
             self.obey();
         }
         Some(outgoing)
@@ -648,7 +667,7 @@ impl Transfer {
             // Karn: whichever SYN is acknowledged, it is not known which.
             self.timed = None;
         } else {
-            self.timed = Some((1, now));
+            self.timed = Some((NonZeroU64::MIN, now));
         }
         stream.next = 1;
         stream.max = 1;
