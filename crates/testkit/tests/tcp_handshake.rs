@@ -1,7 +1,9 @@
 //! The three-way handshake, its options, its repetitions, and what it refuses.
 
+use std::sync::Arc;
+
 use comity_testkit::tcp::{PLAIN, Pair, Path, Script, Side, fixed, listener, opener};
-use comity_transport::tcp::{Config, State};
+use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{Bytes, SeqNo, Span, Time};
 
 /// Every option on; a buffer of 200,000 bytes needs windows shifted by two bits (50,000).
@@ -110,6 +112,35 @@ fn a_lost_answer_is_repeated_for_a_repeated_syn_and_by_the_timer() {
         "which answer was acknowledged is not known"
     );
     script.expect_nothing(60_000);
+}
+
+#[test]
+fn an_end_that_only_receives_answers_and_repeats_its_answer() {
+    let mut script = Script::new(Connection::listen_to_receive(Arc::new(PLAIN)));
+    script.send(0, "S 0+0 win 10000 <mss 100>");
+    script.expect(0, "S. 0+0 ack 1 <mss 100>");
+    // RFC 6298, 2.1 and 5.5: one second, doubled with every expiry.
+    script.expect(1_000, "S. 0+0 ack 1 <mss 100>");
+    script.expect(3_000, "S. 0+0 ack 1 <mss 100>");
+    script.send(3_100, ". 1+0 ack 1 win 10000");
+    assert_eq!(script.connection().state(), State::Established);
+    assert!(script.connection().next_timer().is_never());
+    script.send(3_200, "P. 1+100 ack 1 win 10000");
+    script.expect(3_200, ". 1+0 ack 101");
+    assert_eq!(script.connection().delivered(), 100);
+    // It has nothing to send, whatever it is told.
+    script.call(3_300, |connection| connection.write(1_000));
+    script.expect_nothing(60_000);
+    let connection = script.connection();
+    assert_eq!(
+        (connection.unsent(), connection.congestion_window()),
+        (0, 0)
+    );
+    assert!(connection.controller().is_none() && connection.rtt().is_none());
+    assert!(connection.is_all_acknowledged());
+    // The other kind holds its sending half on the heap.
+    assert_eq!(connection.heap_memory(), 0);
+    assert!(listener(PLAIN, fixed(10_000)).heap_memory() > 200);
 }
 
 #[test]

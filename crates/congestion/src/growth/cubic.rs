@@ -266,6 +266,8 @@ impl Cubic {
     }
 
     /// Lets `span` not count in the time of the stage, nor in that of the stage before the loss.
+    #[cold]
+    #[inline(never)]
     fn skip(&mut self, span: Span) {
         let before_loss = match &mut self.past {
             Past::Loss(state) => Some(state),

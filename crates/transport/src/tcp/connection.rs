@@ -664,7 +664,7 @@ impl Connection {
             value: timestamp(now),
             echo: self.timestamp_recent,
         });
-        let sack = if self.config.sack && self.receiver.has_gap() {
+        let sack = if self.config.sack {
             // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
             self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
         } else {
@@ -739,8 +739,8 @@ impl Connection {
     }
 
     /// Payload handed over in order since the beginning.
-    pub fn delivered(&self) -> u64 {
-        self.receiver.delivered()
+    pub const fn delivered(&self) -> u64 {
+        self.receiver.delivered
     }
 
     /// What is outstanding, SYN and FIN included.

@@ -38,6 +38,8 @@ pub(super) struct Receiver {
     /// The right edge that is meant, before rounding to the unit of the wire: what is promised. Never moves
     /// left, and never beyond what the buffer takes.
     limit: u64,
+    /// Payload put in order since the beginning.
+    pub(super) delivered: u64,
     /// Payload in order that the application has not read.
     pub(super) unread: u64,
     /// The peer's first sequence number.
@@ -62,6 +64,7 @@ impl Receiver {
             next: 0,
             edge: 0,
             limit: 0,
+            delivered: 0,
             unread: 0,
             initial: SeqNo::ZERO,
             scale: 0,
@@ -132,11 +135,6 @@ impl Receiver {
         field
     }
 
-    /// Payload put in order since the beginning.
-    pub(super) fn delivered(&self) -> u64 {
-        self.next.min(self.fin).saturating_sub(1)
-    }
-
     /// Takes in payload `[start, start + length)`.
     pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) {
         // There is nothing behind a FIN.
@@ -163,6 +161,7 @@ impl Receiver {
         } else {
             self.hold_or_answer(now, config);
         }
+        self.delivered += self.next - before;
         self.unread += self.next - before;
     }
 
@@ -201,7 +200,8 @@ impl Receiver {
         }
     }
 
-    /// The SACK blocks to report, the one with the latest arrival first (RFC 2018, section 4).
+    /// The SACK blocks to report.
+    #[inline]
     pub(super) fn sack_blocks(&self, limit: usize) -> SackBlocks {
         match &self.disorder {
             Some(disorder) => disorder.sack_blocks(self.initial, limit),
@@ -278,6 +278,8 @@ impl Disorder {
         next
     }
 
+    /// The blocks, the one with the latest arrival first (RFC 2018, section 4).
+    #[inline(never)]
     fn sack_blocks(&self, initial: SeqNo, limit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
         let mut below = u64::MAX;
