@@ -493,9 +493,12 @@ impl Sender {
         }
     }
 
+    /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
+    /// what arrived.
     fn window_is_open(&self) -> bool {
-        self.resend_first
-            || (self.next < self.stream_end() && self.next < self.una + self.usable_window())
+        (self.next < self.stream_end() && self.next < self.una + self.usable_window())
+            || self.resend_first
+            || self.next < self.max
     }
 
     pub(super) fn on_timer(&mut self, now: Time, config: &Config) {
@@ -521,7 +524,11 @@ impl Sender {
         self.recovery.on_timeout(self.max);
         let (in_flight, window) = (self.in_flight(), self.usable_window());
         if let Some(board) = &mut self.scoreboard {
-            board.clear();
+            if goes_by_scoreboard(config) {
+                board.on_timeout(self.una);
+            } else {
+                board.clear();
+            }
         }
         // A lost SYN says nothing about a window that has not been used yet.
         if self.una > 0 {
@@ -568,9 +575,8 @@ impl Sender {
     /// Whether [`Sender::poll`] might have something: a quick look that is right whenever it says no.
     #[inline]
     pub(super) fn may_have_something(&self) -> bool {
-        self.next < self.stream_end() && self.next < self.una + self.usable_window()
+        self.window_is_open()
             || !self.recovery.is_quiet()
-            || self.resend_first
             || self.probe
             || self.next < self.stream_end() && self.peer_window < self.window
     }
@@ -615,8 +621,11 @@ impl Sender {
 
     /// The next segment that the window lets pass, new or on the way back from a timeout.
     fn next_in_window(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
-        let edge = self.una.saturating_add(self.usable_window());
-        let outgoing = self.segment_at(self.next, self.stream_end(), config);
+        let (arrived, missing_end) = self.pass_over_arrived(config);
+        let edge = self
+            .una
+            .saturating_add((self.usable_window() + arrived).min(self.peer_window));
+        let outgoing = self.segment_at(self.next, self.stream_end().min(missing_end), config);
         if outgoing.is_empty() {
             return None;
         }

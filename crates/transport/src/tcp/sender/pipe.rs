@@ -3,9 +3,27 @@
 use comity_units::Time;
 
 use super::super::config::Config;
-use super::{Outgoing, Sender};
+use super::{Outgoing, Sender, goes_by_scoreboard};
 
 impl Sender {
+    /// On the way back from a timeout, moves `next` over what arrived. Returns how many bytes below `next`
+    /// the peer holds, which are not in the network, and where the bytes that it misses end.
+    pub(super) fn pass_over_arrived(&mut self, config: &Config) -> (u64, u64) {
+        let Some(board) = &self.scoreboard else {
+            return (0, u64::MAX);
+        };
+        if self.next >= self.max || !goes_by_scoreboard(config) {
+            return (0, u64::MAX);
+        }
+        let (start, end) = board.missing(self.next);
+        self.next = start;
+        if start < self.max {
+            (board.acknowledged_below(start), end)
+        } else {
+            (0, u64::MAX)
+        }
+    }
+
     /// `NextSeg()` of RFC 6675, section 4, under the pipe of its section 5, step C.
     pub(super) fn next_by_scoreboard(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
         let threshold = config.recovery.duplicate_threshold;
