@@ -1,8 +1,10 @@
 //! Round-trip times, the retransmission timer, timestamps.
 
+use std::num::NonZeroU32;
+
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{PLAIN, Script, fixed, listener, opener, reno};
-use comity_transport::tcp::{Config, Connection};
+use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{SeqNo, Span, Time};
 
 const BORN: Config = Config {
@@ -205,6 +207,74 @@ fn the_sack_of_ns2_forgets_with_a_timeout() {
     script.send(1_100, ". 1+0 ack 101 win 10000 <sack 401-501,201-301>");
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 201+100 ack 1");
+}
+
+fn patient_for(expiries: u32) -> Config {
+    Config {
+        give_up_after: NonZeroU32::new(expiries),
+        ..PLAIN
+    }
+}
+
+#[test]
+fn a_silent_peer_is_given_up_at_the_limit() {
+    let config = Config {
+        handshake: false,
+        ..patient_for(3)
+    };
+    let mut script = Script::new(opener(config, fixed(100)));
+    script.call(0, |connection| connection.write(200));
+    script.expect(0, ". 1+100 ack 1");
+    script.expect(1_000, ". 1+100 ack 1");
+    script.expect(3_000, ". 1+100 ack 1");
+    // A sign of life: the count begins anew, with the back-off of two expiries.
+    script.send(3_500, ". 1+0 ack 101 win 10000");
+    script.expect(3_500, "P. 101+100 ack 1");
+    script.expect(7_500, "P. 101+100 ack 1");
+    script.expect(15_500, "P. 101+100 ack 1");
+    script.expect_nothing(31_499);
+    assert_eq!(script.connection().state(), State::Established);
+    script.expect_nothing(1_000_000);
+    assert_eq!(script.connection().state(), State::Closed);
+    assert!(script.connection().gave_up() && !script.connection().was_reset());
+    assert_eq!(script.connection().statistics().timeouts, 5);
+    // Whoever comes late is told that there is no connection any more.
+    script.send(1_000_001, ". 1+0 ack 201 win 10000");
+    script.expect(1_000_001, "R 201+0 win 0");
+}
+
+#[test]
+fn a_syn_that_nobody_answers_is_given_up() {
+    let mut script = Script::new(opener(patient_for(2), fixed(100)));
+    script.expect(0, "S 0+0 win 10000 <mss 100>");
+    script.expect(1_000, "S 0+0 win 10000 <mss 100>");
+    script.expect_nothing(1_000_000);
+    assert!(script.connection().gave_up());
+    assert_eq!(script.connection().statistics().timeouts, 2);
+}
+
+#[test]
+fn probes_that_are_answered_go_on_and_others_end() {
+    let config = Config {
+        handshake: false,
+        ..patient_for(2)
+    };
+    let mut script = Script::new(opener(config, fixed(1_000)));
+    script.call(0, |connection| connection.write(300));
+    for start in [1, 101] {
+        script.expect(0, &format!(". {start}+100 ack 1"));
+    }
+    script.expect(0, "P. 201+100 ack 1");
+    script.send(10, ". 1+0 ack 301 win 0");
+    script.call(20, |connection| connection.write(100));
+    // The first round trip of 10 ms leaves the timeout at its floor of a second.
+    for at in [1_020, 3_020, 7_020, 15_020] {
+        script.expect(at, ". 300+0 ack 1");
+        script.send(at + 10, ". 1+0 ack 301 win 0");
+    }
+    script.expect(31_020, ". 300+0 ack 1");
+    script.expect_nothing(1_000_000);
+    assert!(script.connection().gave_up());
 }
 
 #[test]

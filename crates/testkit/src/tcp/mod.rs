@@ -32,6 +32,7 @@ pub const PLAIN: Config = Config {
     rtt: RttConfig::RFC6298,
     restart_timer_before_sample: false,
     max_burst: None,
+    give_up_after: None,
     time_wait: Span::from_secs(60),
 };
 

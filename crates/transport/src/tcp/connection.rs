@@ -36,9 +36,9 @@ use super::state::State;
 /// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
 /// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
 /// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
-/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. there is
-/// no limit to retransmissions (R2): how long to wait for a silent peer is the application's business;
-/// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
+/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. the
+/// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
+/// [`Config::give_up_after`] sets it, and there is no earlier warning (R1); 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
 ///
 /// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; and
 /// from RFC 7323 in: timestamps that claim to echo the future are taken for none.
@@ -57,6 +57,7 @@ pub struct Connection {
     last_ack_sent: u64,
     time_wait_until: Time,
     was_reset: bool,
+    gave_up: bool,
     /// The reset that a segment which belongs to no connection of ours is answered with.
     refusal: Option<Refusal>,
     /// Payload handed over in order since the beginning.
@@ -91,6 +92,7 @@ impl Connection {
             last_ack_sent: 0,
             time_wait_until: Time::MAX,
             was_reset: false,
+            gave_up: false,
             refusal: None,
             delivered: 0,
         }
@@ -552,6 +554,12 @@ impl Connection {
         }
         if self.sender.next_timer() <= now {
             self.sender.on_timer(now, &self.config);
+            let limit = self.config.give_up_after;
+            if limit.is_some_and(|limit| self.sender.expiries >= limit.get()) {
+                self.gave_up = true;
+                self.receiver.ack_now = false;
+                self.state = State::Closed;
+            }
         }
     }
 
@@ -689,6 +697,11 @@ impl Connection {
     /// Whether the peer reset the connection.
     pub const fn was_reset(&self) -> bool {
         self.was_reset
+    }
+
+    /// Whether the connection ended because the peer was silent ([`Config::give_up_after`]).
+    pub const fn gave_up(&self) -> bool {
+        self.gave_up
     }
 
     /// The settings in force; after the handshake, what both ends agreed on.

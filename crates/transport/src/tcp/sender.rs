@@ -90,8 +90,8 @@ pub(super) struct Sender {
     released: u32,
     /// Segments sent since the last event, for the burst limits.
     burst: u32,
-    /// Consecutive expiries of the retransmission or the persist timer.
-    expiries: u32,
+    /// Consecutive expiries of the retransmission or the persist timer without a sign of life.
+    pub(super) expiries: u32,
     persist_exponent: u8,
     /// The application has closed: a FIN stands at `end`.
     pub(super) fin: bool,
@@ -254,6 +254,10 @@ impl Sender {
             if ack.window > self.peer_window {
                 self.set_peer_window(ack.window);
                 self.end_persistence();
+            }
+            // RFC 9293, 3.8.6.1: a peer that answers probes is not given up.
+            if ack.window == 0 || !self.has_outstanding() {
+                self.expiries = 0;
             }
             if self.has_outstanding() && self.is_repetition(ack, window_changed, news, config) {
                 self.on_duplicate(now, config);
@@ -511,6 +515,7 @@ impl Sender {
         }
         if self.persist_at <= now {
             // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
+            self.expiries += 1;
             self.probe = true;
             self.persist_exponent = (self.persist_exponent + 1).min(6);
             self.persist_at = Time::MAX;

@@ -48,6 +48,7 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         return Err(Failure::Usage);
     }
     let outputs = Outputs::new(args, &network, &flows);
+    discard_when_interrupted(&outputs);
     let written = (|| -> Result<(), Error> {
         let mut tracer = Tracer::new(&network, &links, &flows);
         if let Some(target) = &outputs.capture {
@@ -79,6 +80,23 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         say(&format!("wrote {}", target.path.display()));
     }
     Ok(())
+}
+
+/// Has the interrupt key end the program with nothing left behind.
+fn discard_when_interrupted(outputs: &Outputs) {
+    let partial: Vec<PathBuf> = outputs.all().map(|target| target.partial.clone()).collect();
+    let handler = ctrlc::set_handler(move || {
+        for path in &partial {
+            let _ = std::fs::remove_file(path);
+        }
+        say("interrupted: no trace was written");
+        std::process::exit(130);
+    });
+    if let Err(error) = handler {
+        say(&format!(
+            "warning: the interrupt key leaves unfinished files behind: {error}"
+        ));
+    }
 }
 
 /// The indices of the things that are called so.
