@@ -3,14 +3,9 @@
 use std::num::NonZeroU32;
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_testkit::tcp::{PLAIN, Script, fixed, listener, opener, reno};
+use comity_testkit::tcp::{BORN, PLAIN, Script, fixed, listener, opener, reno};
 use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{SeqNo, Span, Time};
-
-const BORN: Config = Config {
-    handshake: false,
-    ..PLAIN
-};
 
 fn born(controller: Box<dyn comity_congestion::Controller>) -> Script {
     Script::new(opener(BORN, controller))
@@ -176,7 +171,10 @@ fn what_arrived_is_not_sent_again_after_a_timeout() {
 #[test]
 fn what_is_reported_after_a_timeout_is_not_sent_again_either() {
     let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
-    script.send(1_100, ". 1+0 ack 101 win 10000 <sack 601-801,401-501,201-301>");
+    script.send(
+        1_100,
+        ". 1+0 ack 101 win 10000 <sack 601-801,401-501,201-301>",
+    );
     script.expect(1_100, ". 101+100 ack 1");
     script.expect(1_100, ". 301+100 ack 1");
     // 501 is missing, the rest of the first flight is there: new data follows.
@@ -212,17 +210,13 @@ fn the_sack_of_ns2_forgets_with_a_timeout() {
 fn patient_for(expiries: u32) -> Config {
     Config {
         give_up_after: NonZeroU32::new(expiries),
-        ..PLAIN
+        ..BORN
     }
 }
 
 #[test]
 fn a_silent_peer_is_given_up_at_the_limit() {
-    let config = Config {
-        handshake: false,
-        ..patient_for(3)
-    };
-    let mut script = Script::new(opener(config, fixed(100)));
+    let mut script = Script::new(opener(patient_for(3), fixed(100)));
     script.call(0, |connection| connection.write(200));
     script.expect(0, ". 1+100 ack 1");
     script.expect(1_000, ". 1+100 ack 1");
@@ -245,7 +239,11 @@ fn a_silent_peer_is_given_up_at_the_limit() {
 
 #[test]
 fn a_syn_that_nobody_answers_is_given_up() {
-    let mut script = Script::new(opener(patient_for(2), fixed(100)));
+    let config = Config {
+        handshake: true,
+        ..patient_for(2)
+    };
+    let mut script = Script::new(opener(config, fixed(100)));
     script.expect(0, "S 0+0 win 10000 <mss 100>");
     script.expect(1_000, "S 0+0 win 10000 <mss 100>");
     script.expect_nothing(1_000_000);
@@ -255,11 +253,7 @@ fn a_syn_that_nobody_answers_is_given_up() {
 
 #[test]
 fn probes_that_are_answered_go_on_and_others_end() {
-    let config = Config {
-        handshake: false,
-        ..patient_for(2)
-    };
-    let mut script = Script::new(opener(config, fixed(1_000)));
+    let mut script = Script::new(opener(patient_for(2), fixed(1_000)));
     script.call(0, |connection| connection.write(300));
     for start in [1, 101] {
         script.expect(0, &format!(". {start}+100 ack 1"));

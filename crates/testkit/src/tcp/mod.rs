@@ -36,6 +36,12 @@ pub const PLAIN: Config = Config {
     time_wait: Span::from_secs(60),
 };
 
+/// The same without a handshake: both ends begin established.
+pub const BORN: Config = Config {
+    handshake: false,
+    ..PLAIN
+};
+
 /// A controller that lets `window` bytes be outstanding, whatever happens.
 pub fn fixed(window: u64) -> Box<dyn Controller> {
     Box::new(Fixed::new(
