@@ -104,7 +104,10 @@ impl Scoreboard {
         let next = self.ranges.partition_point(|&(_, end)| end <= from);
         match self.ranges.get(next) {
             Some(&(start, _)) if from < start => (from, start),
-            Some(&(_, end)) => (end, self.ranges.get(next + 1).map_or(u64::MAX, |range| range.0)),
+            Some(&(_, end)) => (
+                end,
+                self.ranges.get(next + 1).map_or(u64::MAX, |range| range.0),
+            ),
             None => (from, u64::MAX),
         }
     }
