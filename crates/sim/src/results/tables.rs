@@ -251,7 +251,9 @@ impl<'a> Tables<'a> {
             .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)
             .maybe_unsigned("window_bytes", |row| row.of.window_bytes)
             .maybe_number("mean_window_bytes", |row| row.of.mean_window_bytes)
-            .maybe_unsigned("ssthresh_bytes", |row| row.of.ssthresh_bytes)
+            .maybe_unsigned("ssthresh_bytes", |row| {
+                row.of.ssthresh_bytes.filter(is_limited)
+            })
             .unsigned("reads", |row| row.of.reads)
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
             .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes);
@@ -306,7 +308,9 @@ impl<'a> Tables<'a> {
                 bin.value(&bin.of.retransmitted_packets)
             })
             .maybe_unsigned("window_bytes", |bin| bin.value(&bin.of.window_bytes))
-            .maybe_unsigned("ssthresh_bytes", |bin| bin.value(&bin.of.ssthresh_bytes))
+            .maybe_unsigned("ssthresh_bytes", |bin| {
+                bin.value(&bin.of.ssthresh_bytes).filter(is_limited)
+            })
             .maybe_unsigned("srtt_ns", |bin| bin.value(&bin.of.srtt_ns));
         let length = |of: &FlowSeries| {
             [
@@ -517,6 +521,11 @@ fn loss_ratio(flows: &[FlowReport]) -> Option<f64> {
 }
 
 /// The mean one-way delay over all measured packets of all flows.
+/// Whether a threshold is one at all; without a limit it is the largest number.
+fn is_limited(bytes: &u64) -> bool {
+    *bytes < u64::MAX
+}
+
 fn mean_delay(flows: &[FlowReport]) -> Option<f64> {
     let count: u64 = flows.iter().map(|flow| flow.delay.count).sum();
     let sum: f64 = flows
