@@ -5,18 +5,20 @@ use std::borrow::Cow;
 use comity_units::{Span, Time};
 
 use super::column::{AXIS, Columns, Table, Values, Visitor};
+use super::variation::{Variation, variations};
 use super::{AxisValue, CompletedRun, ENGINE_VERSION, ScenarioInfo, WriteError, hash};
 use crate::metrics;
 use crate::report::{FlowReport, FlowSeries, LinkReport, LinkSeries};
 
 /// The names of all tables, in their order.
-pub(super) const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 7] = [
     "runs",
     "groups",
     "flows",
     "links",
     "flow_series",
     "link_series",
+    "flow_variation",
 ];
 
 /// The runs with what is computed over the flows of each.
@@ -140,6 +142,7 @@ impl<'a> Tables<'a> {
         {
             visitor.visit(self.flow_series())?;
             visitor.visit(self.link_series())?;
+            visitor.visit(self.flow_variation())?;
         }
         Ok(())
     }
@@ -365,6 +368,31 @@ impl<'a> Tables<'a> {
         });
         Table {
             name: NAMES[5],
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    fn flow_variation(&self) -> Table<'_, (u64, &str, Variation)> {
+        let columns = Columns::new()
+            .unsigned("run", |row: &(u64, &str, Variation)| row.0)
+            .unsigned("index", |row| row.2.flow as u64)
+            .text("flow", |row| row.1.into())
+            .unsigned("scale_ns", |row| row.2.scale.as_nanos())
+            .unsigned("intervals", |row| row.2.intervals)
+            .maybe_number("goodput_variation", |row| row.2.coefficient);
+        let rows = self.runs.iter().flat_map(|run| {
+            let report = &run.completed.report;
+            variations(report).into_iter().map(move |variation| {
+                let name = report
+                    .flows
+                    .get(variation.flow)
+                    .map_or("", |flow| &flow.name);
+                (run.number, name, variation)
+            })
+        });
+        Table {
+            name: NAMES[6],
             columns,
             rows: Box::new(rows),
         }
