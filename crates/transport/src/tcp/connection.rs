@@ -40,8 +40,9 @@ use super::state::State;
 /// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
 /// [`Config::give_up_after`] sets it, and there is no earlier warning (R1); 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
 ///
-/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; and
-/// from RFC 7323 in: timestamps that claim to echo the future are taken for none.
+/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; from
+/// RFC 7323 in: timestamps that claim to echo the future are taken for none; and from RFC 2018 in: with the
+/// scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
     state: State,
