@@ -4,14 +4,9 @@
 //! law is Reno's with a window of eight segments in congestion avoidance.
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
-use comity_testkit::tcp::{PLAIN, Pair, Path, Script, Side, listener, opener, reno};
+use comity_testkit::tcp::{BORN, Pair, Path, Script, Side, listener, opener, reno};
 use comity_transport::tcp::Config;
 use comity_units::{Span, Time};
-
-const BORN: Config = Config {
-    handshake: false,
-    ..PLAIN
-};
 
 fn with(recovery: RecoveryConfig) -> Config {
     Config {

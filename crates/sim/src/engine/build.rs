@@ -588,9 +588,11 @@ fn datagram_source(
         interval,
     } = spec.workload
     {
-        return Ok(DatagramSource::Bucket(Bucket::new(
-            depth, refill, interval, start,
-        )));
+        // The first emission comes with a refill, which a full bucket does not feel.
+        return Ok(DatagramSource::Bucket(Bucket {
+            next_refill: start,
+            ..Bucket::new(depth, refill, interval, start)
+        }));
     }
     let interval = workload_interval(spec, wire, first_link)?;
     match Schedule::new(&spec.workload, interval, start, random) {

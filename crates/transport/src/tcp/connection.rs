@@ -38,12 +38,14 @@ use super::state::State;
 /// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
 /// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
 /// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
-/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. there is
-/// no limit to retransmissions (R2): how long to wait for a silent peer is the application's business;
+/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. the
+/// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
+/// [`Config::give_up_after`] sets it, and there is no earlier warning (R1);
 /// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
 ///
-/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; and
-/// from RFC 7323 in: timestamps that claim to echo the future are taken for none.
+/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; from
+/// RFC 7323 in: timestamps that claim to echo the future are taken for none; and from RFC 2018 in: with the
+/// scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
     state: State,
@@ -59,6 +61,7 @@ pub struct Connection {
     last_ack_sent: u64,
     time_wait_until: Time,
     was_reset: bool,
+    gave_up: bool,
     /// The reset that a segment which belongs to no connection of ours is answered with.
     refusal: Option<Refusal>,
 }
@@ -91,6 +94,7 @@ impl Connection {
             last_ack_sent: 0,
             time_wait_until: Time::MAX,
             was_reset: false,
+            gave_up: false,
             refusal: None,
         }
     }
@@ -576,6 +580,12 @@ impl Connection {
         }
         if self.sender.next_timer() <= now {
             self.sender.on_timer(now, &self.config);
+            let limit = self.config.give_up_after;
+            if limit.is_some_and(|limit| self.sender.stream.expiries >= limit.get()) {
+                self.gave_up = true;
+                self.receiver.ack_now = false;
+                self.state = State::Closed;
+            }
         }
     }
 

@@ -23,6 +23,11 @@ impl Connection {
         self.was_reset
     }
 
+    /// Whether the connection ended because the peer was silent ([`Config::give_up_after`]).
+    pub const fn gave_up(&self) -> bool {
+        self.gave_up
+    }
+
     /// The settings in force; after the handshake, what both ends agreed on.
     pub fn config(&self) -> &Config {
         &self.config

@@ -4,13 +4,31 @@ use comity_units::Time;
 
 use super::super::config::Config;
 use super::stream::{Outgoing, Stream};
-use super::transfer::Transfer;
+use super::transfer::{Transfer, goes_by_scoreboard};
 
 impl Transfer {
+    /// On the way back from a timeout, moves `next` over what arrived. Returns how many bytes below `next`
+    /// the peer holds, which are not in the network, and where the bytes that it misses end.
+    pub(super) fn pass_over_arrived(&self, stream: &mut Stream, config: &Config) -> (u64, u64) {
+        let Some(board) = &self.scoreboard else {
+            return (0, u64::MAX);
+        };
+        if stream.next >= stream.max || !goes_by_scoreboard(config) {
+            return (0, u64::MAX);
+        }
+        let (start, end) = board.missing(stream.next);
+        stream.next = start;
+        if start < stream.max {
+            (board.acknowledged_below(start), end)
+        } else {
+            (0, u64::MAX)
+        }
+    }
+
     /// `NextSeg()` of RFC 6675, section 4, under the pipe of its section 5, step C.
     pub(super) fn next_by_scoreboard(
         &mut self,
-        stream: &Stream,
+        stream: &mut Stream,
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
@@ -58,7 +76,7 @@ impl Transfer {
     /// Holes first, then new data, while fewer segments are counted in the pipe than the window holds.
     pub(super) fn next_by_counter(
         &mut self,
-        stream: &Stream,
+        stream: &mut Stream,
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {

@@ -48,8 +48,10 @@ pub(in crate::tcp) struct Stream {
     pub(in crate::tcp) peer_window: u64,
     pub(super) peer_window_max: u64,
     pub(super) rto_at: Time,
-    /// Consecutive expiries of the retransmission timer.
-    pub(super) expiries: u32,
+    /// Consecutive expiries of the retransmission or the persist timer without a sign of life.
+    pub(in crate::tcp) expiries: u32,
+    /// How often the timeout was doubled, at an end that only receives; others ask their estimator.
+    doublings: u8,
     /// The application has closed: a FIN stands at `end`.
     pub(in crate::tcp) fin: bool,
 }
@@ -65,6 +67,7 @@ impl Stream {
             peer_window_max: 0,
             rto_at: Time::MAX,
             expiries: 0,
+            doublings: 0,
             fin: false,
         }
     }
@@ -122,6 +125,14 @@ impl Stream {
         Outgoing { start, length, fin }
     }
 
+    /// A repeated acknowledgement from a peer that is not given up: one that answers probes (RFC 9293,
+    /// section 3.8.6.1), or that has nothing to acknowledge.
+    pub(super) fn take_sign_of_life(&mut self, ack: &Acknowledgement<'_>) {
+        if ack.window == 0 || !self.has_outstanding() {
+            self.expiries = 0;
+        }
+    }
+
     /// Arms the retransmission timer for what is outstanding.
     pub(super) fn restart_timer(&mut self, now: Time, timeout: Span) {
         self.rto_at = if self.has_outstanding() {
@@ -148,15 +159,18 @@ impl Stream {
             self.una = ack.offset;
             self.next = self.next.max(self.una);
             self.expiries = 0;
+            self.doublings = 0;
             self.restart_timer(now, self.first_timeout(&config.rtt));
-        } else if ack.offset == self.una && ack.window > self.peer_window {
-            self.set_peer_window(ack.window);
+        } else if ack.offset == self.una {
+            self.set_peer_window(self.peer_window.max(ack.window));
+            self.take_sign_of_life(ack);
         }
     }
 
     pub(super) fn on_timer(&mut self, now: Time, config: &Config) {
         if self.rto_at <= now {
             self.expiries = self.expiries.saturating_add(1);
+            self.doublings = self.doublings.saturating_add(1);
             self.next = self.una;
             self.restart_timer(now, self.first_timeout(&config.rtt));
         }
@@ -186,8 +200,7 @@ impl Stream {
 
     fn first_timeout(&self, config: &RttConfig) -> Span {
         let mut rtt = RttEstimator::new(config);
-        // An estimator doubles no more often than fits into a byte.
-        for _ in 0..self.expiries.min(u32::from(u8::MAX)) {
+        for _ in 0..self.doublings {
             rtt.back_off(config);
         }
         rtt.timeout(config)

@@ -168,6 +168,7 @@ impl Transfer {
                 stream.set_peer_window(ack.window);
                 self.end_persistence();
             }
+            stream.take_sign_of_life(ack);
             if stream.has_outstanding() && self.is_repetition(ack, window_changed, news, config) {
                 self.on_duplicate(stream, now, config);
             } else if ack.is_pure {
@@ -402,10 +403,12 @@ impl Transfer {
         }
     }
 
+    /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
+    /// what arrived.
     fn window_is_open(&self, stream: &Stream) -> bool {
-        self.resend_first
-            || (stream.next < stream.stream_end()
-                && stream.next < stream.una + self.usable_window(stream))
+        (stream.next < stream.stream_end() && stream.next < stream.una + self.usable_window(stream))
+            || self.resend_first
+            || stream.next < stream.max
     }
 
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
@@ -418,6 +421,7 @@ impl Transfer {
         }
         if self.persist_at <= now {
             // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
+            stream.expiries += 1;
             self.probe = true;
             self.persist_exponent = (self.persist_exponent + 1).min(6);
             self.persist_at = Time::MAX;
@@ -431,7 +435,11 @@ impl Transfer {
         self.recovery.on_timeout(stream.max);
         let (in_flight, window) = (stream.in_flight(), self.usable_window(stream));
         if let Some(board) = &mut self.scoreboard {
-            board.clear();
+            if goes_by_scoreboard(config) {
+                board.on_timeout(stream.una);
+            } else {
+                board.clear();
+            }
         }
         // A lost SYN says nothing about a window that has not been used yet.
         if stream.una > 0 {
@@ -479,9 +487,8 @@ impl Transfer {
     /// Whether [`Sender::poll`] might have something: a quick look that is right whenever it says no.
     #[inline]
     pub(super) fn may_have_something(&self, stream: &Stream) -> bool {
-        stream.next < stream.stream_end() && stream.next < stream.una + self.usable_window(stream)
+        self.window_is_open(stream)
             || !self.recovery.is_quiet()
-            || self.resend_first
             || self.probe
             || stream.next < stream.stream_end() && stream.peer_window < self.window
     }
@@ -536,12 +543,16 @@ impl Transfer {
     /// The next segment that the window lets pass, new or on the way back from a timeout.
     pub(super) fn next_in_window(
         &mut self,
-        stream: &Stream,
+        stream: &mut Stream,
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
-        let edge = stream.una.saturating_add(self.usable_window(stream));
-        let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);
+        let (arrived, missing_end) = self.pass_over_arrived(stream, config);
+        let edge = stream
+            .una
+            .saturating_add((self.usable_window(stream) + arrived).min(stream.peer_window));
+        let limit = stream.stream_end().min(missing_end);
+        let outgoing = stream.segment_at(stream.next, limit, config);
         if outgoing.is_empty() {
             return None;
         }
@@ -678,7 +689,7 @@ impl Transfer {
 }
 
 /// Whether losses are found as RFC 6675 says: by the scoreboard.
-fn goes_by_scoreboard(config: &Config) -> bool {
+pub(super) fn goes_by_scoreboard(config: &Config) -> bool {
     config.recovery.kind
         == RecoveryKind::Sack {
             pipe: PipeRule::Scoreboard,
