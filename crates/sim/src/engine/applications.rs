@@ -93,7 +93,7 @@ impl<O: Observer> Engine<'_, O> {
             },
             Agent::Tcp(tcp) => match &mut tcp.workload {
                 TcpWorkload::Schedule { schedule, chunk } => {
-                    tcp.source.connection.write(*chunk);
+                    tcp.source.connection.write(u64::from(*chunk));
                     schedule.advance();
                     schedule.peek()
                 }
@@ -193,7 +193,7 @@ impl<O: Observer> Engine<'_, O> {
                     DatagramSource::Schedule(schedule) => schedule.peek(),
                     DatagramSource::Bucket(_) => now,
                 };
-                if flow.is_drawn {
+                if datagram.is_drawn {
                     self.draw(index);
                 } else {
                     self.queue

@@ -686,15 +686,15 @@ fn draw_tokens(
     let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else {
         return None;
     };
-    let connection = &mut tcp.source.connection;
+    let (connection, chunk) = (&mut tcp.source.connection, u64::from(*chunk));
     // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
-    if bucket.tokens < *chunk || connection.unsent() > 0 || !connection.is_synchronized() {
+    if bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
         return None;
     }
-    connection.write(*chunk);
-    bucket.tokens -= *chunk;
+    connection.write(chunk);
+    bucket.tokens -= chunk;
     if now >= warmup {
-        *tokens_used += *chunk;
+        *tokens_used += chunk;
     }
     connection.poll_transmit(now)
 }
