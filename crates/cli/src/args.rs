@@ -1,11 +1,14 @@
 //! What can be written on the command line.
 
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use comity_sim::results::Format;
 use comity_units::{Bytes, ParseError, Span};
 
 /// Deadline-aware media transport, and a simulator to try it in.
@@ -89,8 +92,8 @@ pub(crate) struct Run {
 
     /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files (NAME.csv) or
     /// a JSON file (NAME.json)
-    #[arg(long, short, value_name = "PATH")]
-    pub(crate) out: Option<PathBuf>,
+    #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
+    pub(crate) out: Option<Out>,
 
     /// How many runs to play at a time [default: one on each processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
@@ -139,6 +142,7 @@ pub(crate) struct Schema {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   comity sim trace experiments/demo/dumbbell.toml --link bottleneck --pcapng bottleneck.pcapng
+  comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --csv - | head
   comity sim trace experiments/demo/dumbbell.toml --flow tcp-0 --qlog tcp-0.sqlog --csv events.csv")]
 #[command(group = clap::ArgGroup::new("outputs").required(true).multiple(true).args(["pcapng", "qlog", "csv"]))]
 pub(crate) struct Trace {
@@ -157,7 +161,7 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "NAME")]
     pub(crate) flow: Vec<String>,
 
-    /// Write the packets on the links, for Wireshark
+    /// Write the packets on the links, for Wireshark; - for the standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) pcapng: Option<PathBuf>,
 
@@ -166,7 +170,7 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "FILE")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Write a table of all events
+    /// Write a table of all events; - for the standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -336,6 +340,30 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is no share; expected 0% to 100%, or 0 to 1"))
 }
 
+/// Where results are stored, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Out {
+    pub(crate) path: PathBuf,
+    pub(crate) format: Format,
+}
+
+impl Out {
+    /// The ending says the format.
+    fn new(path: PathBuf) -> Result<Self, String> {
+        let format = match path.extension().map(OsStr::to_string_lossy).as_deref() {
+            None | Some("parquet") => Format::Parquet,
+            Some("csv") => Format::Csv,
+            Some("json") => Format::Json,
+            Some(ending) => {
+                return Err(format!(
+                    "no results are stored as .{ending}; expected .parquet, .csv, .json or a name without ending"
+                ));
+            }
+        };
+        Ok(Self { path, format })
+    }
+}
+
 fn jobs(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .map_err(|_| "expected a whole number from 1".to_owned())
@@ -400,6 +428,26 @@ mod tests {
         assert_eq!(share("100 %"), Ok(1.0));
         for bad in ["", "%", "101%", "1.1", "-1%", "nan", "inf%", "one"] {
             assert!(share(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn the_ending_says_how_results_are_stored() {
+        for (path, format) in [
+            ("out", Format::Parquet),
+            ("a.b/out", Format::Parquet),
+            ("out.parquet", Format::Parquet),
+            ("out.csv", Format::Csv),
+            ("out.json", Format::Json),
+        ] {
+            assert_eq!(
+                Out::new(path.into()).map(|out| out.format),
+                Ok(format),
+                "{path}"
+            );
+        }
+        for bad in ["out.xml", "out.CSV", "out.1", "out.csv.gz"] {
+            assert!(Out::new(bad.into()).is_err(), "{bad} was accepted");
         }
     }
 

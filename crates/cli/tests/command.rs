@@ -298,6 +298,34 @@ fn results_are_stored_in_every_format() {
     );
 }
 
+/// Equal flows are fair from some bin on with a wide tolerance, and never with none.
+#[test]
+fn the_time_to_fair_shares_is_shown_where_a_criterion_is_given() {
+    let (_folder, file) = small();
+    let text = |tolerance: &str, extra: &[&str]| {
+        let criterion = format!("scenario.convergence.tolerance={tolerance}");
+        let mut args = vec!["sim", "run", &file, "--set", "scenario.bins=500ms"];
+        args.extend(["--set", "scenario.convergence.hold=1s", "--set", &criterion]);
+        args.extend(extra);
+        out(&ends(0, &args))
+    };
+    assert!(!out(&ends(0, &["sim", "run", &file])).contains("fair after s"));
+    let never = text("0.0", &[]);
+    assert!(
+        never.contains("fair after s") && never.contains("never"),
+        "{never}"
+    );
+    let document: Value = serde_json::from_str(&text("0.99", &["--json"])).unwrap();
+    let groups = &document["points"][0]["groups"];
+    let time = groups[0]["convergence_s"]["mean"].as_f64().unwrap();
+    assert!((0.0..4.0).contains(&time), "{time}");
+    assert_eq!(groups[0]["convergence_s"]["count"], 2);
+    assert!(
+        groups[1]["convergence_s"].is_null(),
+        "one flow shares with nobody"
+    );
+}
+
 #[test]
 fn mistakes_end_with_2_and_say_what_is_wrong() {
     let (folder, file) = small();
@@ -358,6 +386,14 @@ fn mistakes_end_with_2_and_say_what_is_wrong() {
         (
             vec!["sim", "run", &file, "--set", "scenario.seeds=[4,4]"],
             "a seed is given twice",
+        ),
+        (
+            vec!["sim", "run", &file, "--out", "results.xml"],
+            "no results are stored as .xml; expected .parquet, .csv, .json or a name without ending",
+        ),
+        (
+            vec!["sim", "trace", &file, "--csv", "-", "--pcapng", "-"],
+            "the standard output (-) can take one trace only",
         ),
         (vec!["sim", "run"], "required arguments were not provided"),
         (
@@ -443,6 +479,24 @@ fn a_trace_is_written_to_every_file() {
         !events.contains(&u64::MAX.to_string()),
         "no slow-start threshold is an empty cell"
     );
+    // To the standard output goes the same, and no file is called so.
+    let output = ends(
+        0,
+        &[
+            "sim",
+            "trace",
+            &file,
+            "--run",
+            "1",
+            "--csv",
+            "-",
+            "--link",
+            "bottleneck",
+        ],
+    );
+    assert_eq!(out(&output), events);
+    assert_eq!(said(&output), "");
+    assert!(!root().join("-").exists());
     // A single flow needs no name in the file's.
     ends(
         0,

@@ -116,6 +116,19 @@ pub enum Headers {
     },
 }
 
+impl Headers {
+    /// The headers of a segment without SACK blocks, once the handshake is over.
+    pub(crate) const fn of_data(self, timestamps: bool) -> u32 {
+        match self {
+            Self::Fixed { bytes, .. } => bytes,
+            Self::Real => IPV4_HEADER + 20 + if timestamps { 12 } else { 0 },
+        }
+    }
+}
+
+/// The size of an IPv4 header without options.
+pub(crate) const IPV4_HEADER: u32 = 20;
+
 /// Datagrams, as configured for one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramSpec {

@@ -2,6 +2,8 @@
 
 use comity_units::{Seed, Span, Time};
 
+use crate::metrics::{Convergence, convergence_time};
+
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
@@ -22,6 +24,29 @@ pub struct RunReport {
     pub cost: Cost,
     /// Values over time, when the run was asked for bins.
     pub series: Option<Series>,
+}
+
+impl RunReport {
+    /// How long after the start of its last flow a group came to share equally, by the criterion of the
+    /// [`Series`]. `None` when it did not, has fewer than two flows, or no criterion was given.
+    pub fn convergence(&self, group: &str) -> Option<Span> {
+        let series = self.series.as_ref()?;
+        let criterion = series.convergence?;
+        let (flows, reports): (Vec<Vec<f64>>, Vec<&FlowReport>) = series
+            .flows
+            .iter()
+            .zip(&self.flows)
+            .filter(|(_, report)| report.group == group)
+            .map(|(flow, report)| {
+                let delivered = flow.delivered_bytes.iter();
+                (delivered.map(|&bytes| bytes as f64).collect(), report)
+            })
+            .unzip();
+        let last_start = reports.iter().map(|report| report.started).max()?;
+        convergence_time(&flows, series.bin, last_start, criterion)
+            .ok()??
+            .since(last_start)
+    }
 }
 
 /// What a run cost.
@@ -74,6 +99,8 @@ pub struct FlowReport {
     pub received_packets: u64,
     /// Packets of the flow, either way, that a link dropped or lost.
     pub dropped_packets: u64,
+    /// Those of them that came from the destination (acknowledgements); the others are data packets.
+    pub dropped_returned: u64,
     /// Packets of the flow, either way, still in the network at the end.
     pub in_flight_at_end: u64,
     /// Extra copies of its packets that links made.
@@ -119,6 +146,8 @@ pub struct LinkReport {
     pub lost: u64,
     /// All drops and losses, measured.
     pub dropped_measured: u64,
+    /// All drops and losses of packets on their way back to a source (acknowledgements), since the start.
+    pub dropped_returned: u64,
     /// Packets marked instead of dropped.
     pub marked: u64,
     /// Extra copies that the link made.
@@ -167,6 +196,8 @@ pub struct Series {
     pub flows: Vec<FlowSeries>,
     /// A column set for each link, in the order of the network.
     pub links: Vec<LinkSeries>,
+    /// When a group of flows counts as having converged, where that was asked for.
+    pub convergence: Option<Convergence>,
 }
 
 /// One flow over time: each column has one entry per bin.

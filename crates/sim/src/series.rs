@@ -88,6 +88,7 @@ impl Recorder {
             bin,
             flows: self.flows.into_iter().map(|flow| flow.series).collect(),
             links: self.links.into_iter().map(|link| link.series).collect(),
+            convergence: None,
         }
     }
 

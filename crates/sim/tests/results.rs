@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use comity_sim::metrics::Convergence;
 use comity_sim::report::{
     Cost, FlowReport, FlowSeries, LinkReport, LinkSeries, RunReport, Series, Summary,
 };
@@ -86,6 +87,7 @@ fn two_runs() -> ResultSet {
             carried_bytes: vec![9, 10],
             ..Default::default()
         }],
+        convergence: None,
     };
     let report = RunReport {
         seed: Seed::new(u64::MAX),
@@ -295,6 +297,48 @@ fn the_variation_of_goodput_depends_on_the_time_scale() {
         assert_eq!((found.0, found.1), (expected.0, expected.1), "{table}");
         assert!((found.2 - expected.2).abs() < 1e-12, "{table}");
     }
+}
+
+/// Two flows, the second from 1.5 s on. From the bin at 2 s on they get 9 and 11, then 12 and 8, then 10 and 10
+/// three times: within a tenth of the mean from 4 s on, 2.5 s after the second began.
+#[test]
+fn a_group_converges_so_long_after_its_last_start() {
+    let mut set = two_runs();
+    let report = &mut set.runs[0].report;
+    for (flow, start) in report.flows.iter_mut().zip([0, 1_500]) {
+        flow.group = "pair".into();
+        flow.started = Time::from_millis(start);
+    }
+    let series = report.series.as_mut().unwrap();
+    series.bin = Span::from_secs(1);
+    series.flows[0].delivered_bytes = vec![10, 10, 9, 12, 10, 10, 10];
+    series.flows[1].delivered_bytes = vec![10, 10, 11, 8, 10, 10, 10];
+    let found = |report: &mut RunReport, hold, tolerance| {
+        let series = report.series.as_mut().unwrap();
+        series.convergence = Some(Convergence {
+            tolerance,
+            hold: Span::from_secs(hold),
+        });
+        report.convergence("pair")
+    };
+    assert_eq!(report.convergence("pair"), None, "nobody asked");
+    assert_eq!(found(report, 4, 0.1), None);
+    assert_eq!(found(report, 1, 0.1), Some(Span::from_millis(500)));
+    assert_eq!(found(report, 5, 0.2), Some(Span::from_millis(500)));
+    assert_eq!(found(report, 2, 0.1), Some(Span::from_millis(2_500)));
+    assert_eq!(report.convergence("another"), None);
+
+    let path = scratch("convergence").join("out");
+    write(&set, Format::Csv, &path).unwrap();
+    let mut reader = csv::Reader::from_path(path.join("groups.csv")).unwrap();
+    let names = reader.headers().unwrap().clone();
+    let at = names.iter().position(|name| name == "convergence_s");
+    let values: Vec<String> = reader
+        .records()
+        .map(|record| record.unwrap()[at.unwrap()].to_owned())
+        .collect();
+    assert_eq!(values[0], "2.5");
+    assert!(values[1..].iter().all(String::is_empty), "{values:?}");
 }
 
 #[test]

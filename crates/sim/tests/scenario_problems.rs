@@ -249,6 +249,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "duration = \"10s\"\nseeds = [3, 1, 3]",
     ),
     (
+        "a criterion without bins to apply it to",
+        "duration = \"10s\"",
+        "duration = \"10s\"\nconvergence = { tolerance = 0.1, hold = \"1s\" }",
+    ),
+    (
+        "an absurd criterion",
+        "duration = \"10s\"",
+        "duration = \"10s\"\nbins = \"1s\"\nconvergence = { tolerance = -0.1 }",
+    ),
+    (
         "bins without number",
         "duration = \"10s\"",
         "duration = \"10s\"\nbins = \"1ns\"",
@@ -349,6 +359,37 @@ const CASES: &[(&str, &str, &str)] = &[
         "an axis without values",
         "",
         "[[sweep]]\nparameter = \"flow.tcp.window\"\n",
+    ),
+    (
+        "a value given twice to an axis",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [5, 7, 5]\n",
+    ),
+    (
+        "a value given twice in two ways",
+        "",
+        "[[sweep]]\nparameter = \"topology.bottleneck.delay\"\nvalues = [\"1s\", \"1000ms\"]\n",
+    ),
+    (
+        "a pair of values given twice",
+        "",
+        "[[sweep]]\nparameter = \"flow.tcp.window\"\nvalues = [5, 5, 7, 5]\nzip = \"z\"\n\
+         [[sweep]]\nparameter = \"flow.tcp.count\"\nvalues = [1, 2, 1, 2]\nzip = \"z\"\n",
+    ),
+    (
+        "a queue that is smaller than a packet",
+        "queue = 20",
+        "queue = \"999B\"",
+    ),
+    (
+        "a queue for acknowledgements that is smaller than one",
+        "queue = 20",
+        "queue = 20\nreverse = { queue = \"39B\" }",
+    ),
+    (
+        "a queue of a host that is smaller than a packet",
+        "access = { rate = \"10Mbps\", delay = \"2ms\" }",
+        "access = { rate = \"10Mbps\", delay = \"2ms\", queue = \"1kB\" }",
     ),
     ("an axis without a path", "", "[[sweep]]\nvalues = [1]\n"),
     (

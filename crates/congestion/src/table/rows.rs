@@ -25,7 +25,11 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "vegas",
-        summary: "Keeps one to three segments waiting at the bottleneck, by round-trip times.",
+        summary: "Keeps one to three segments waiting at the bottleneck, by round-trip times. \
+                  Its own bursts look like queueing to it: with the modern preset of TCP (an initial \
+                  window of ten segments, delayed acknowledgements) one flow stops at 86 %, 58 % and \
+                  38 % of an idle 10 Mb/s link for round trips of 18, 48 and 108 ms; with \
+                  `delayed_ack = false` it fills the link.",
         source: "Brakmo and Peterson, IEEE JSAC 13(8), 1995; details as in ns-2",
         parameters: VEGAS,
         meter: None,

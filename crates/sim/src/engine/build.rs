@@ -250,7 +250,7 @@ fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildErr
 }
 
 /// The propagation delay that routes are chosen by: the one at the start.
-fn first_delay(config: &LinkConfig) -> Span {
+pub(super) fn first_delay(config: &LinkConfig) -> Span {
     match &config.delay {
         DelayProfile::Constant(delay) => *delay,
         DelayProfile::Steps(steps) => steps.first().map_or(Span::ZERO, |&(_, delay)| delay),

@@ -10,7 +10,7 @@ use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
 use crate::histogram::Distribution;
-use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
+use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
 
 /// A stretch of the engine's list of path entries: links from here on, and then an end.
@@ -46,6 +46,8 @@ pub(super) struct FlowCounts {
     pub(super) received_packets: u64,
     pub(super) returned_packets: u64,
     pub(super) dropped_packets: u64,
+    /// Those of them that came from the destination.
+    pub(super) dropped_returned: u64,
     pub(super) in_flight_at_end: u64,
     pub(super) duplicated_packets: u64,
     pub(super) delivered_measured: u64,
@@ -224,13 +226,8 @@ impl TcpFlow {
 
     /// The headers of a data segment without SACK blocks, for accounts in wire bytes.
     pub(super) fn data_headers(&self) -> u32 {
-        match self.headers {
-            Headers::Fixed { bytes, .. } => bytes,
-            Headers::Real => {
-                let timestamps = self.source.connection.config().timestamps;
-                IPV4_HEADER + 20 + if timestamps { 12 } else { 0 }
-            }
-        }
+        self.headers
+            .of_data(self.source.connection.config().timestamps)
     }
 
     /// Takes note of the window after an event at the source.
@@ -299,9 +296,6 @@ impl TcpFlow {
 fn ssthresh(connection: &Connection) -> Option<u64> {
     connection.controller()?.decision().ssthresh.map(Bytes::get)
 }
-
-/// The size of an IPv4 header without options.
-const IPV4_HEADER: u32 = 20;
 
 impl TcpWorkload {
     pub(super) fn new(
@@ -393,6 +387,7 @@ impl Flow {
             sent_wire_bytes: counts.sent_wire_bytes,
             received_packets: counts.received_packets,
             dropped_packets: counts.dropped_packets,
+            dropped_returned: counts.dropped_returned,
             in_flight_at_end: counts.in_flight_at_end,
             duplicated_packets: counts.duplicated_packets,
             returned_packets: counts.returned_packets,

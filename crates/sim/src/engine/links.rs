@@ -71,6 +71,8 @@ struct Counts {
     dropped_early: u64,
     lost: u64,
     dropped_measured: u64,
+    /// Packets dropped or lost that came from the destination of their flow.
+    dropped_returned: u64,
     marked: u64,
     duplicated: u64,
     queued_at_end: u64,
@@ -229,6 +231,11 @@ impl LinkState {
         }
     }
 
+    /// Takes in which way a packet went that does not come out.
+    pub(super) fn account_direction(&mut self, is_return: bool) {
+        self.counts.dropped_returned += u64::from(is_return);
+    }
+
     /// Takes in that a packet handed over at `offered_at` does not come out.
     pub(super) fn account_loss(
         &mut self,
@@ -344,6 +351,7 @@ impl LinkState {
             dropped_early: counts.dropped_early,
             lost: counts.lost,
             dropped_measured: counts.dropped_measured,
+            dropped_returned: counts.dropped_returned,
             marked: counts.marked,
             duplicated: counts.duplicated,
             queued_at_end: counts.queued_at_end,

@@ -23,6 +23,7 @@ mod links;
 mod observe;
 mod packet;
 mod queue;
+mod room;
 mod route;
 mod schedule;
 mod tournament;
@@ -34,6 +35,7 @@ use comity_units::{Seed, Time};
 pub use build::BuildError;
 pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet};
+pub(crate) use room::{Misfit, misfit};
 
 use crate::network::Network;
 use crate::report::{Cost, RunReport};
@@ -258,10 +260,15 @@ impl<O: Observer> Engine<'_, O> {
     /// A packet handed to a link at `offered_at` does not come out of it.
     #[cold]
     fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
-        let &Header { flow, wire, .. } = self.arena.header(slot);
-        self.links[link as usize].account_loss(offered_at, (flow, wire), outcome, &self.watch);
+        let &Header { flow, wire, at, .. } = self.arena.header(slot);
+        let is_return = self.flows[flow as usize].is_return(at);
+        let link_state = &mut self.links[link as usize];
+        link_state.account_loss(offered_at, (flow, wire), outcome, &self.watch);
+        link_state.account_direction(is_return);
         self.show_link(link, slot, offered_at, outcome);
-        self.flows[flow as usize].counts.dropped_packets += 1;
+        let counts = &mut self.flows[flow as usize].counts;
+        counts.dropped_packets += 1;
+        counts.dropped_returned += u64::from(is_return);
         self.arena.free(slot);
     }
 

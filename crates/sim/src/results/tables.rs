@@ -56,6 +56,7 @@ struct Group<'a> {
     name: &'a str,
     sharing: Sharing,
     friendliness: Option<f64>,
+    convergence: Option<f64>,
 }
 
 /// How a set of flows shares.
@@ -213,7 +214,8 @@ impl<'a> Tables<'a> {
     fn groups(&self) -> Table<'_, Row<'_, Group<'_>>> {
         let first = self.leading("group", |row: &Row<'_, Group<'_>>| row.of.name);
         let columns = sharing(first, |row| &row.of.sharing)
-            .maybe_number("friendliness", |row| row.of.friendliness);
+            .maybe_number("friendliness", |row| row.of.friendliness)
+            .maybe_number("convergence_s", |row| row.of.convergence);
         let rows = self.runs.iter().flat_map(|run| {
             (0..)
                 .zip(&run.groups)
@@ -245,6 +247,12 @@ impl<'a> Tables<'a> {
             .unsigned("fast_retransmits", |row| row.of.fast_retransmits)
             .unsigned("received_packets", |row| row.of.received_packets)
             .unsigned("dropped_packets", |row| row.of.dropped_packets)
+            .unsigned("dropped_data_packets", |row| {
+                row.of
+                    .dropped_packets
+                    .saturating_sub(row.of.dropped_returned)
+            })
+            .unsigned("dropped_returned_packets", |row| row.of.dropped_returned)
             .unsigned("in_flight_at_end_packets", |row| row.of.in_flight_at_end)
             .unsigned("duplicated_packets", |row| row.of.duplicated_packets)
             .unsigned("returned_packets", |row| row.of.returned_packets)
@@ -281,6 +289,17 @@ impl<'a> Tables<'a> {
             .unsigned("dropped_early_packets", |row| row.of.dropped_early)
             .unsigned("lost_packets", |row| row.of.lost)
             .unsigned("dropped_measured_packets", |row| row.of.dropped_measured)
+            .unsigned("dropped_data_packets", |row| {
+                let LinkReport {
+                    dropped_full,
+                    dropped_early,
+                    lost,
+                    dropped_returned,
+                    ..
+                } = row.of;
+                (dropped_full + dropped_early + lost).saturating_sub(*dropped_returned)
+            })
+            .unsigned("dropped_returned_packets", |row| row.of.dropped_returned)
             .unsigned("marked_packets", |row| row.of.marked)
             .unsigned("duplicated_packets", |row| row.of.duplicated)
             .unsigned("queued_at_end_packets", |row| row.of.queued_at_end)
@@ -468,6 +487,7 @@ impl<'a> Run<'a> {
                 sharing: Sharing::of(inside.iter().copied()),
                 friendliness: metrics::friendliness(&throughputs(&inside), &throughputs(&outside))
                     .ok(),
+                convergence: completed.report.convergence(name).map(Span::as_secs_f64),
             }
         };
         Self {
@@ -548,12 +568,12 @@ fn loss_ratio(flows: &[FlowReport]) -> Option<f64> {
     metrics::loss_ratio(dropped, offered).ok()
 }
 
-/// The mean one-way delay over all measured packets of all flows.
 /// Whether a threshold is one at all; without a limit it is the largest number.
 fn is_limited(bytes: &u64) -> bool {
     *bytes < u64::MAX
 }
 
+/// The mean one-way delay over all measured packets of all flows.
 fn mean_delay(flows: &[FlowReport]) -> Option<f64> {
     let count: u64 = flows.iter().map(|flow| flow.delay.count).sum();
     let sum: f64 = flows

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use super::{Run, RunSettings, Scenario};
 use crate::engine::{BuildError, RunOptions};
 use crate::network::Network;
-use crate::report::RunReport;
+use crate::report::{RunReport, Series};
 use crate::series::Recorder;
 
 /// How runs are played.
@@ -68,7 +68,10 @@ pub fn play(network: &Network, run: &Run, settings: &RunSettings) -> Result<RunR
     };
     let mut recorder = Recorder::new(network, bin);
     let mut report = crate::run_observed(network, run.seed, &options, &mut recorder)?;
-    report.series = Some(recorder.finish());
+    report.series = Some(Series {
+        convergence: settings.convergence,
+        ..recorder.finish()
+    });
     Ok(report)
 }
 

@@ -69,6 +69,7 @@ pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
 pub use source::{MAX_TEXT, Place, Source, Sources};
 
+use crate::metrics::Convergence;
 use crate::network::Network;
 use crate::results::AxisValue;
 use build::Library;
@@ -89,10 +90,12 @@ pub struct Reading {
 }
 
 /// What a run is asked for beside its network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct RunSettings {
     /// The length of the bins of values over time; `None` for no such values.
     pub bins: Option<Span>,
+    /// When a group of flows counts as having converged; `None` when nobody asks.
+    pub convergence: Option<Convergence>,
     /// How many links, from the first of the network, are the topology's own; those behind are the links of
     /// hosts.
     pub backbone: usize,

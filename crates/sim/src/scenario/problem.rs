@@ -6,7 +6,7 @@ use std::sync::Arc;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
-use comity_units::ParseError;
+use comity_units::{Bytes, ParseError};
 
 use super::source::{Place, Sources};
 
@@ -158,6 +158,17 @@ pub enum ProblemKind {
         /// The value, and why not.
         reason: Unfit,
     },
+    /// A queue that is smaller than the packets of a flow over it.
+    NoPacketFits {
+        /// The link.
+        link: String,
+        /// What its queue holds.
+        limit: Bytes,
+        /// The flow.
+        flow: String,
+        /// The size of its packets on the wire.
+        packet: Bytes,
+    },
     /// A file that the scenario names cannot be read.
     File {
         /// The file.
@@ -282,6 +293,8 @@ impl fmt::Display for RangeFault {
 pub enum Unfit {
     /// A seed that is given twice.
     RepeatedSeed,
+    /// A point of the sweep that is given twice.
+    RepeatedPoint,
     /// The warm-up takes the whole run.
     WarmupCoversRun,
     /// The bins are so short that their number would exhaust memory.
@@ -328,6 +341,9 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::RepeatedSeed => "a seed is given twice, and runs of one seed are the same run",
+            Self::RepeatedPoint => {
+                "this value was there before, and runs of one point and seed are the same run"
+            }
             Self::WarmupCoversRun => "the warm-up has to end before the run does",
             Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
             Self::GreedyDatagrams => {
@@ -418,6 +434,15 @@ impl Problem {
             }
             ProblemKind::Needs { other } => format!("`{path}` needs `{other}` as well"),
             ProblemKind::Unfit { reason } => format!("`{path}`: {reason}"),
+            ProblemKind::NoPacketFits {
+                link,
+                limit,
+                flow,
+                packet,
+            } => format!(
+                "`{path}`: the queue of the link \"{link}\" holds {limit}, and the packets of the flow \
+                 \"{flow}\" have {packet}: none would get through"
+            ),
             ProblemKind::File { file, reason } => {
                 format!("`{path}`: the file \"{file}\" cannot be read: {reason}")
             }

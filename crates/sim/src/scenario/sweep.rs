@@ -1,10 +1,12 @@
 //! What is varied from run to run.
 
+use std::collections::BTreeSet;
+
 use comity_units::{Bytes, Rate, Span};
 
 use super::document::{Node, Value};
 use super::kinds::Quantity;
-use super::problem::{ProblemKind, RangeFault};
+use super::problem::{Problem, ProblemKind, RangeFault, Unfit};
 use super::schema::{At, Context};
 use super::source::Place;
 use super::tables::{RangeTable, SweepTable};
@@ -22,6 +24,18 @@ impl From<&Node> for AxisValue {
             Value::Text(text) => Self::Text(text.clone()),
             _ => Self::Text(node.show()),
         }
+    }
+}
+
+/// A text that is equal for values that mean the same, such as `1` and `1.0`, or `"1s"` and `"1000ms"`.
+fn identity(node: &Node) -> String {
+    match &node.value {
+        Value::Float(value) if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
+        Value::Text(text) => [Unit::Span, Unit::Rate, Unit::Bytes, Unit::Packets]
+            .into_iter()
+            .find_map(|unit| Some(unit.text(unit.count(text)?)))
+            .map_or_else(|| node.show(), |value| format!("{value:?}")),
+        _ => node.show(),
     }
 }
 
@@ -45,6 +59,27 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn len(&self) -> usize {
         self.axes.first().map_or(1, |axis| axis.values.len())
+    }
+
+    /// Reports the first point that was there before: its runs would be the same runs.
+    fn report_repeated(&self, cx: &mut Context<'_>) {
+        let Some(first) = self.axes.first() else {
+            return;
+        };
+        let mut seen = BTreeSet::new();
+        for (at, value) in first.values.iter().enumerate() {
+            let values = self.axes.iter().filter_map(|axis| axis.values.get(at));
+            if seen.insert(values.map(identity).collect::<Vec<_>>()) {
+                continue;
+            }
+            let kind = ProblemKind::Unfit {
+                reason: Unfit::RepeatedPoint,
+            };
+            let path = format!("sweep.{}", first.name);
+            cx.problems
+                .push(Problem::new(Some(value.place), &path, kind));
+            return;
+        }
     }
 }
 
@@ -96,6 +131,9 @@ pub(super) fn groups(tables: &[SweepTable], cx: &mut Context<'_>) -> Option<Vec<
             }),
         }
     }
+    if cx.problems.len() == reported {
+        groups.iter().for_each(|group| group.report_repeated(cx));
+    }
     (cx.problems.len() == reported).then_some(groups)
 }
 
@@ -113,7 +151,7 @@ fn axis(table: &SweepTable, cx: &mut Context<'_>) -> Option<Axis> {
         };
         if !swept {
             let place = written.place_of("parameter");
-            let problem = super::problem::Problem::new(place, path, ProblemKind::NotSwept);
+            let problem = Problem::new(place, path, ProblemKind::NotSwept);
             cx.problems.push(problem);
             return None;
         }

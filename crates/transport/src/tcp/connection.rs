@@ -1,6 +1,7 @@
 //! The connection: states, handshake, and the two halves.
 
 mod getters;
+mod output;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -10,8 +11,8 @@ use comity_units::{SeqNo, Span, Time};
 
 use super::config::Config;
 use super::receiver::Receiver;
-use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
-use super::sender::{Acknowledgement, Outgoing, Sender};
+use super::segment::{Flags, SackBlocks, Segment};
+use super::sender::{Acknowledgement, Sender};
 use super::state::State;
 
 /// One end of a TCP connection, as a pure state machine.
@@ -598,145 +599,6 @@ impl Connection {
             .next_timer()
             .min(self.receiver.ack_at)
             .min(self.time_wait_until)
-    }
-
-    // ---------------------------------------------------------------- output
-
-    /// The next segment to send now, if any.
-    #[inline]
-    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
-        // Most calls find nothing: the one after the last segment.
-        let is_idle =
-            self.state == State::Established && !self.receiver.ack_now && self.sender.is_idle();
-        if is_idle {
-            None
-        } else {
-            self.next_segment(now)
-        }
-    }
-
-    #[inline(never)]
-    fn next_segment(&mut self, now: Time) -> Option<Segment> {
-        match self.state {
-            State::Closed | State::Listen | State::SynSent | State::SynReceived
-                if self.refusal.is_some() =>
-            {
-                self.refusal.take().map(Refusal::into_segment)
-            }
-            State::Closed if self.receiver.ack_now && !self.was_reset => Some(self.pure_ack(now)),
-            State::Closed | State::Listen => None,
-            State::SynSent | State::SynReceived => self.poll_syn(now),
-            _ => {
-                if let Some(outgoing) = self.sender.poll(now, &self.config) {
-                    return Some(self.data_segment(now, outgoing));
-                }
-                self.receiver.ack_now.then(|| self.pure_ack(now))
-            }
-        }
-    }
-
-    fn poll_syn(&mut self, now: Time) -> Option<Segment> {
-        if self.sender.stream.next != 0 {
-            return None;
-        }
-        self.sender.on_syn_sent(now, &self.config);
-        let answers = self.state == State::SynReceived;
-        let config = &self.config;
-        let options = Options {
-            mss: Some(u16::try_from(config.mss).unwrap_or(u16::MAX)),
-            window_scale: config.window_scaling.then_some(self.receiver.scale),
-            sack_permitted: config.sack,
-            timestamps: config.timestamps.then(|| Timestamps {
-                value: timestamp(now),
-                echo: if answers { self.timestamp_recent } else { 0 },
-            }),
-            sack: SackBlocks::EMPTY,
-        };
-        let sequence = config.initial_sequence;
-        let window = self.receiver.offer(&self.config, false);
-        let mut segment = Segment {
-            sequence,
-            window,
-            flags: Flags::SYN,
-            options,
-            ..Segment::default()
-        };
-        if answers {
-            segment.flags |= Flags::ACK;
-            segment.acknowledgement = self.acknowledge();
-        }
-        Some(segment)
-    }
-
-    fn data_segment(&mut self, now: Time, outgoing: Outgoing) -> Segment {
-        let mut flags = Flags::ACK;
-        if outgoing.fin {
-            flags |= Flags::FIN;
-        }
-        if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
-            flags |= Flags::PSH;
-        }
-        let sequence = self.config.initial_sequence + outgoing.start as u32;
-        self.segment(now, sequence, outgoing.length, flags)
-    }
-
-    fn pure_ack(&mut self, now: Time) -> Segment {
-        // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
-        let sequence = self.config.initial_sequence + self.sender.stream.max as u32;
-        self.segment(now, sequence, 0, Flags::ACK)
-    }
-
-    /// A segment that acknowledges what arrived, whatever else it carries.
-    #[inline]
-    fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
-        let window = self
-            .receiver
-            .offer(&self.config, self.config.window_scaling);
-        let mut segment = Segment {
-            sequence,
-            acknowledgement: self.acknowledge(),
-            payload,
-            window,
-            flags,
-            options: Options::default(),
-        };
-        if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
-            self.add_options(now, &mut segment.options);
-        }
-        segment
-    }
-
-    /// The options of a segment that is no SYN.
-    fn add_options(&self, now: Time, options: &mut Options) {
-        options.timestamps = self.config.timestamps.then(|| Timestamps {
-            value: timestamp(now),
-            echo: self.timestamp_recent,
-        });
-        if self.config.sack && self.receiver.has_gap() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            options.sack = self.receiver.sack_blocks(SackBlocks::CAPACITY - 1);
-        }
-    }
-
-    fn acknowledge(&mut self) -> SeqNo {
-        self.receiver.on_acknowledged();
-        self.last_ack_sent = self.receiver.next;
-        self.receiver.initial + self.receiver.next as u32
-    }
-}
-
-impl Refusal {
-    fn into_segment(self) -> Segment {
-        let flags = match self.acknowledgement {
-            Some(_) => Flags::RST | Flags::ACK,
-            None => Flags::RST,
-        };
-        Segment {
-            sequence: self.sequence,
-            acknowledgement: self.acknowledgement.unwrap_or_default(),
-            flags,
-            ..Segment::default()
-        }
     }
 }
 

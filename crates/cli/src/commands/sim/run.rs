@@ -1,14 +1,13 @@
 //! `comity sim run`
 
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use comity_sim::report::RunReport;
-use comity_sim::results::{self, CompletedRun, Format, ResultSet, ScenarioInfo};
+use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
 use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, play};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -164,12 +163,7 @@ fn complete(axes: &[String], run: &Run, report: RunReport) -> CompletedRun {
     }
 }
 
-fn store(scenario: &Scenario, runs: Vec<CompletedRun>, out: &Path) -> Result<(), Failure> {
-    let format = match out.extension().and_then(|extension| extension.to_str()) {
-        Some("csv") => Format::Csv,
-        Some("json") => Format::Json,
-        _ => Format::Parquet,
-    };
+fn store(scenario: &Scenario, runs: Vec<CompletedRun>, out: &args::Out) -> Result<(), Failure> {
     let set = ResultSet {
         scenario: ScenarioInfo {
             name: scenario.name().into(),
@@ -178,7 +172,7 @@ fn store(scenario: &Scenario, runs: Vec<CompletedRun>, out: &Path) -> Result<(),
         command: command(),
         runs,
     };
-    results::write(&set, format, out).map_err(|error| complain(&error))
+    results::write(&set, out.format, &out.path).map_err(|error| complain(&error))
 }
 
 /// The command as a shell would take it.

@@ -48,6 +48,10 @@ struct Group {
     resent: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
+    /// How long after its last start the group took to share equally, in those runs in which it did.
+    convergence: Vec<f64>,
+    /// In how many runs that was looked for.
+    sought: usize,
     /// Reads of playback readers that found their data, as a share of all.
     reads: Vec<f64>,
     /// The mean time from start to end of those flows that came to one.
@@ -92,7 +96,7 @@ fn most(values: &[f64]) -> Option<f64> {
 }
 
 impl Group {
-    fn add(&mut self, flows: &[&FlowReport]) {
+    fn add(&mut self, report: &RunReport, flows: &[&FlowReport]) {
         let goodputs: Vec<f64> = flows.iter().map(|flow| flow.goodput_bps).collect();
         let throughputs: Vec<f64> = flows.iter().map(|flow| flow.throughput_bps).collect();
         let sum = |of: fn(&FlowReport) -> u64| flows.iter().map(|flow| of(flow)).sum::<u64>();
@@ -126,7 +130,28 @@ impl Group {
             let satisfied = sum(|flow| flow.reads_satisfied);
             self.reads.push(satisfied as f64 / reads as f64);
         }
+        let is_sought = report
+            .series
+            .as_ref()
+            .is_some_and(|series| series.convergence.is_some());
+        if is_sought && flows.len() > 1 {
+            self.sought += 1;
+            let time = report.convergence(&self.name);
+            self.convergence.extend(time.map(Span::as_secs_f64));
+        }
         self.add_completion(flows);
+    }
+
+    /// The mean time to equal shares, and where it is not that of all runs, of how many it is.
+    fn convergence_text(&self) -> String {
+        match (mean(&self.convergence), self.sought) {
+            (_, 0) => "-".into(),
+            (None, _) => "never".into(),
+            (Some(mean), sought) if self.convergence.len() == sought => digits(mean),
+            (Some(mean), sought) => {
+                format!("{} in {} of {sought}", digits(mean), self.convergence.len())
+            }
+        }
     }
 
     /// Takes in how long the flows took that came to an end.
@@ -154,6 +179,7 @@ impl Group {
             "timeouts": estimate(&self.timeouts),
             "delay_s": estimate(&self.delay),
             "reads_satisfied_ratio": estimate(&self.reads),
+            "convergence_s": estimate(&self.convergence),
             "completed_flows": self.completed,
             "completion_s": estimate(&self.completion),
         })
@@ -313,6 +339,10 @@ impl Summary {
             ]
             .map(Into::into),
         );
+        let is_convergence_sought = groups().any(|group| group.sought > 0);
+        if is_convergence_sought {
+            header.push("fair after s".into());
+        }
         let has_readers = groups().any(|group| !group.reads.is_empty());
         if has_readers {
             header.push("reads in time".into());
@@ -353,6 +383,9 @@ impl Summary {
                     }),
                     or_dash(mean(&group.delay), |delay| digits(delay * 1e3)),
                 ]);
+                if is_convergence_sought {
+                    row.push(group.convergence_text());
+                }
                 if has_readers {
                     row.push(or_dash(mean(&group.reads), percent));
                 }
@@ -418,7 +451,7 @@ impl Point {
                     ..Group::default()
                 },
             )
-            .add(&flows);
+            .add(report, &flows);
         }
         for link in report.links.iter().take(backbone) {
             let entry = named(

@@ -1,7 +1,7 @@
 //! `comity sim trace`
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -49,6 +49,10 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         return Err(Failure::Usage);
     }
     let outputs = Outputs::new(args, &network, &flows);
+    if outputs.all().filter(|target| target.is_standard()).count() > 1 {
+        complain(&"the standard output (-) can take one trace only");
+        return Err(Failure::Usage);
+    }
     discard_when_interrupted(&outputs);
     let written = (|| -> Result<(), Error> {
         let mut tracer = Tracer::new(&network, &links, &flows);
@@ -81,7 +85,7 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         return Err(complain(&error));
     }
     for target in outputs.all() {
-        say(&format!("wrote {}", target.path.display()));
+        target.announce();
     }
     Ok(())
 }
@@ -94,7 +98,11 @@ fn change_files() -> MutexGuard<'static, ()> {
 
 /// Has the interrupt key end the program with nothing left behind.
 fn discard_when_interrupted(outputs: &Outputs) {
-    let partial: Vec<PathBuf> = outputs.all().map(|target| target.partial.clone()).collect();
+    let partial: Vec<PathBuf> = outputs
+        .all()
+        .filter_map(Target::partial)
+        .map(Path::to_owned)
+        .collect();
     let handler = ctrlc::set_handler(move || {
         let _until_the_end = change_files();
         for path in &partial {
@@ -144,8 +152,8 @@ fn choose<'n>(
 /// Why a trace was not written.
 #[derive(Debug)]
 enum Error {
-    Create(PathBuf, std::io::Error),
-    Io(std::io::Error),
+    Create(PathBuf, io::Error),
+    Io(io::Error),
     Run(String),
     Trace(TraceError),
 }
@@ -167,37 +175,115 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// A file that appears when it is whole.
-struct Target {
-    path: PathBuf,
-    partial: PathBuf,
+/// Where a trace goes.
+enum Target {
+    /// A file that appears under its path when it is whole.
+    File { path: PathBuf, partial: PathBuf },
+    /// The standard output, which is written as the run goes on.
+    Standard,
 }
 
 impl Target {
     fn new(path: &Path) -> Self {
+        if path == Path::new("-") {
+            return Self::Standard;
+        }
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
         name.push(format!(".{}.partial", std::process::id()));
-        Self {
+        Self::File {
             path: path.to_owned(),
             partial: path.with_file_name(name),
         }
     }
 
-    fn create(&self) -> Result<BufWriter<File>, Error> {
-        File::create(&self.partial)
-            .map(|file| BufWriter::with_capacity(1 << 16, file))
-            .map_err(|error| Error::Create(self.path.clone(), error))
+    const fn is_standard(&self) -> bool {
+        matches!(self, Self::Standard)
+    }
+
+    /// What is on the disk before the trace is whole.
+    fn partial(&self) -> Option<&Path> {
+        match self {
+            Self::File { partial, .. } => Some(partial),
+            Self::Standard => None,
+        }
+    }
+
+    fn create(&self) -> Result<BufWriter<Box<dyn Write>>, Error> {
+        let out: Box<dyn Write> = match self {
+            Self::File { path, partial } => {
+                Box::new(File::create(partial).map_err(|error| Error::Create(path.clone(), error))?)
+            }
+            Self::Standard => Box::new(WhileRead::new(io::stdout())),
+        };
+        Ok(BufWriter::with_capacity(1 << 16, out))
     }
 
     fn keep(&self) -> Result<(), Error> {
-        std::fs::rename(&self.partial, &self.path)
-            .map_err(|error| Error::Create(self.path.clone(), error))
+        match self {
+            Self::File { path, partial } => {
+                std::fs::rename(partial, path).map_err(|error| Error::Create(path.clone(), error))
+            }
+            Self::Standard => Ok(()),
+        }
     }
 
     /// Removes what was written so far; that there may be nothing is no matter.
     fn discard(&self) {
-        let _ = std::fs::remove_file(&self.partial);
+        if let Some(partial) = self.partial() {
+            let _ = std::fs::remove_file(partial);
+        }
+    }
+
+    fn announce(&self) {
+        if let Self::File { path, .. } = self {
+            say(&format!("wrote {}", path.display()));
+        }
+    }
+}
+
+/// Writes for as long as somebody reads: a reader that has gone away, such as `head`, has seen enough, and
+/// the other traces of the run go on.
+struct WhileRead<W> {
+    out: W,
+    is_over: bool,
+}
+
+impl<W> WhileRead<W> {
+    const fn new(out: W) -> Self {
+        Self {
+            out,
+            is_over: false,
+        }
+    }
+
+    /// `result`, or `otherwise` once the reader has gone away.
+    fn unless_over<T>(&mut self, result: io::Result<T>, otherwise: T) -> io::Result<T> {
+        match result {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.is_over = true;
+                Ok(otherwise)
+            }
+            result => result,
+        }
+    }
+}
+
+impl<W: Write> Write for WhileRead<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_over {
+            return Ok(bytes.len());
+        }
+        let written = self.out.write(bytes);
+        self.unless_over(written, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.is_over {
+            return Ok(());
+        }
+        let flushed = self.out.flush();
+        self.unless_over(flushed, ())
     }
 }
 
@@ -253,6 +339,31 @@ fn named(path: &Path, name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pipe that takes so many writes.
+    struct Pipe(u32);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).ok_or(ErrorKind::BrokenPipe)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_ends_nothing_and_other_failures_do() {
+        let mut out = WhileRead::new(Pipe(1));
+        out.write_all(b"read").unwrap();
+        assert_eq!(out.flush().unwrap_err().kind(), ErrorKind::StorageFull);
+        assert!(!out.is_over);
+        out.write_all(b"not read").unwrap();
+        assert!(out.is_over);
+        out.flush().unwrap();
+    }
 
     #[test]
     fn the_name_of_a_flow_stands_before_the_ending() {

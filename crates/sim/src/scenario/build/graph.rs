@@ -16,7 +16,7 @@ pub(super) struct Graph {
     /// How many flows asked for a host of the topology so far.
     pub(super) hosted: u32,
     node_places: BTreeMap<String, (NodeId, Option<Place>)>,
-    link_places: BTreeMap<String, Option<Place>>,
+    pub(super) link_places: BTreeMap<String, Option<Place>>,
     flow_places: BTreeMap<String, Option<Place>>,
 }
 

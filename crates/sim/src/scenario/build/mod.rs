@@ -10,9 +10,12 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::RunSettings;
-use super::problem::{ProblemKind, Unfit};
+use super::problem::{Problem, ProblemKind, Unfit};
 use super::schema::{Context, Files};
+use super::source::Place;
 use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
+use crate::engine::{Misfit, misfit};
+use crate::metrics::Convergence;
 use crate::network::Network;
 use comity_link::{RateProfile, parse_mahimahi, parse_steps};
 use graph::Graph;
@@ -96,6 +99,37 @@ fn read_trace(
     })
 }
 
+/// Reports a queue that is too small for the packets of a flow.
+fn report_misfit(
+    file: &ScenarioFile,
+    network: &Network,
+    misfit: Misfit,
+    link_places: &BTreeMap<String, Option<Place>>,
+    cx: &mut Context<'_>,
+) {
+    let (Some(link), Some(flow)) = (
+        network.links.get(misfit.link),
+        network.flows.get(misfit.flow),
+    ) else {
+        return;
+    };
+    let written = file.topology.written();
+    let key = link.name.strip_suffix(".reverse").unwrap_or(&link.name);
+    let key = if written.has(key) { key } else { "" };
+    let place = link_places.get(&link.name).copied().flatten();
+    let kind = ProblemKind::NoPacketFits {
+        link: link.name.clone(),
+        limit: misfit.limit,
+        flow: flow.name.clone(),
+        packet: misfit.packet,
+    };
+    cx.problems.push(Problem::new(
+        place.or(written.place_of(key)),
+        &written.path_of(key),
+        kind,
+    ));
+}
+
 /// The network that the tables describe, and what is asked of it; `None` only after a report.
 pub(super) fn build(
     file: &ScenarioFile,
@@ -138,9 +172,17 @@ pub(super) fn build(
             );
         }
     }
+    if scenario.convergence.is_some() && scenario.bins.is_none() {
+        cx.report_at(
+            &scenario.written,
+            "convergence",
+            ProblemKind::Needs { other: "bins" },
+        );
+    }
     if cx.problems.len() > reported {
         return None;
     }
+    let link_places = graph.link_places;
     let network = Network {
         nodes: graph.nodes,
         links: graph.links,
@@ -148,8 +190,16 @@ pub(super) fn build(
         duration: scenario.duration,
         warmup: scenario.warmup,
     };
+    if let Some(misfit) = misfit(&network) {
+        report_misfit(file, &network, misfit, &link_places, cx);
+        return None;
+    }
     let settings = RunSettings {
         bins: scenario.bins,
+        convergence: scenario.convergence.as_ref().map(|table| Convergence {
+            tolerance: table.tolerance,
+            hold: table.hold,
+        }),
         backbone: core?.backbone,
     };
     Some((network, settings))

@@ -8,7 +8,8 @@ use comity_units::Span;
 
 use super::document::Node;
 use super::kinds::{
-    Amount, Anything, Choice, Count, Either, LONGEST, List, Name, POSITIVE_SPAN, SPAN, Text, Whole,
+    Amount, Anything, Choice, Count, Either, LONGEST, List, Name, POSITIVE_SPAN, Real, SPAN, Text,
+    Whole,
 };
 use super::schema::{Default, Nested, Optional, Required, table};
 use flow::FlowTable;
@@ -54,6 +55,11 @@ table! {
         warmup: Span = Default(SPAN, "\"0s\"");
         /// The length of the bins of values over time.
         bins: Option<Span> = Optional(POSITIVE_SPAN, "no values over time");
+        /// When the flows of a group count as having come to share equally; needs `bins`.
+        convergence: Option<ConvergenceTable> = Optional(
+            Nested::<ConvergenceTable>::KIND,
+            "not looked for",
+        );
         /// The seeds: every point of the sweep is run once with each.
         seeds: Seeds = Default(
             Either::<Seeds, _, _>::of(
@@ -64,6 +70,17 @@ table! {
         );
         /// The most runs that the sweep and the seeds may multiply to.
         max_runs: u64 = Default(Whole { min: 1, max: 100_000_000 }, "100000");
+    }
+}
+
+table! {
+    /// When the flows of a group count as having come to share equally: in every bin of some time, each of
+    /// them gets its fair share of what the group gets, or nearly so.
+    struct ConvergenceTable ("convergence") {
+        /// How far the goodput of each flow may be from the fair share, as a part of it.
+        tolerance: f64 = Required(Real { min: 0.0, max: 1.0 });
+        /// For how long, rounded up to whole bins.
+        hold: Span = Required(POSITIVE_SPAN);
     }
 }
 

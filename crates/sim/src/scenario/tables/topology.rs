@@ -1,7 +1,7 @@
 //! The tables of topologies.
 
 use super::super::kinds::{Either, Flag, List, Name, Word};
-use super::super::schema::{Default, Keys, Nested, Optional, Required, table, tagged};
+use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
 use super::link::{DuplexTable, LINKS};
 
 tagged! {
@@ -10,6 +10,17 @@ tagged! {
         "dumbbell" => Dumbbell(DumbbellTable);
         "parking_lot" => ParkingLot(ParkingLotTable);
         "graph" => Graph(GraphTable);
+    }
+}
+
+impl TopologyTable {
+    /// Where the table and its keys were written.
+    pub(in crate::scenario) const fn written(&self) -> &At {
+        match self {
+            Self::Dumbbell(table) => &table.written,
+            Self::ParkingLot(table) => &table.written,
+            Self::Graph(table) => &table.written,
+        }
     }
 }
 

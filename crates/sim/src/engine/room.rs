@@ -1,0 +1,100 @@
+//! Queues that some packets can never enter.
+
+use std::collections::BTreeSet;
+
+use comity_link::{Limit, LinkConfig, Queue};
+use comity_units::Bytes;
+
+use super::build::first_delay;
+use super::route::Router;
+use crate::network::{FlowSpec, Network, TransportSpec, Workload};
+
+/// A queue on the way of a flow that is smaller than its packets, so that none of them gets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    /// The place of the link in the network.
+    pub(crate) link: usize,
+    /// The place of the flow in the network.
+    pub(crate) flow: usize,
+    /// What the queue holds.
+    pub(crate) limit: Bytes,
+    /// The size of the packets.
+    pub(crate) packet: Bytes,
+}
+
+/// The first [`Misfit`] of a network, if there is one: of full packets on their way to the destination, or of
+/// plain acknowledgements on their way back.
+///
+/// Routes are looked for only where a queue is smaller than the largest packet of all.
+pub(crate) fn misfit(network: &Network) -> Option<Misfit> {
+    let limits: Vec<Option<u64>> = network
+        .links
+        .iter()
+        .map(|link| byte_limit(&link.config))
+        .collect();
+    let least = limits.iter().flatten().min()?;
+    if network.flows.iter().all(|flow| full_packet(flow) <= *least) {
+        return None;
+    }
+    let delays = network.links.iter().map(|link| first_delay(&link.config));
+    let mut router = Router::new(network, delays.collect());
+    let mut seen = BTreeSet::new();
+    for (flow, spec) in network.flows.iter().enumerate() {
+        let (there, back) = (full_packet(spec), acknowledgement(spec));
+        for (from, to, packet) in [
+            (spec.source, spec.destination, there),
+            (spec.destination, spec.source, back),
+        ] {
+            if packet <= *least || from == to || !seen.insert((from.0, to.0, packet)) {
+                continue;
+            }
+            for link in router.path(from, to).into_iter().flatten() {
+                let link = link as usize;
+                let limit = limits.get(link).copied().flatten();
+                if let Some(limit) = limit.filter(|&limit| limit < packet) {
+                    return Some(Misfit {
+                        link,
+                        flow,
+                        limit: Bytes::new(limit),
+                        packet: Bytes::new(packet),
+                    });
+                }
+            }
+        }
+    }
+    None
+}
+
+fn byte_limit(config: &LinkConfig) -> Option<u64> {
+    let limit = match &config.queue {
+        Queue::DropTail(limit) => limit,
+        Queue::Red(red) => &red.limit,
+        Queue::CoDel(codel) => &codel.limit,
+    };
+    match limit {
+        Limit::Bytes(bytes) => Some(bytes.get()),
+        Limit::Packets(_) | Limit::Unlimited => None,
+    }
+}
+
+/// The size on the wire of the largest packet that a source is sure to send, unless it stops before.
+fn full_packet(flow: &FlowSpec) -> u64 {
+    match &flow.transport {
+        TransportSpec::Datagram(datagram) => datagram.wire.get(),
+        TransportSpec::Tcp(tcp) => {
+            let payload = match flow.workload {
+                Workload::File(size) => size.get().min(tcp.config.mss.into()),
+                _ => tcp.config.mss.into(),
+            };
+            payload + acknowledgement(flow)
+        }
+    }
+}
+
+/// The size of a segment without payload and SACK blocks; zero where nothing comes back.
+fn acknowledgement(flow: &FlowSpec) -> u64 {
+    match &flow.transport {
+        TransportSpec::Datagram(_) => 0,
+        TransportSpec::Tcp(tcp) => tcp.headers.of_data(tcp.config.timestamps).into(),
+    }
+}
