@@ -109,11 +109,6 @@ impl Options {
         self.most_waiting
     }
 
-    /// Whether an endpoint with these options can answer callers.
-    pub(crate) fn can_listen(&self) -> bool {
-        !matches!(self.credentials, Credentials::Static { allow: None, .. })
-    }
-
     pub(crate) fn caller_credentials(&self) -> Result<CallerCredentials, OptionsError> {
         Ok(match &self.credentials {
             Credentials::Insecure => CallerCredentials::Insecure,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU64;
 use std::sync::{Arc, Weak};
 
@@ -378,14 +378,14 @@ impl Driver {
             }
         });
         for (address, reason) in failed {
-            self.fail_calls(address, &reason);
+            self.fail_calls(address.ip(), &reason);
         }
         is_flushed
     }
 
-    /// The network says that `address` cannot be reached.
-    fn fail_calls(&mut self, address: SocketAddr, reason: &io::Error) {
-        for id in self.callers.unanswered(address) {
+    /// Calls cannot be answered, by what this host or another one says.
+    fn fail_calls(&mut self, complainer: IpAddr, reason: &io::Error) {
+        for (id, address) in self.callers.unanswered(complainer) {
             let call = self.callers.remove(id);
             if let Some(waiting) = call.and_then(|mut call| call.waiting.take()) {
                 let reason = match reason.raw_os_error() {
@@ -442,7 +442,7 @@ impl Driver {
         self.shared.wake_up(!wake.is_empty());
         if socket.contains(PollFlags::ERR) {
             while let Some((address, reason)) = self.socket.complaint() {
-                self.fail_calls(address, &reason);
+                self.fail_calls(address.ip(), &reason);
             }
         }
         !socket.is_empty()
