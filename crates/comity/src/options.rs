@@ -151,8 +151,8 @@ impl Options {
         })
     }
 
-    /// What the peer is told.
-    pub(crate) fn parameters(&self) -> Parameters {
+    /// The transport parameters that the peer is told.
+    pub fn parameters(&self) -> Parameters {
         let config = &self.config;
         Parameters {
             latency: self.latency.into(),
