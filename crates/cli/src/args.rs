@@ -2,9 +2,11 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use comity_units::{Bytes, ParseError, Span};
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
@@ -18,6 +20,7 @@ use clap_complete::Shell;
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity sim schema > scenario.md
+  comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
   comity completions bash > /etc/bash_completion.d/comity"
 )]
 pub(crate) struct Cli {
@@ -30,6 +33,9 @@ pub(crate) enum Command {
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    /// Put the links of the simulator between real programs: a UDP proxy that needs no privileges
+    #[command(arg_required_else_help = true)]
+    Emulate(Box<Emulate>),
     /// Print the completions for a shell
     Completions {
         /// The shell
@@ -87,11 +93,11 @@ pub(crate) struct Run {
     pub(crate) out: Option<PathBuf>,
 
     /// How many runs to play at a time [default: one on each processor]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Run every point with this seed instead of those of the file
-    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
     pub(crate) seed: Option<u64>,
 
     /// Run every point with these seeds, such as 1-5 or 1,2,7
@@ -165,6 +171,181 @@ pub(crate) struct Trace {
     pub(crate) csv: Option<PathBuf>,
 }
 
+/// Declares the options for the link of one way, or of both.
+macro_rules! link_options {
+    ($(#[$doc:meta])* $name:ident, $heading:literal,
+     $rate:literal $delay:literal $queue:literal $loss:literal $jitter:literal $duplication:literal $trace:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, Args)]
+        #[command(next_help_heading = $heading)]
+        pub(crate) struct $name {
+            /// How fast packets are sent, such as 8Mbps [default: unlimited]
+            #[arg(long = $rate, id = $rate, value_name = "RATE", conflicts_with = $trace)]
+            pub(crate) rate: Option<String>,
+
+            /// How long a packet travels, such as 20ms [default: 0s]
+            #[arg(long = $delay, id = $delay, value_name = "TIME")]
+            pub(crate) delay: Option<String>,
+
+            /// How much waits, such as 60, 90kB or "{ kind = 'codel' }" [default: unlimited]
+            #[arg(long = $queue, id = $queue, value_name = "SIZE")]
+            pub(crate) queue: Option<String>,
+
+            /// The share of packets lost on the wire, such as 1% or 0.01
+            #[arg(long = $loss, id = $loss, value_name = "SHARE", value_parser = share)]
+            pub(crate) loss: Option<f64>,
+
+            /// Extra delay of single packets, such as 2ms for up to that much
+            #[arg(long = $jitter, id = $jitter, value_name = "TIME")]
+            pub(crate) jitter: Option<String>,
+
+            /// The share of packets that arrive twice, such as 0.1%
+            #[arg(long = $duplication, id = $duplication, value_name = "SHARE", value_parser = share)]
+            pub(crate) duplication: Option<f64>,
+
+            /// A file with the rate over time: mahimahi's format, or time and rate in each line
+            #[arg(long = $trace, id = $trace, value_name = "FILE")]
+            pub(crate) trace: Option<PathBuf>,
+        }
+    };
+}
+
+link_options!(
+    /// The link of both ways.
+    BothWays, "Both ways",
+    "rate" "delay" "queue" "loss" "jitter" "duplication" "trace"
+);
+link_options!(
+    /// The link to the target.
+    WayUp, "To the target only",
+    "up-rate" "up-delay" "up-queue" "up-loss" "up-jitter" "up-duplication" "up-trace"
+);
+link_options!(
+    /// The link back.
+    WayDown, "Back to the callers only",
+    "down-rate" "down-delay" "down-queue" "down-loss" "down-jitter" "down-duplication" "down-trace"
+);
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:
+  0    it ran, and kept up
+  1    it could not run on
+  2    the command line or the file is wrong, an address is taken or out of reach
+  3    it ran and could not keep up: what was measured through it is not the network's doing alone
+
+It runs until it is interrupted, or for --duration. All callers share the two links. Sizes on the wire are
+the payload with --overhead, so that a rate means what it means in the simulator.
+
+Examples:
+  comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
+  comity emulate --listen :9000 --to media.example:9001 --delay 50ms --jitter 5ms --loss 1%
+  comity emulate --listen :9000 --to 127.0.0.1:9001 --up-rate 2Mbps --up-queue 30kB --down-rate 20Mbps
+  comity emulate --listen :9000 --to 127.0.0.1:9001 --config lte.toml --duration 60s --json
+
+where lte.toml has the keys of a link in a scenario (comity sim schema):
+  trace = \"lte.trace\"
+  delay = \"30ms\"
+  queue = { kind = \"codel\" }
+  losses = [{ model = \"gilbert_elliott\", good_to_bad = 0.001, bad_to_good = 0.3 }]
+  [reverse]
+  rate = \"5Mbps\"
+  queue = \"64kB\"")]
+pub(crate) struct Emulate {
+    /// The address to listen on; :9000 is 127.0.0.1:9000, port 0 lets the system choose
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: String,
+
+    /// Where packets go, as host:port
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) to: String,
+
+    /// A file with the keys of a link in a scenario, the way back in [reverse]; options replace its values
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The seed of losses, jitter and duplication
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Stop after this time, such as 60s
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub(crate) duration: Option<Span>,
+
+    /// What each packet has on the wire beside its payload [default: the headers of IP and UDP, 28B or 48B]
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Bytes>)]
+    pub(crate) overhead: Option<Bytes>,
+
+    /// Print one JSON document a line: when it listens, every --statsfreq, and at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Tell how it is doing every so often, such as 1s
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub(crate) statsfreq: Option<Span>,
+
+    #[command(flatten)]
+    pub(crate) both: BothWays,
+
+    #[command(flatten)]
+    pub(crate) up: WayUp,
+
+    #[command(flatten)]
+    pub(crate) down: WayDown,
+
+    /// For how long before a release the processor is kept busy
+    #[arg(long, value_name = "TIME", default_value = "60us", value_parser = quantity::<Span>,
+          help_heading = "Limits")]
+    pub(crate) spin: Span,
+
+    /// A release this long after its time is late; more than 1% of them are an overload
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = quantity::<Span>,
+          help_heading = "Limits")]
+    pub(crate) late: Span,
+
+    /// The most callers at a time
+    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Limits")]
+    pub(crate) callers: usize,
+
+    /// Forget a caller after so long without packets
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantity::<Span>,
+          help_heading = "Limits")]
+    pub(crate) idle: Span,
+
+    /// The most memory for the packets of one way
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = quantity::<Bytes>,
+          help_heading = "Limits")]
+    pub(crate) memory: Bytes,
+}
+
+/// Reads a number with its unit.
+fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: ParseError| error.to_string())
+}
+
+/// Reads `1%` or `0.01`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = match text.trim().strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text.trim(), 1.0),
+    };
+    number
+        .parse()
+        .map(|number: f64| number / whole)
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("{text:?} is no share; expected 0% to 100%, or 0 to 1"))
+}
+
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "expected a whole number from 1".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
 /// Seeds as written on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds(pub(crate) Vec<u64>);
@@ -191,6 +372,14 @@ fn seeds(text: &str) -> Result<Seeds, String> {
         }
         seeds.extend(first..=last);
     }
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!(
+            "{} is given twice, and runs of one seed are the same run",
+            pair[0]
+        ));
+    }
     Ok(Seeds(seeds))
 }
 
@@ -205,10 +394,29 @@ mod tests {
     }
 
     #[test]
+    fn shares_are_numbers_or_percentages() {
+        assert_eq!(share("1%"), Ok(0.01));
+        assert_eq!(share("0.25"), Ok(0.25));
+        assert_eq!(share("100 %"), Ok(1.0));
+        for bad in ["", "%", "101%", "1.1", "-1%", "nan", "inf%", "one"] {
+            assert!(share(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
     fn seeds_are_lists_and_ranges() {
         assert_eq!(seeds("1-3,7"), Ok(Seeds(vec![1, 2, 3, 7])));
         assert_eq!(seeds("5"), Ok(Seeds(vec![5])));
-        for bad in ["", "a", "3-1", "1-99999999999", "-1", "1,,2"] {
+        for bad in [
+            "",
+            "a",
+            "3-1",
+            "1-99999999999",
+            "-1",
+            "1,,2",
+            "1,1",
+            "1-3,2",
+        ] {
             assert!(seeds(bad).is_err(), "{bad:?} was accepted");
         }
     }

@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+mod emulate;
 mod sim;
 
 use std::fmt::Display;
@@ -19,6 +20,8 @@ pub(crate) enum Failure {
     Usage,
     /// The interrupt key was pressed.
     Interrupted,
+    /// It was done, but not as exactly as it has to be.
+    Overloaded,
 }
 
 impl From<Failure> for ExitCode {
@@ -26,6 +29,7 @@ impl From<Failure> for ExitCode {
         Self::from(match failure {
             Failure::Failed => 1,
             Failure::Usage => 2,
+            Failure::Overloaded => 3,
             // 128 and the number of SIGINT, as shells have it.
             Failure::Interrupted => 130,
         })
@@ -38,6 +42,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Emulate(args) => emulate::emulate(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "comity", &mut script);

@@ -1,5 +1,6 @@
 //! The driver's half of a connection: between its session and its queues.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(super) struct Link {
     pub(super) shared: Arc<ConnectionShared>,
     idle_timeout: Duration,
     controller: &'static str,
+    /// What could not be given to the connection yet, in order.
+    pending: VecDeque<Command>,
     is_finishing: bool,
     is_abandoned: bool,
     /// Why it is over, from the moment at which that is known.
@@ -62,6 +65,7 @@ impl Link {
             shared,
             idle_timeout,
             controller,
+            pending: VecDeque::new(),
             is_finishing: false,
             is_abandoned: false,
             end: None,
@@ -91,9 +95,13 @@ impl Link {
         for command in commands.drain(..) {
             self.obey(now, command, session);
         }
+        self.catch_up(now, session);
         self.deliver(now, clock, session.core_mut());
         let served = self.transmit(now, session, out, most_segments);
         self.collect(now, session);
+        if !self.pending.is_empty() {
+            self.catch_up(now, session);
+        }
         if self.is_finishing && self.end.is_none() && session.core().connection().is_settled() {
             session
                 .core_mut()
@@ -108,44 +116,55 @@ impl Link {
         served
     }
 
+    /// Does what cannot wait, and puts the rest behind what waits already.
     fn obey(&mut self, now: Time, command: Command, session: &mut Session<Transport>) {
-        if let Command::Statistics(reply) = command {
-            // It fails when nobody waits any more.
-            let _ = reply.send(self.statistics(now, session));
-            return;
-        }
-        let connection = session.core_mut().connection_mut();
         match command {
-            Command::Submit(section) => {
-                // The handle has checked what the connection checks, and counts what it holds.
-                let submitted = connection.submit(now, section);
-                debug_assert!(
-                    submitted.is_ok() || !connection.is_open(),
-                    "refused: {submitted:?}"
-                );
+            Command::Statistics(reply) => {
+                // It fails when nobody waits any more.
+                let _ = reply.send(self.statistics(now, session));
             }
-            Command::Cancel(stream, section) => {
-                connection.cancel(stream, section);
+            Command::Close(code, reason) => {
+                let connection = session.core_mut().connection_mut();
+                connection.close(now, code, &reason);
             }
-            Command::Shed(stream, section) => {
-                connection.shed(stream, section);
-            }
-            Command::End(stream) => connection.end(stream),
-            Command::Finish => {
-                self.is_finishing = true;
-                let open: Vec<_> = lock(&self.shared.outbound)
-                    .streams
-                    .iter_mut()
-                    .filter_map(|(stream, given)| {
-                        (!mem::replace(&mut given.has_ended, true)).then_some(*stream)
-                    })
-                    .collect();
-                for stream in open {
-                    connection.end(stream);
+            command => self.pending.push_back(command),
+        }
+    }
+
+    /// Gives the connection what waits, as far as it takes it.
+    fn catch_up(&mut self, now: Time, session: &mut Session<Transport>) {
+        let connection = session.core_mut().connection_mut();
+        while let Some(command) = self.pending.pop_front() {
+            match command {
+                // The peer keeps only so many sections apart, the handle cannot know how many are left.
+                Command::Submit(section) if connection.is_open() => {
+                    if connection.submit(now, section.clone()).is_err() {
+                        self.pending.push_front(Command::Submit(section));
+                        return;
+                    }
                 }
+                Command::Cancel(stream, section) => {
+                    connection.cancel(stream, section);
+                }
+                Command::Shed(stream, section) => {
+                    connection.shed(stream, section);
+                }
+                Command::End(stream) => connection.end(stream),
+                Command::Finish => {
+                    self.is_finishing = true;
+                    let open: Vec<_> = lock(&self.shared.outbound)
+                        .streams
+                        .iter_mut()
+                        .filter_map(|(stream, given)| {
+                            (!mem::replace(&mut given.has_ended, true)).then_some(*stream)
+                        })
+                        .collect();
+                    for stream in open {
+                        connection.end(stream);
+                    }
+                }
+                Command::Submit(_) | Command::Statistics(_) | Command::Close(..) => {}
             }
-            Command::Close(code, reason) => connection.close(now, code, &reason),
-            Command::Statistics(_) => {}
         }
     }
 

@@ -7,6 +7,7 @@ use comity_transport::wire::header::{self, Answer, Initial, Packet, Retry};
 use comity_transport::wire::limits::VERSION;
 use comity_units::{Span, Time};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::handshake::{Calling, MOST_PARAMETERS, described};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
@@ -195,7 +196,7 @@ impl<C: Core> Caller<C> {
             own,
             config.cipher,
             &config.parameters,
-            &mut randomness,
+            Zeroizing::new(randomness.bytes()),
         );
         let handshake = Handshake {
             calling,

@@ -347,6 +347,9 @@ mod tests {
             CredentialError::PassphraseLong(257)
         );
         let key = Passphrase::stretch("correct horse battery").unwrap();
+        // By OpenSSL's Argon2id.
+        let expected = "e9431560db222fb95a9f3aa3f1d4525d8ece835a79cc0897b64fe17e5927dbc2";
+        assert_eq!(PublicKey(*key.bytes()).to_string(), expected);
         assert_ne!(
             key.bytes(),
             Passphrase::stretch("correct horse batterz")

@@ -28,7 +28,7 @@ use super::protection::{Cipher, Secrets};
 use super::refusal::NOBODY;
 use super::{
     CallerCredentials, ConnectionId, ListenerCredentials, Pattern, PresharedKey, PublicKey,
-    Randomness, StaticKey,
+    StaticKey,
 };
 
 /// The name of a pattern in the framework; without protection, the framework is not used.
@@ -119,11 +119,10 @@ fn state(
     caller: ConnectionId,
     keys: &Keys<'_>,
     initiator: bool,
-    randomness: &mut Randomness,
+    ephemeral: Zeroizing<[u8; 32]>,
 ) -> Option<HandshakeState> {
     const VALID: &str = "every pattern is given the keys that it needs";
     let params = name(pattern)?.parse().expect("the pattern is one of Noise");
-    let ephemeral = Zeroizing::new(randomness.bytes());
     let prologue = prologue(pattern, caller);
     let resolver = Box::new(Primitives { ephemeral });
     let mut builder = Builder::with_resolver(params, resolver)
@@ -186,13 +185,13 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Makes message 1. `parameters` are at most [`MOST_PARAMETERS`] long.
+    /// Makes message 1 with a secret that is used once. `parameters` are at most [`MOST_PARAMETERS`] long.
     pub(super) fn new(
         credentials: &CallerCredentials,
         own: ConnectionId,
         first: Cipher,
         parameters: &[u8],
-        randomness: &mut Randomness,
+        ephemeral: Zeroizing<[u8; 32]>,
     ) -> Self {
         let pattern = credentials.pattern();
         let keys = match credentials {
@@ -212,7 +211,7 @@ impl Calling {
                 peer: Some(listener),
             },
         };
-        let mut noise = state(pattern, own, &keys, true, randomness);
+        let mut noise = state(pattern, own, &keys, true, ephemeral);
         let mut payload = vec![first as u8, 1];
         payload.extend(VERSION.to_be_bytes());
         payload.extend(parameters);
@@ -269,13 +268,14 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Reads message 1 of `caller`, whose pattern is that of `credentials`.
+    /// Reads message 1 of `caller`, to be answered with a secret that is used once. Its pattern is that
+    /// of `credentials`.
     pub(super) fn new(
         credentials: &ListenerCredentials,
         caller: ConnectionId,
         first: Cipher,
         message: &[u8],
-        randomness: &mut Randomness,
+        ephemeral: Zeroizing<[u8; 32]>,
     ) -> Result<Self, Refusal> {
         let pattern = credentials.pattern();
         let keys = match credentials {
@@ -295,7 +295,7 @@ impl Answering {
                 peer: None,
             },
         };
-        let mut noise = state(pattern, caller, &keys, false, randomness);
+        let mut noise = state(pattern, caller, &keys, false, ephemeral);
         let payload = read(noise.as_mut(), message).ok_or(Refusal::Unproven)?;
         let mut peer_key = None;
         if let ListenerCredentials::Static { allow, .. } = credentials {

@@ -13,6 +13,7 @@ use comity_transport::wire::header::{self, Answer, Initial, Packet};
 use comity_transport::wire::limits::VERSION;
 use comity_units::{Span, Time};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::cookie::Cookies;
 use super::handshake::{Agreed, Answering, MOST_PARAMETERS, Refusal, described};
@@ -407,7 +408,7 @@ impl<C: Core> Listener<C> {
             initial.source,
             self.config.cipher,
             initial.message,
-            &mut self.randomness,
+            Zeroizing::new(self.randomness.bytes()),
         )
         .map_err(|refusal| match refusal {
             Refusal::Unproven => RefusedCaller::Unproven,

@@ -25,7 +25,13 @@ mod protection;
 mod randomness;
 mod refusal;
 mod replay;
+#[expect(
+    clippy::module_inception,
+    reason = "the module is about sessions, and this part is the session"
+)]
 mod session;
+#[cfg(test)]
+mod vector;
 
 pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
 pub use comity_transport::wire::header::{ConnectionId, Pattern};

@@ -182,6 +182,14 @@ impl Secrets {
     }
 }
 
+#[cfg(test)]
+impl Secrets {
+    /// The secrets to the listener and to the caller.
+    pub(super) fn both(&self) -> (&[u8; 32], &[u8; 32]) {
+        (&self.to_listener, &self.to_caller)
+    }
+}
+
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({:?}, ..)", self.cipher)

@@ -321,7 +321,7 @@ fn a_copied_packet_diverts_nothing() {
     // The attacker sees a packet, and is faster than the network with a copy of it.
     let flight = captured(&mut world, b"copied");
     world.accounts.clear();
-    world.inject(address(attacker), address(LISTENER), flight.bytes.clone());
+    world.inject(address(attacker), address(LISTENER), flight.bytes);
     world.run_for(Span::from_millis(21));
     for _ in 0..50 {
         world.listener_core().send(&[7; 1000]);

@@ -44,6 +44,7 @@
 
 mod build;
 mod document;
+mod duplex;
 mod execute;
 mod kinds;
 mod parameters;
@@ -62,6 +63,7 @@ use comity_units::{Seed, Span};
 use rayon::prelude::*;
 
 pub use build::Limits;
+pub use duplex::{Setting, read_duplex};
 pub use execute::{Execution, Interrupted, Outcome, execute, play};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
@@ -71,7 +73,7 @@ use crate::network::Network;
 use crate::results::AxisValue;
 use build::Library;
 use document::{Entry, Node, Value};
-use schema::{Context, Kind, Nested, Shape, Table};
+use schema::{Context, Kind, Nested, Shape, Table, read_text};
 use sweep::Group;
 use tables::{ScenarioFile, ScenarioTable, SweepTable};
 
@@ -150,7 +152,7 @@ impl Scenario {
     pub fn outline(path: &Path, reading: &Reading) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        match std::fs::read_to_string(path) {
+        match read_text(path, MAX_TEXT as u64) {
             Ok(text) => Self::read(&name, &text, Box::new(Folder(folder)), reading),
             Err(error) => {
                 let kind = ProblemKind::Unreadable {
@@ -413,21 +415,23 @@ fn set(
         let kind = ProblemKind::BadOverride { text: text.into() };
         return Err(vec![Problem::new(None, "", kind)]);
     };
-    let (path, value) = (path.trim(), value.trim());
-    let name = format!("--set {path}");
-    let node = match document::parse_value(sources, &name, value) {
-        Ok(node) => node,
-        // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
-        Err(problems) => match problems.first().and_then(|problem| problem.place) {
-            Some(place) => Node {
-                place: Place::new(place.source() as u32, 0..value.len()),
-                value: Value::Text(value.into()),
-            },
-            None => return Err(problems),
-        },
-    };
+    let path = path.trim();
+    let node = value_of(sources, &format!("--set {path}"), value.trim())?;
     path::assign(document, shape, path, &node)
         .map_err(|kind| vec![Problem::new(Some(node.place), path, kind)])
+}
+
+/// Reads a value of the command line, reported under `name`.
+fn value_of(sources: &mut Sources, name: &str, value: &str) -> Result<Node, Vec<Problem>> {
+    document::parse_value(sources, name, value).or_else(|problems| {
+        // `rate=1.5Mbps` without the quotes that a shell would eat anyway.
+        let place = problems.first().and_then(|problem| problem.place);
+        let place = place.ok_or(problems)?;
+        Ok(Node {
+            place: Place::new(place.source() as u32, 0..value.len()),
+            value: Value::Text(value.into()),
+        })
+    })
 }
 
 /// Reads what concerns all runs, and takes the axes out of the document.
@@ -470,6 +474,15 @@ fn outline(
         .seeds
         .clone()
         .unwrap_or_else(|| table.seeds.0.clone());
+    if is_any_repeated(&seeds) {
+        let kind = ProblemKind::Unfit {
+            reason: Unfit::RepeatedSeed,
+        };
+        cx.within("scenario", |cx| {
+            cx.report_at(&table.written, "seeds", kind);
+        });
+        return None;
+    }
     let runs = groups
         .iter()
         .map(|group| group.len() as u128)
@@ -494,4 +507,10 @@ fn outline(
         return None;
     }
     Some((table, seeds, groups))
+}
+
+fn is_any_repeated(seeds: &[u64]) -> bool {
+    let mut sorted = seeds.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }

@@ -332,7 +332,6 @@ impl<P: Payload> Connection<P> {
             && builder.push(&Frame::Floor(Floor {
                 stream: stream.0,
                 floor: self.outbox.floor(stream).0,
-                bytes: 0,
             }))
         {
             sent.floors.extend(self.control.floors.pop());
@@ -370,7 +369,6 @@ impl<P: Payload> Connection<P> {
                 let floor = Frame::Floor(Floor {
                     stream: chunk.stream.0,
                     floor: self.outbox.floor(chunk.stream).0,
-                    bytes: 0,
                 });
                 builder.push(&floor);
                 told_floor = Some(chunk.stream);
@@ -504,9 +502,6 @@ fn dropped(notice: Notice) -> Dropped {
             Reason::Infeasible => DropReason::Infeasible,
             Reason::Shed => DropReason::Shed,
         },
-        missing_from: 0,
-        total: 0,
-        sent: 0,
     }
 }
 

@@ -182,7 +182,8 @@ impl CloseCode {
     pub const UNKNOWN_FRAME: Self = Self(0x03);
     /// A transport parameter is malformed, out of range or given twice.
     pub const TRANSPORT_PARAMETER: Self = Self(0x04);
-    /// More section bytes than the credit allows.
+    /// More section bytes than the credit allows. Reserved: a receiver without room leaves a packet
+    /// unacknowledged instead, because what it stated may have been lost on the way.
     pub const FLOW_CONTROL: Self = Self(0x05);
     /// More open sections than allowed.
     pub const SECTION_LIMIT: Self = Self(0x06);

@@ -73,7 +73,7 @@ pub struct Parameters {
     /// After so long without any packet it gives the connection up; [`Span::ZERO`] for never. Whole
     /// milliseconds.
     pub idle_timeout: Span,
-    /// How many section bytes it takes before its first Credit frame.
+    /// How many section bytes may be in flight to it before its first Credit frame.
     pub initial_credit: u64,
     /// How many open sections it takes before its first Credit frame.
     pub max_open_sections: u32,

@@ -147,16 +147,16 @@ fn frames() {
             "byte 6, Floor frame, floor: found 0 bytes, expected 1",
         ),
         (
-            "09 00 00 05 01 00 00",
+            "09 00 00 05",
             "byte 7, Drop frame, reason: found 0x5, expected a known value",
         ),
         (
-            "09 00 00 00 04 05 00",
-            "byte 9, Drop frame, sent: found 5, expected 0 to 4",
+            "09 00 ffffffffffffffff 00",
+            "byte 6, Drop frame, section: found 4611686018427387903, expected 0 to 4611686018427387902",
         ),
         (
-            "09 00 00 00 04 03 04",
-            "byte 10, Drop frame, missing from: found 4, expected 0 to 3",
+            "09 00 00",
+            "byte 7, Drop frame, reason: found 0 bytes, expected 1",
         ),
         (
             "0a 00 00",
@@ -450,7 +450,6 @@ fn what_no_reader_accepts_is_not_written() {
             Frame::Floor(Floor {
                 stream: 0,
                 floor: varint::MAX + 1,
-                bytes: 0,
             }),
             "Floor frame, floor: found 4611686018427387904, expected 0 to 4611686018427387903",
         ),
@@ -496,13 +495,10 @@ fn what_no_reader_accepts_is_not_written() {
         (
             Frame::Dropped(Dropped {
                 stream: 0,
-                section: 0,
+                section: varint::MAX,
                 reason: DropReason::Expired,
-                missing_from: 2,
-                total: 4,
-                sent: 1,
             }),
-            "Drop frame, missing from: found 2, expected 0 to 1",
+            "Drop frame, section: found 4611686018427387903, expected 0 to 4611686018427387902",
         ),
         (
             Frame::Credit(Credit {

@@ -37,7 +37,6 @@ fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
     let floor = Floor {
         stream: 1,
         floor: 7,
-        bytes: 20_000,
     };
     let first = Section {
         header: SectionHeader {

@@ -170,20 +170,11 @@ fn section() -> impl Strategy<Value = Recipe> {
 
 fn dropped() -> impl Strategy<Value = Dropped> {
     let reason = proptest::sample::select(&DropReason::ALL[..]);
-    let lengths = (number(u64::from(MAX_SECTION)), any::<u64>(), any::<u64>());
-    (any::<u16>(), number(MAX_SECTION_ID), reason, lengths).prop_map(
-        |(stream, section, reason, (total, sent, missing_from))| {
-            let sent = sent % (total + 1);
-            Dropped {
-                stream,
-                section,
-                reason,
-                missing_from: (missing_from % (sent + 1)) as u32,
-                total: total as u32,
-                sent: sent as u32,
-            }
-        },
-    )
+    (any::<u16>(), number(MAX_SECTION_ID), reason).prop_map(|(stream, section, reason)| Dropped {
+        stream,
+        section,
+        reason,
+    })
 }
 
 fn tag() -> impl Strategy<Value = Tag> {
@@ -265,13 +256,8 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
                 ecn,
             }),
         section(),
-        (stream_and_number(), number(varint::MAX)).prop_map(|((stream, floor), bytes)| {
-            Recipe::Plain(Frame::Floor(Floor {
-                stream,
-                floor,
-                bytes,
-            }))
-        }),
+        stream_and_number()
+            .prop_map(|(stream, floor)| Recipe::Plain(Frame::Floor(Floor { stream, floor }))),
         dropped().prop_map(|dropped| Recipe::Plain(Frame::Dropped(dropped))),
         (number(varint::MAX), 1..=MAX_OPEN_SECTIONS as u32)
             .prop_map(|(bytes, sections)| Recipe::Plain(Frame::Credit(Credit { bytes, sections }))),

@@ -14,7 +14,7 @@ use super::super::tables::link::{
 use super::Library;
 
 /// Both ways of a link; `None` only after a report.
-pub(super) fn duplex(
+pub(in crate::scenario) fn duplex(
     table: &DuplexTable,
     library: &Library,
     cx: &mut Context<'_>,

@@ -16,6 +16,7 @@ use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
 use crate::network::Network;
 use comity_link::{RateProfile, parse_mahimahi, parse_steps};
 use graph::Graph;
+pub(super) use link::duplex;
 
 /// What may be kept of values over time in one run: bins times flows and links.
 const MAX_SERIES: u64 = 100_000_000;

@@ -1,14 +1,14 @@
 //! What is said about streams, sections and the connection.
 
 use super::super::cursor::{Reader, Sink, Writer};
-use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION, MAX_SECTION_ID};
+use super::super::limits::{MAX_OPEN_SECTIONS, MAX_REASON, MAX_SECTION_ID};
 use super::super::{CloseCode, DecodeError, EncodeError, Problem, varint};
 use super::{CLOSE, CREDIT, DROP, END, FLOOR};
 
 /// All sections of a stream below the floor are obsolete for the sender.
 ///
 /// ```text
-/// 0x08  stream : varint, floor : varint, bytes : varint
+/// 0x08  stream : varint, floor : varint
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor {
@@ -16,25 +16,19 @@ pub struct Floor {
     pub stream: u16,
     /// The lowest section that is not obsolete; one above the last when all are.
     pub floor: u64,
-    /// The lengths of those sections of the stream below the floor of which any byte was ever sent, added
-    /// up. The receiver can see none of them where all packets of a section were lost, and needs to
-    /// know what they took of its [`Credit`].
-    pub bytes: u64,
 }
 
 impl Floor {
     pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
         out.u8(FLOOR);
         out.small(u32::from(self.stream));
-        out.varint("floor", self.floor)?;
-        out.varint("bytes", self.bytes)
+        out.varint("floor", self.floor)
     }
 
     pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             stream: read_stream(input)?,
             floor: input.varint("floor")?,
-            bytes: input.varint("bytes")?,
         })
     }
 }
@@ -85,8 +79,7 @@ impl DropReason {
 /// The sender will send nothing more of a section.
 ///
 /// ```text
-/// 0x09  stream : varint, section : varint, reason : u8, total : varint, sent : varint,
-///       missing from : varint
+/// 0x09  stream : varint, section : varint, reason : u8
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
@@ -96,12 +89,6 @@ pub struct Dropped {
     pub section: u64,
     /// Why.
     pub reason: DropReason,
-    /// The lowest offset that is not known to have arrived. At most `sent`.
-    pub missing_from: u32,
-    /// The length of the section.
-    pub total: u32,
-    /// How many of its bytes were ever sent. With 0 the section takes nothing of the [`Credit`].
-    pub sent: u32,
 }
 
 impl Dropped {
@@ -110,10 +97,7 @@ impl Dropped {
         out.small(u32::from(self.stream));
         out.varint_in("section", self.section, 0..=MAX_SECTION_ID)?;
         out.u8(self.reason as u8);
-        let [missing_from, total, sent] = [self.missing_from, self.total, self.sent].map(u64::from);
-        out.varint_in("total", total, 0..=u64::from(MAX_SECTION))?;
-        out.varint_in("sent", sent, 0..=total)?;
-        out.varint_in("missing from", missing_from, 0..=sent)
+        Ok(())
     }
 
     pub(super) fn read(input: &mut Reader<'_>) -> Result<Self, DecodeError> {
@@ -125,29 +109,27 @@ impl Dropped {
             let value = u64::from(reason);
             return Err(input.error_at(place, "reason", Problem::Unknown { value }));
         };
-        let total = input.varint_u32("total", MAX_SECTION)?;
-        let sent = input.varint_u32("sent", total)?;
-        let missing_from = input.varint_u32("missing from", sent)?;
         Ok(Self {
             stream,
             section,
             reason,
-            missing_from,
-            total,
-            sent,
         })
     }
 }
 
-/// How much the peer may send.
+/// How much the peer may have in flight.
+///
+/// Like TCP's receive window it is relative: sections that are given up on the way take nothing of it for good, and
+/// neither end has to account for what the other never saw. The one with the highest packet number holds.
 ///
 /// ```text
 /// 0x0a  bytes : varint, sections : varint
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// The lengths of all sections of which any byte was sent, in all streams since the connection began,
-    /// may add up to this.
+    /// What the receiver had room for, beyond what it had received, when it wrote the frame. So many section
+    /// bytes, those that are sent again counted too, may be in flight: sent, and neither acknowledged nor
+    /// declared lost.
     pub bytes: u64,
     /// So many sections may be open at once: begun, and neither complete, dropped nor below the floor.
     pub sections: u32,

@@ -17,7 +17,7 @@
 //! | 0x04 to 0x07 | [`Section`] | bytes of a section; bit 0: with a length, bit 1: sent before |
 //! | 0x08 | [`Floor`] | all sections below are obsolete |
 //! | 0x09 | [`Dropped`] | the rest of a section will not come |
-//! | 0x0a | [`Credit`] | how much the peer may send |
+//! | 0x0a | [`Credit`] | how much the peer may have in flight |
 //! | 0x0b | [`Tag`] | the controller's mark on this packet |
 //! | 0x0c | [`Report`] | what the meter tells the controller |
 //! | 0x0d | [`ReceiverReport`] | what the receiver sees |
@@ -59,7 +59,7 @@ pub enum FrameKind {
     Floor,
     /// The rest of a section will not come.
     Dropped,
-    /// How much the peer may send.
+    /// How much the peer may have in flight.
     Credit,
     /// The controller's mark on a packet.
     Tag,
@@ -159,7 +159,7 @@ pub enum Frame<'a> {
     Floor(Floor),
     /// The rest of a section will not come.
     Dropped(Dropped),
-    /// How much the peer may send.
+    /// How much the peer may have in flight.
     Credit(Credit),
     /// The controller's mark on this packet.
     Tag(Tag),

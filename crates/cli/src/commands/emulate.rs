@@ -1,0 +1,375 @@
+//! `comity emulate`
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use comity_emulator::{Config, Emulator, Error, Limits, Report, Statistics, Timing, Way, resolve};
+use comity_link::LinkConfig;
+use comity_sim::scenario::{Folder, Setting, read_duplex};
+use comity_units::{Seed, Span};
+use serde_json::{Value, json};
+
+use super::{Failure, complain, has_colours, print, say};
+use crate::args;
+
+/// How long the emulator may have been dead before it is noticed.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// Runs an emulator until it is interrupted or its time is over.
+pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
+    let (forward, backward) = links(args)?;
+    let listen = if args.listen.starts_with(':') {
+        resolve(&format!("127.0.0.1{}", args.listen), None)
+    } else {
+        resolve(&args.listen, None)
+    }
+    .map_err(|error| refuse(&error))?;
+    let target = resolve(&args.to, Some(listen)).map_err(|error| refuse(&error))?;
+    let config = Config {
+        forward,
+        backward,
+        seed: Seed::new(args.seed),
+        overhead: args.overhead,
+        spin: args.spin,
+        limits: Limits {
+            callers: args.callers,
+            idle: args.idle,
+            memory: args.memory,
+            late: args.late,
+        },
+        ..Config::new(listen, target)
+    };
+    let (interrupt, interrupted) = mpsc::channel();
+    let interrupt = move || {
+        // Once the loop is over nobody listens any more.
+        let _ = interrupt.send(());
+    };
+    if let Err(error) = ctrlc::set_handler(interrupt) {
+        say(&format!(
+            "warning: the interrupt key ends the program without a report: {error}"
+        ));
+    }
+    let emulator = Emulator::bind(config).map_err(|error| refuse(&error))?;
+    announce(args, emulator.local_address(), target)?;
+    let handle = emulator.spawn().map_err(|error| complain(&error))?;
+    let began = now();
+    let mut told = Told::default();
+    loop {
+        let left = args.duration.map_or(GLANCE, |duration| {
+            let duration = Duration::from_nanos(duration.as_nanos());
+            duration.saturating_sub(began.elapsed()).min(GLANCE)
+        });
+        let is_over = match interrupted.recv_timeout(left) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => args
+                .duration
+                .is_some_and(|duration| Span::from(began.elapsed()) >= duration),
+            Err(RecvTimeoutError::Disconnected) => {
+                // Without the key, time goes on all the same.
+                std::thread::park_timeout(left);
+                args.duration
+                    .is_some_and(|duration| Span::from(began.elapsed()) >= duration)
+            }
+        };
+        if is_over || handle.is_finished() {
+            break;
+        }
+        told.tell(args, began, || handle.statistics())?;
+    }
+    let report = handle.stop().map_err(|error| complain(&error))?;
+    finish(args, &report)
+}
+
+/// Says why there can be no emulator.
+fn refuse(error: &Error) -> Failure {
+    say(&format!("error: {error}"));
+    match error {
+        Error::System { .. } => Failure::Failed,
+        _ => Failure::Usage,
+    }
+}
+
+/// The clock on the wall, for how often something is told.
+#[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Both links, from the file and the options.
+fn links(args: &args::Emulate) -> Result<(LinkConfig, LinkConfig), Failure> {
+    let (name, text, folder) = match &args.config {
+        None => ("options".into(), String::new(), Folder(".".into())),
+        Some(file) => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                let name = file.display();
+                say(&format!("error: cannot read {name}: {error}"));
+                match error.kind() {
+                    ErrorKind::NotFound | ErrorKind::InvalidData => Failure::Usage,
+                    _ => Failure::Failed,
+                }
+            })?;
+            let folder = Folder(file.parent().unwrap_or(Path::new("")).to_owned());
+            (file.display().to_string(), text, folder)
+        }
+    };
+    read_duplex(&name, &text, &folder, &settings(args)?).map_err(|problems| {
+        say(&problems.render(has_colours()));
+        Failure::Usage
+    })
+}
+
+/// What the options ask for, in the order in which they replace each other.
+fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
+    let mut settings = Vec::new();
+    let (both, up, down) = (&args.both, &args.up, &args.down);
+    macro_rules! gather {
+        ($way:expr, $prefix:literal, $tables:expr) => {
+            for table in $tables {
+                let mut set = |option: &str, key: &str, value: Option<String>| {
+                    settings.extend(value.map(|value| Setting {
+                        origin: format!("--{}{option}", $prefix),
+                        path: format!("{table}{key}"),
+                        value,
+                    }));
+                };
+                let text = |value: &Option<String>| value.clone();
+                let number = |value: Option<f64>| value.map(|value| format!("{value:?}"));
+                set("rate", "rate", text(&$way.rate));
+                set("delay", "delay", text(&$way.delay));
+                set("queue", "queue", text(&$way.queue));
+                set("jitter", "jitter", text(&$way.jitter));
+                set("duplication", "duplication", number($way.duplication));
+                let loss = $way
+                    .loss
+                    .map(|share| format!("[{{ model = \"bernoulli\", probability = {share:?} }}]"));
+                set("loss", "losses", loss);
+                // Relative to where the command is given, not to the file of `--config`.
+                let trace = match &$way.trace {
+                    None => None,
+                    Some(file) => match std::path::absolute(file) {
+                        Ok(file) => Some(Value::from(file.to_string_lossy()).to_string()),
+                        Err(error) => {
+                            say(&format!("error: --{}trace: {error}", $prefix));
+                            return Err(Failure::Usage);
+                        }
+                    },
+                };
+                set("trace", "trace", trace);
+            }
+        };
+    }
+    gather!(both, "", ["", "reverse."]);
+    gather!(up, "up-", [""]);
+    gather!(down, "down-", ["reverse."]);
+    Ok(settings)
+}
+
+fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Result<(), Failure> {
+    if args.json {
+        let line = json!({
+            "event": "listening",
+            "address": address.to_string(),
+            "target": target.to_string(),
+        });
+        return print(format!("{line}\n"));
+    }
+    say(&format!("listening on {address}, passing on to {target}"));
+    Ok(())
+}
+
+/// What has been told so far.
+#[derive(Debug, Default)]
+struct Told {
+    times: u32,
+    refused: bool,
+}
+
+impl Told {
+    fn tell(
+        &mut self,
+        args: &args::Emulate,
+        began: Instant,
+        statistics: impl FnOnce() -> Statistics,
+    ) -> Result<(), Failure> {
+        let is_due = args.statsfreq.is_some_and(|every| {
+            let next = every.as_nanos().saturating_mul(u64::from(self.times) + 1);
+            began.elapsed() >= Duration::from_nanos(next)
+        });
+        if !is_due && self.refused {
+            return Ok(());
+        }
+        let statistics = statistics();
+        if statistics.refused > 0 && !self.refused {
+            self.refused = true;
+            say(&format!("warning: nobody listens at {}", args.to));
+        }
+        if !is_due {
+            return Ok(());
+        }
+        self.times += 1;
+        if args.json {
+            return print(format!("{}\n", document("statistics", &statistics)));
+        }
+        let line = |name: &str, way: &Way| {
+            let account = &way.account;
+            format!(
+                "{name} {} in, {} out, {} dropped, {} lost, {} held, error p99 {} max {}",
+                account.arrived.packets,
+                way.timing.count,
+                dropped(way),
+                account.lost.packets,
+                account.held().packets,
+                way.timing.p99,
+                way.timing.max,
+            )
+        };
+        say(&format!(
+            "{:.1} s | {} callers | {} | {}",
+            statistics.elapsed.as_secs_f64(),
+            statistics.callers,
+            line("to the target:", &statistics.forward),
+            line("back:", &statistics.backward),
+        ));
+        Ok(())
+    }
+}
+
+fn dropped(way: &Way) -> u64 {
+    let account = &way.account;
+    account.dropped_early.packets
+        + account.dropped_full.packets
+        + account.dropped_loss.packets
+        + account.dropped_memory.packets
+}
+
+/// Prints the report; overload is a failure.
+fn finish(args: &args::Emulate, report: &Report) -> Result<(), Failure> {
+    let statistics = &report.statistics;
+    if args.json {
+        let mut document = document("report", statistics);
+        for (way, timing) in [
+            ("forward", &report.forward_timing),
+            ("backward", &report.backward_timing),
+        ] {
+            if let Some(way) = document.get_mut(way).and_then(Value::as_object_mut) {
+                way.insert("timing_histogram".into(), histogram(timing));
+            }
+        }
+        print(format!("{document}\n"))?;
+    } else {
+        print(text(statistics))?;
+    }
+    if statistics.refused > 0 {
+        say(&format!(
+            "warning: {} times nobody listened at {}",
+            statistics.refused, args.to
+        ));
+    }
+    let overload = statistics.overload();
+    for sign in &overload {
+        say(&format!("OVERLOAD: {sign}"));
+    }
+    if overload.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Overloaded)
+    }
+}
+
+fn text(statistics: &Statistics) -> String {
+    let mut text = format!(
+        "{:.3} s, {} callers, {:.0} packets handled per second\n",
+        statistics.elapsed.as_secs_f64(),
+        statistics.callers_seen,
+        statistics.packets_per_second(),
+    );
+    for (name, way) in [
+        ("to the target", &statistics.forward),
+        ("back to the callers", &statistics.backward),
+    ] {
+        let (account, timing) = (&way.account, &way.timing);
+        text.push_str(&format!(
+            "{name}\n  \
+             arrived {} packets ({}), released {}, copies {}, held {}\n  \
+             dropped: queue full {}, early {}, losses {}, memory {}; lost on the wire {}; unsent {}\n  \
+             timing error: median {}, 99% {}, 99.9% {}, max {}; {} of {} late\n",
+            account.arrived.packets,
+            account.arrived.bytes,
+            account.released.packets,
+            account.copies.packets,
+            account.held().packets,
+            account.dropped_full.packets,
+            account.dropped_early.packets,
+            account.dropped_loss.packets,
+            account.dropped_memory.packets,
+            account.lost.packets,
+            account.unsent.packets,
+            timing.p50,
+            timing.p99,
+            timing.p999,
+            timing.max,
+            timing.late,
+            timing.count,
+        ));
+    }
+    text
+}
+
+fn histogram(timing: &Timing) -> Value {
+    timing
+        .histogram()
+        .into_iter()
+        .map(|(up_to, count)| json!({ "up_to_us": up_to.as_micros(), "count": count }))
+        .collect()
+}
+
+/// The statistics as JSON, described in `docs/emulator.md`.
+fn document(event: &str, statistics: &Statistics) -> Value {
+    let way = |way: &Way| {
+        let (account, timing) = (&way.account, &way.timing);
+        let tally = |tally: comity_emulator::Tally| json!({ "packets": tally.packets, "bytes": tally.bytes.get() });
+        json!({
+            "arrived": tally(account.arrived),
+            "released": tally(account.released),
+            "copies": tally(account.copies),
+            "dropped_early": tally(account.dropped_early),
+            "dropped_full": tally(account.dropped_full),
+            "dropped_loss": tally(account.dropped_loss),
+            "dropped_memory": tally(account.dropped_memory),
+            "lost": tally(account.lost),
+            "unsent": tally(account.unsent),
+            "held": tally(account.held()),
+            "memory_bytes": way.memory.get(),
+            "timing": {
+                "count": timing.count,
+                "mean_ns": timing.mean.as_nanos(),
+                "p50_ns": timing.p50.as_nanos(),
+                "p99_ns": timing.p99.as_nanos(),
+                "p999_ns": timing.p999.as_nanos(),
+                "max_ns": timing.max.as_nanos(),
+                "late": timing.late,
+            },
+        })
+    };
+    let overload: Vec<String> = statistics
+        .overload()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    json!({
+        "event": event,
+        "elapsed_s": statistics.elapsed.as_secs_f64(),
+        "packets_per_second": statistics.packets_per_second(),
+        "callers": statistics.callers,
+        "callers_seen": statistics.callers_seen,
+        "turned_away": statistics.turned_away,
+        "refused": statistics.refused,
+        "socket_drops": statistics.socket_drops,
+        "overload": overload,
+        "forward": way(&statistics.forward),
+        "backward": way(&statistics.backward),
+    })
+}

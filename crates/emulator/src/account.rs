@@ -1,0 +1,206 @@
+//! What is counted: packets by their fate, and how late they were released.
+
+use comity_units::{Bytes, Span};
+use hdrhistogram::Histogram;
+
+/// Packets and their bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub bytes: Bytes,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, wire_bytes: u32) {
+        self.packets += 1;
+        self.bytes = Bytes::new(self.bytes.get() + u64::from(wire_bytes));
+    }
+}
+
+/// What became of the packets of one direction.
+///
+/// ```text
+/// arrived = released + dropped_early + dropped_full + dropped_loss + dropped_memory + lost + held()
+/// ```
+///
+/// in packets and in bytes, at any time. `copies` come on top of that; `unsent` is a part of `released` and
+/// `copies` together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What came to the emulator.
+    pub arrived: Tally,
+    /// What crossed the link, without second copies.
+    pub released: Tally,
+    /// Second copies that crossed the link.
+    pub copies: Tally,
+    /// Dropped by active queue management.
+    pub dropped_early: Tally,
+    /// Dropped because the queue was full.
+    pub dropped_full: Tally,
+    /// Hit by a loss model before the queue.
+    pub dropped_loss: Tally,
+    /// Not offered to the link: the emulator's own memory had no room. A sign of overload.
+    pub dropped_memory: Tally,
+    /// Hit by a loss model on the wire.
+    pub lost: Tally,
+    /// Released, but the system did not take it or the caller was forgotten.
+    pub unsent: Tally,
+}
+
+impl Account {
+    /// What is on the link.
+    pub fn held(&self) -> Tally {
+        let gone = [
+            self.released,
+            self.dropped_early,
+            self.dropped_full,
+            self.dropped_loss,
+            self.dropped_memory,
+            self.lost,
+        ];
+        gone.iter().fold(self.arrived, |held, gone| Tally {
+            packets: held.packets.saturating_sub(gone.packets),
+            bytes: held.bytes.saturating_sub(gone.bytes),
+        })
+    }
+}
+
+/// How long after the planned time packets were released, over a run.
+///
+/// A release is timed when the system call that sends it has returned, so the error includes that call. No packet
+/// is ever released early.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    errors: Histogram<u64>,
+    late: u64,
+    bound: Span,
+}
+
+/// The errors in a few numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimingSummary {
+    /// How many releases.
+    pub count: u64,
+    /// The mean error.
+    pub mean: Span,
+    /// The median.
+    pub p50: Span,
+    /// The 99th percentile.
+    pub p99: Span,
+    /// The 99.9th percentile.
+    pub p999: Span,
+    /// The largest error.
+    pub max: Span,
+    /// How many errors were above the bound.
+    pub late: u64,
+}
+
+impl Timing {
+    /// Errors beyond this are counted as this.
+    const MOST: Span = Span::from_secs(60);
+
+    pub(crate) fn new(bound: Span) -> Self {
+        let errors = Histogram::new_with_bounds(1, Self::MOST.as_nanos(), 2)
+            .expect("the bounds are constants that fit together");
+        Self {
+            errors,
+            late: 0,
+            bound,
+        }
+    }
+
+    pub(crate) fn record(&mut self, error: Span) {
+        self.errors.saturating_record(error.as_nanos());
+        self.late += u64::from(error > self.bound);
+    }
+
+    /// The errors in a few numbers, percentiles within 1 %.
+    pub fn summary(&self) -> TimingSummary {
+        let at = |quantile| Span::from_nanos(self.errors.value_at_quantile(quantile));
+        TimingSummary {
+            count: self.errors.len(),
+            mean: Span::from_nanos(self.errors.mean() as u64),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: Span::from_nanos(self.errors.max()),
+            late: self.late,
+        }
+    }
+
+    /// The histogram: how many errors were up to each bound and above the one before. The last bound is the
+    /// first that no error exceeds.
+    pub fn histogram(&self) -> Vec<(Span, u64)> {
+        let mut bars = Vec::new();
+        let mut below = 0;
+        for bound in Self::bounds() {
+            if below >= self.errors.len() {
+                break;
+            }
+            let until = self.errors.count_between(0, bound.as_nanos());
+            bars.push((bound, until.saturating_sub(below)));
+            below = until;
+        }
+        bars
+    }
+
+    /// 1, 2, 5, 10, ... µs up to 100 s.
+    fn bounds() -> impl Iterator<Item = Span> {
+        (0..9).flat_map(|decade| {
+            let unit = 10_u64.pow(decade);
+            [1, 2, 5].map(|step| Span::from_micros(step * unit))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_what_is_left() {
+        let tally = |packets| Tally {
+            packets,
+            bytes: Bytes::new(packets * 100),
+        };
+        let account = Account {
+            arrived: tally(100),
+            released: tally(40),
+            copies: tally(7),
+            dropped_early: tally(1),
+            dropped_full: tally(2),
+            dropped_loss: tally(3),
+            dropped_memory: tally(4),
+            lost: tally(5),
+            unsent: tally(40),
+        };
+        assert_eq!(
+            account.held(),
+            tally(45),
+            "copies and unsent ones are no part"
+        );
+    }
+
+    #[test]
+    fn errors_are_counted_by_size_and_against_the_bound() {
+        let mut timing = Timing::new(Span::from_millis(1));
+        for micros in [1, 1, 3, 10, 400, 1_000, 1_001, 7_000] {
+            timing.record(Span::from_micros(micros));
+        }
+        let summary = timing.summary();
+        assert_eq!((summary.count, summary.late), (8, 2));
+        // Within 1 %, the resolution of the histogram.
+        let near = |found: Span, micros: u64| {
+            found.abs_diff(Span::from_micros(micros)) <= Span::from_nanos(micros * 10 + 1)
+        };
+        assert!(near(summary.p50, 10), "{summary:?}");
+        assert!(near(summary.max, 7_000), "{summary:?}");
+        let bars = timing.histogram();
+        assert_eq!(bars.iter().map(|(_, count)| count).sum::<u64>(), 8);
+        assert_eq!(bars.first(), Some(&(Span::from_micros(1), 2)));
+        assert_eq!(bars.last(), Some(&(Span::from_millis(10), 1)));
+        assert!(Timing::new(Span::ZERO).histogram().is_empty());
+    }
+}

@@ -1,0 +1,278 @@
+//! What an emulator is, and why there can be none.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use comity_link::{ConfigError, LinkConfig, RateProfile};
+use comity_units::{Bytes, Rate, Seed, Span};
+
+/// Everything about an emulator.
+///
+/// ```
+/// use comity_emulator::Config;
+/// use comity_link::{Limit, LinkConfig, Queue};
+/// use comity_units::{Rate, Span};
+///
+/// let link = LinkConfig {
+///     queue: Queue::DropTail(Limit::Packets(60)),
+///     ..LinkConfig::new(Rate::from_mbps(8), Span::from_millis(20))
+/// };
+/// let config = Config {
+///     forward: link.clone(),
+///     backward: link,
+///     ..Config::new("127.0.0.1:0".parse()?, "127.0.0.1:9000".parse()?)
+/// };
+/// assert_eq!(config.wire_overhead().get(), 28);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where callers send to; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Where their packets go.
+    pub target: SocketAddr,
+    /// The link from the callers to the target.
+    pub forward: LinkConfig,
+    /// The link from the target to the callers.
+    pub backward: LinkConfig,
+    /// What the random streams of both links are named below.
+    pub seed: Seed,
+    /// What each packet has on the wire beside its payload; `None` for the headers of IP and UDP.
+    pub overhead: Option<Bytes>,
+    /// For how long before a release the processor is kept busy, so that waking up takes no time.
+    pub spin: Span,
+    /// What the emulator keeps to.
+    pub limits: Limits,
+    /// How many offers of each direction are kept for the report, with what the link made of them.
+    pub record: usize,
+}
+
+/// What an emulator keeps to, whatever is sent to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most callers at a time; packets of others are turned away.
+    pub callers: usize,
+    /// After this time without a packet a caller is forgotten.
+    pub idle: Span,
+    /// The most memory for the packets of one direction. (Second copies that a link with CoDel makes can take as
+    /// much again.)
+    pub memory: Bytes,
+    /// The timing error above which a release counts as late. When more than one in a hundred are late, the
+    /// emulator is overloaded.
+    pub late: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            callers: 512,
+            idle: Span::from_secs(60),
+            memory: Bytes::new(256 << 20),
+            late: Span::from_millis(1),
+        }
+    }
+}
+
+impl Config {
+    /// An emulator with ideal links.
+    pub fn new(listen: SocketAddr, target: SocketAddr) -> Self {
+        Self {
+            listen,
+            target,
+            forward: LinkConfig::default(),
+            backward: LinkConfig::default(),
+            seed: Seed::new(1),
+            overhead: None,
+            spin: Span::from_micros(60),
+            limits: Limits::default(),
+            record: 0,
+        }
+    }
+
+    /// What is added to the payload of each packet: 20 bytes of IPv4 or 40 of IPv6, and 8 of UDP, unless
+    /// something else was asked for.
+    pub fn wire_overhead(&self) -> Bytes {
+        let headers = if self.target.is_ipv4() { 28 } else { 48 };
+        self.overhead.unwrap_or(Bytes::new(headers))
+    }
+}
+
+/// One of the two ways through an emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the callers to the target.
+    Forward,
+    /// From the target to the callers.
+    Backward,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Forward => "to the target",
+            Self::Backward => "back to the callers",
+        })
+    }
+}
+
+/// Why there is no emulator, or no longer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address to listen on is not to be had.
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// The configuration of a link is not valid.
+    Link {
+        /// Which one.
+        direction: Direction,
+        /// What is wrong with it.
+        reason: ConfigError,
+    },
+    /// A link of rate zero, which would never let a packet through.
+    NoRate {
+        /// Which one.
+        direction: Direction,
+    },
+    /// What every packet has beside its payload is more than a packet can have.
+    Overhead {
+        /// What was asked for.
+        given: Bytes,
+    },
+    /// A limit under which nothing can be done.
+    Limit {
+        /// The limit.
+        name: &'static str,
+    },
+    /// The target is the address that the emulator listens on.
+    TargetIsSelf {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A name without an address.
+    Unresolvable {
+        /// The name.
+        name: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// There is no way to the target.
+    Unreachable {
+        /// The target.
+        target: SocketAddr,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// The system refused something that the emulator cannot do without.
+    System {
+        /// What it was needed for.
+        purpose: &'static str,
+        /// What the system says.
+        reason: io::Error,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen { address, reason } => write!(f, "cannot listen on {address}: {reason}"),
+            Self::Link { direction, reason } => write!(f, "the link {direction}: {reason}"),
+            Self::NoRate { direction } => write!(
+                f,
+                "the link {direction} has the rate 0bps, at which nothing ever arrives; expected a rate above zero, or `unlimited`"
+            ),
+            Self::Overhead { given } => write!(
+                f,
+                "{given} of overhead for each packet; expected at most {MOST_OVERHEAD}"
+            ),
+            Self::Limit { name } => write!(f, "the limit of {name} is 0; expected more"),
+            Self::TargetIsSelf { address } => write!(
+                f,
+                "the target {address} is the address to listen on: every packet would come back for ever"
+            ),
+            Self::Unresolvable { name, reason } => write!(
+                f,
+                "cannot resolve {name:?}: {reason}; expected host:port such as 127.0.0.1:9000"
+            ),
+            Self::Unreachable { target, reason } => write!(f, "cannot reach {target}: {reason}"),
+            Self::System { purpose, reason } => write!(f, "{purpose}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Listen { reason, .. }
+            | Self::Unresolvable { reason, .. }
+            | Self::Unreachable { reason, .. }
+            | Self::System { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+/// The most overhead of a packet: more than any stack of headers has.
+const MOST_OVERHEAD: Bytes = Bytes::new(65_535);
+
+impl Config {
+    /// Refuses what could not work, before any socket is opened.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        for (direction, link) in [
+            (Direction::Forward, &self.forward),
+            (Direction::Backward, &self.backward),
+        ] {
+            let is_dead = match &link.rate {
+                RateProfile::Constant(rate) => *rate == Rate::ZERO,
+                RateProfile::Steps(steps) => {
+                    !steps.is_empty() && steps.iter().all(|(_, rate)| *rate == Rate::ZERO)
+                }
+                RateProfile::Unlimited | RateProfile::Deliveries(_) => false,
+            };
+            if is_dead {
+                return Err(Error::NoRate { direction });
+            }
+        }
+        if self.wire_overhead() > MOST_OVERHEAD {
+            let given = self.wire_overhead();
+            return Err(Error::Overhead { given });
+        }
+        let limits = [
+            ("callers", self.limits.callers == 0),
+            ("idle time", self.limits.idle.is_zero()),
+            ("memory", self.limits.memory == Bytes::ZERO),
+        ];
+        match limits.into_iter().find(|(_, is_zero)| *is_zero) {
+            Some((name, _)) => Err(Error::Limit { name }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The address that `host:port` stands for; of several, the first of the kind (IPv4 or IPv6) of `like`.
+///
+/// # Errors
+/// When it stands for none.
+pub fn resolve(name: &str, like: Option<SocketAddr>) -> Result<SocketAddr, Error> {
+    let unresolvable = |reason| Error::Unresolvable {
+        name: name.into(),
+        reason,
+    };
+    let found: Vec<SocketAddr> = name.to_socket_addrs().map_err(unresolvable)?.collect();
+    let of_kind = like.and_then(|like| {
+        found
+            .iter()
+            .find(|address| address.is_ipv4() == like.is_ipv4())
+    });
+    of_kind.or(found.first()).copied().ok_or_else(|| {
+        unresolvable(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ))
+    })
+}

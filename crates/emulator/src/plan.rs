@@ -1,0 +1,303 @@
+//! Which packet is to be released when: a link and the packets on it.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use comity_link::{
+    ClockedLink, ConfigError, DropCause, LinkConfig, Outcome, Packet, Queue, ServedLink,
+};
+use comity_units::{Bytes, Seed, Time};
+
+use crate::account::Account;
+
+/// What a held packet takes besides its bytes: the entries that know of it, rounded up.
+const ENTRY: u64 = 128;
+
+/// One direction: a link of `comity-link` and the packets that are on it, without a clock and without
+/// sockets.
+///
+/// The host offers each packet with the time at which it arrived, asks for [`next_due`](Self::next_due), and
+/// then calls [`release`](Self::release) until it answers `None`. Fates and times are those that the link gives;
+/// the lane adds only the bytes, and a bound on how many of them it holds.
+#[derive(Debug)]
+pub struct Lane<T> {
+    link: Link,
+    /// The packets whose fate the link has not told yet, by their number.
+    undecided: BTreeMap<u64, Held<T>>,
+    pending: BinaryHeap<Pending<T>>,
+    offered: u64,
+    /// The order of releases that are due at the same time.
+    order: u64,
+    held_bytes: u64,
+    memory: u64,
+    /// Before this time nothing can be offered any more.
+    horizon: Time,
+    account: Account,
+    record: Vec<Record>,
+    record_most: usize,
+}
+
+/// A packet at the moment when it leaves the lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release<T> {
+    /// When the link says that it arrives.
+    pub due: Time,
+    /// Its size on the wire.
+    pub wire_bytes: u32,
+    /// Whether the queue marked it (CE).
+    pub marked: bool,
+    /// Whether it is the second copy of a packet that was released before.
+    pub is_copy: bool,
+    /// What was offered.
+    pub item: T,
+}
+
+/// An offer and what the link made of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it was offered to the link.
+    pub at: Time,
+    /// The packet.
+    pub packet: Packet,
+    /// What became of it, `None` while the link has not decided.
+    pub outcome: Option<Outcome>,
+}
+
+#[derive(Debug)]
+enum Link {
+    Clocked(Box<ClockedLink>),
+    Served(Box<ServedLink<u64>>),
+}
+
+#[derive(Debug)]
+struct Held<T> {
+    item: T,
+    wire_bytes: u32,
+    record: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Pending<T> {
+    order: u64,
+    release: Release<T>,
+}
+
+impl<T: Clone> Lane<T> {
+    /// A lane without packets, whose random streams are named below `seed`, and which holds at most `memory`.
+    ///
+    /// # Errors
+    /// When the link's configuration is not valid.
+    pub fn new(config: &LinkConfig, seed: Seed, memory: Bytes) -> Result<Self, ConfigError> {
+        let link = if matches!(config.queue, Queue::CoDel(_)) {
+            Link::Served(Box::new(ServedLink::new(config, seed)?))
+        } else {
+            Link::Clocked(Box::new(ClockedLink::new(config, seed)?))
+        };
+        Ok(Self {
+            link,
+            undecided: BTreeMap::new(),
+            pending: BinaryHeap::new(),
+            offered: 0,
+            order: 0,
+            held_bytes: 0,
+            memory: memory.get(),
+            horizon: Time::ZERO,
+            account: Account::default(),
+            record: Vec::new(),
+            record_most: 0,
+        })
+    }
+
+    /// Keeps the first `most` offers and their outcomes, for [`record`](Self::record).
+    #[must_use]
+    pub const fn recording(mut self, most: usize) -> Self {
+        self.record_most = most;
+        self
+    }
+
+    /// Hands over a packet that arrived at `at`, with an item that is no larger than the packet.
+    ///
+    /// A packet that comes after one with a later time, or after a decision at a later time, is taken as
+    /// arriving then. What the memory has no room for is not offered to the link.
+    pub fn offer(&mut self, at: Time, packet: Packet, item: T) {
+        self.account.arrived.add(packet.bytes);
+        let at = at.max(self.horizon);
+        self.horizon = at;
+        if !self.has_room(at, packet) {
+            self.account.dropped_memory.add(packet.bytes);
+            return;
+        }
+        let record = (self.record.len() < self.record_most).then(|| {
+            self.record.push(Record {
+                at,
+                packet,
+                outcome: None,
+            });
+            self.record.len() - 1
+        });
+        let held = Held {
+            item,
+            wire_bytes: packet.bytes,
+            record,
+        };
+        self.held_bytes += ENTRY + u64::from(packet.bytes);
+        let number = self.offered;
+        self.offered += 1;
+        match &mut self.link {
+            Link::Clocked(link) => {
+                let outcome = link.offer(at, packet);
+                self.decide(outcome, held);
+            }
+            Link::Served(link) => match link.offer(at, packet, number) {
+                Ok(()) => {
+                    self.undecided.insert(number, held);
+                }
+                Err(cause) => self.decide(Outcome::Dropped(cause), held),
+            },
+        }
+    }
+
+    /// When [`release`](Self::release) has work, if nothing is offered before.
+    pub fn next_due(&self) -> Option<Time> {
+        let pending = self.pending.peek().map(|pending| pending.release.due);
+        let decision = match &self.link {
+            Link::Clocked(_) => None,
+            Link::Served(link) => link.next_wakeup(),
+        };
+        match (pending, decision) {
+            (Some(pending), Some(decision)) => Some(pending.min(decision)),
+            (one, other) => one.or(other),
+        }
+        .filter(|due| !due.is_never())
+    }
+
+    /// The next packet that is due by `now`, in the order of the times at which they are due.
+    pub fn release(&mut self, now: Time) -> Option<Release<T>> {
+        self.decide_until(now);
+        if self.pending.peek()?.release.due > now || now.is_never() {
+            return None;
+        }
+        let release = self.pending.pop()?.release;
+        self.held_bytes -= ENTRY + u64::from(release.wire_bytes);
+        if release.is_copy {
+            self.account.copies.add(release.wire_bytes);
+        } else {
+            self.account.released.add(release.wire_bytes);
+        }
+        Some(release)
+    }
+
+    /// What came, what left, and what is between.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// What the packets on the link take in memory.
+    pub fn held(&self) -> Bytes {
+        Bytes::new(self.held_bytes)
+    }
+
+    /// The first offers, in order, as many as [`recording`](Self::recording) asked for.
+    pub fn record(&self) -> &[Record] {
+        &self.record
+    }
+
+    /// Whether the memory has room for one more.
+    fn has_room(&mut self, at: Time, packet: Packet) -> bool {
+        // Packets that are lost on the wire are no longer held, but the link knows of them until they depart.
+        let known = match &mut self.link {
+            Link::Clocked(link) => link.backlog(at).packets.unwrap_or(0),
+            Link::Served(_) => 0,
+        };
+        let held = self.held_bytes.max(u64::from(known) * ENTRY);
+        held + ENTRY + u64::from(packet.bytes) <= self.memory
+    }
+
+    /// Takes over what a link with a real queue decided by `now`.
+    fn decide_until(&mut self, now: Time) {
+        loop {
+            let Link::Served(link) = &mut self.link else {
+                return;
+            };
+            self.horizon = self.horizon.max(now);
+            let Some(served) = link.poll(self.horizon) else {
+                return;
+            };
+            if let Some(held) = self.undecided.remove(&served.token) {
+                self.decide(served.outcome, held);
+            }
+        }
+    }
+
+    fn decide(&mut self, outcome: Outcome, held: Held<T>) {
+        let Held {
+            item,
+            wire_bytes,
+            record,
+        } = held;
+        if let Some(record) = record.and_then(|index| self.record.get_mut(index)) {
+            record.outcome = Some(outcome);
+        }
+        let tally = match outcome {
+            Outcome::Carried(passage) => {
+                if let Some(due) = passage.duplicate {
+                    self.held_bytes += ENTRY + u64::from(wire_bytes);
+                    self.schedule(Release {
+                        due,
+                        wire_bytes,
+                        marked: passage.marked,
+                        is_copy: true,
+                        item: item.clone(),
+                    });
+                }
+                self.schedule(Release {
+                    due: passage.arrival,
+                    wire_bytes,
+                    marked: passage.marked,
+                    is_copy: false,
+                    item,
+                });
+                return;
+            }
+            Outcome::Lost { .. } => &mut self.account.lost,
+            Outcome::Dropped(DropCause::EarlyDrop) => &mut self.account.dropped_early,
+            Outcome::Dropped(DropCause::Loss) => &mut self.account.dropped_loss,
+            Outcome::Dropped(DropCause::QueueFull) => &mut self.account.dropped_full,
+        };
+        tally.add(wire_bytes);
+        self.held_bytes -= ENTRY + u64::from(wire_bytes);
+    }
+
+    fn schedule(&mut self, release: Release<T>) {
+        let order = self.order;
+        self.order += 1;
+        self.pending.push(Pending { order, release });
+    }
+}
+
+impl<T> Pending<T> {
+    fn key(&self) -> (Time, bool, u64) {
+        (self.release.due, self.release.is_copy, self.order)
+    }
+}
+
+// Reversed, so that the greatest of the heap is the first to leave.
+impl<T> Ord for Pending<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl<T> PartialOrd for Pending<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Pending<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<T> Eq for Pending<T> {}

@@ -1,0 +1,216 @@
+//! What an emulator tells of itself.
+
+use std::fmt;
+
+use comity_units::{Bytes, Span};
+
+use crate::account::{Account, Timing, TimingSummary};
+use crate::plan::Record;
+
+/// How an emulator is doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// For how long it has been running.
+    pub elapsed: Span,
+    /// The way to the target.
+    pub forward: Way,
+    /// The way back.
+    pub backward: Way,
+    /// How many callers are known.
+    pub callers: usize,
+    /// How many callers there have been.
+    pub callers_seen: u64,
+    /// Packets of callers for whom there was no room, or no socket.
+    pub turned_away: u64,
+    /// How often the target's host said that nobody listens there.
+    pub refused: u64,
+    /// Packets that the system dropped because the emulator did not fetch them in time, `None` where the system does
+    /// not say.
+    pub socket_drops: Option<u64>,
+}
+
+/// How one direction is doing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Way {
+    /// The packets by their fate.
+    pub account: Account,
+    /// How late they were released.
+    pub timing: TimingSummary,
+    /// The memory that the packets on the link take.
+    pub memory: Bytes,
+}
+
+/// How an emulator did, once it has ended.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The counts at the end.
+    pub statistics: Statistics,
+    /// All timing errors on the way to the target.
+    pub forward_timing: Timing,
+    /// All timing errors on the way back.
+    pub backward_timing: Timing,
+    /// The first offers to the link to the target, as many as were asked for.
+    pub forward_record: Vec<Record>,
+    /// The first offers to the link back.
+    pub backward_record: Vec<Record>,
+}
+
+/// A sign that the emulator could not keep up: what was measured through it is not the network's doing alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overload {
+    /// More than one in a hundred packets were released later than the bound.
+    Late {
+        /// How many.
+        late: u64,
+        /// Of how many.
+        of: u64,
+    },
+    /// The memory was full.
+    Memory {
+        /// How many packets were dropped for that.
+        packets: u64,
+    },
+    /// The system dropped packets before the emulator fetched them.
+    SocketDrops {
+        /// How many.
+        packets: u64,
+    },
+    /// There were too many callers.
+    TurnedAway {
+        /// How many of their packets were dropped.
+        packets: u64,
+    },
+    /// The system did not take packets that were due.
+    Unsent {
+        /// How many.
+        packets: u64,
+    },
+}
+
+impl fmt::Display for Overload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Late { late, of } => write!(f, "{late} of {of} packets were released too late"),
+            Self::Memory { packets } => {
+                write!(
+                    f,
+                    "{packets} packets were dropped because the memory was full"
+                )
+            }
+            Self::SocketDrops { packets } => write!(
+                f,
+                "{packets} packets were dropped by the system because they were not fetched in time"
+            ),
+            Self::TurnedAway { packets } => {
+                write!(
+                    f,
+                    "{packets} packets came from more callers than there is room for"
+                )
+            }
+            Self::Unsent { packets } => {
+                write!(f, "{packets} packets were due and could not be sent")
+            }
+        }
+    }
+}
+
+impl Statistics {
+    /// Every sign that the emulator could not keep up; none when what it did was what the links say.
+    pub fn overload(&self) -> Vec<Overload> {
+        let both = |of: fn(&Way) -> u64| of(&self.forward) + of(&self.backward);
+        let is_late = |way: &Way| way.timing.late.saturating_mul(100) > way.timing.count;
+        let late = [&self.forward, &self.backward]
+            .into_iter()
+            .filter(|way| is_late(way))
+            .map(|way| Overload::Late {
+                late: way.timing.late,
+                of: way.timing.count,
+            });
+        let memory = both(|way| way.account.dropped_memory.packets);
+        let unsent = both(|way| way.account.unsent.packets);
+        let counted = [
+            (memory, Overload::Memory { packets: memory }),
+            (
+                self.socket_drops.unwrap_or(0),
+                Overload::SocketDrops {
+                    packets: self.socket_drops.unwrap_or(0),
+                },
+            ),
+            (
+                self.turned_away,
+                Overload::TurnedAway {
+                    packets: self.turned_away,
+                },
+            ),
+            (unsent, Overload::Unsent { packets: unsent }),
+        ];
+        late.chain(
+            counted
+                .into_iter()
+                .filter(|(packets, _)| *packets > 0)
+                .map(|(_, sign)| sign),
+        )
+        .collect()
+    }
+
+    /// Packets received and packets sent, of both directions, by the second.
+    pub fn packets_per_second(&self) -> f64 {
+        let handled: u64 = [&self.forward, &self.backward]
+            .into_iter()
+            .map(|way| way.account.arrived.packets + way.timing.count)
+            .sum();
+        if self.elapsed.is_zero() {
+            return 0.0;
+        }
+        handled as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::Tally;
+
+    #[test]
+    fn one_late_packet_in_a_hundred_is_no_overload_and_two_are() {
+        let with = |late| Statistics {
+            forward: Way {
+                timing: TimingSummary {
+                    count: 100,
+                    late,
+                    ..TimingSummary::default()
+                },
+                ..Way::default()
+            },
+            ..Statistics::default()
+        };
+        assert_eq!(with(1).overload(), []);
+        assert_eq!(with(2).overload(), [Overload::Late { late: 2, of: 100 }]);
+    }
+
+    #[test]
+    fn every_packet_that_the_model_did_not_drop_is_a_sign() {
+        let tally = Tally {
+            packets: 3,
+            bytes: Bytes::new(300),
+        };
+        let mut statistics = Statistics::default();
+        statistics.backward.account.dropped_full = tally;
+        statistics.forward.account.lost = tally;
+        assert_eq!(statistics.overload(), [], "the links may drop");
+        statistics.backward.account.dropped_memory = tally;
+        statistics.backward.account.unsent = tally;
+        statistics.socket_drops = Some(4);
+        statistics.turned_away = 5;
+        assert_eq!(
+            statistics.overload(),
+            [
+                Overload::Memory { packets: 3 },
+                Overload::SocketDrops { packets: 4 },
+                Overload::TurnedAway { packets: 5 },
+                Overload::Unsent { packets: 3 },
+            ]
+        );
+    }
+}

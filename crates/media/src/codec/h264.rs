@@ -1,0 +1,134 @@
+//! H.264 (ITU-T H.264, 7.3 and 7.4): the header of each unit and the first two fields of each slice.
+
+use super::bits::{Bits, start_codes};
+use super::{Findings, Picture, SliceKind};
+
+const SLICE: u8 = 1;
+const SLICE_PARTITION_A: u8 = 2;
+const SLICE_IDR: u8 = 5;
+const INFORMATION: u8 = 6;
+const SEQUENCE: u8 = 7;
+const PICTURE: u8 = 8;
+const DELIMITER: u8 = 9;
+
+struct Slice {
+    first: bool,
+    kind: SliceKind,
+}
+
+/// `first_mb_in_slice` and `slice_type`.
+fn slice(bytes: &[u8]) -> Option<Slice> {
+    let mut bits = Bits::new(bytes);
+    let first = bits.golomb()? == 0;
+    let kind = match bits.golomb()? % 5 {
+        0 | 3 => SliceKind::Predicted,
+        1 => SliceKind::Bidirectional,
+        _ => SliceKind::Intra,
+    };
+    Some(Slice { first, kind })
+}
+
+pub(super) fn walk(unit: &[u8]) -> Findings {
+    let mut findings = Findings::default();
+    for at in start_codes(unit) {
+        let Some((&header, rest)) = unit.get(at..).and_then(<[u8]>::split_first) else {
+            break;
+        };
+        match header & 0x1f {
+            kind @ (SLICE | SLICE_PARTITION_A | SLICE_IDR) => {
+                let Some(slice) = slice(rest) else { continue };
+                let picture = Picture {
+                    kind: slice.kind,
+                    referenced: header & 0x60 != 0,
+                    key: kind == SLICE_IDR,
+                };
+                match findings.pictures.last_mut() {
+                    Some(last) if !slice.first => {
+                        last.kind = last.kind.max(slice.kind);
+                        last.key &= picture.key;
+                    }
+                    _ => findings.pictures.push(picture),
+                }
+            }
+            SEQUENCE | PICTURE => findings.parameters = true,
+            _ => {}
+        }
+    }
+    findings
+}
+
+pub(super) fn begins_unit(start: &[u8]) -> bool {
+    let Some((&header, rest)) = start.split_first() else {
+        return false;
+    };
+    match header & 0x1f {
+        SLICE | SLICE_PARTITION_A | SLICE_IDR => slice(rest).is_some_and(|slice| slice.first),
+        // 14 to 18 stand before the first slice of a picture too.
+        INFORMATION | SEQUENCE | PICTURE | DELIMITER | 14..=18 => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::begins_unit as begins;
+    use super::super::{Codec, ExtraSliceBits, classify};
+    use crate::section::FrameType;
+
+    fn class(unit: &[u8]) -> Option<FrameType> {
+        classify(Codec::H264, unit, false, &mut ExtraSliceBits::default())
+    }
+
+    /// A slice whose header begins with `1` (first_mb 0) and then the code of `slice_type`.
+    fn slice(header: u8, fields: u8) -> Vec<u8> {
+        vec![0, 0, 1, header, fields, 0x80]
+    }
+
+    #[test]
+    fn slices_tell_the_type() {
+        // slice_type 7 is 0001000, 5 is 00110, 6 is 00111: after the one of first_mb_in_slice 0.
+        let (intra, predicted, bidirectional) = (0b1000_1000, 0b1001_1000, 0b1001_1100);
+        for (header, fields, frame) in [
+            (0x65, intra, FrameType::Key),
+            (0x41, intra, FrameType::Intra),
+            (0x41, predicted, FrameType::Predicted { referenced: true }),
+            (0x01, predicted, FrameType::Predicted { referenced: false }),
+            (
+                0x21,
+                bidirectional,
+                FrameType::Bidirectional { referenced: true },
+            ),
+            (
+                0x01,
+                bidirectional,
+                FrameType::Bidirectional { referenced: false },
+            ),
+        ] {
+            assert_eq!(
+                class(&slice(header, fields)),
+                Some(frame),
+                "{header:x} {fields:b}"
+            );
+        }
+        // A second slice of the same picture (first_mb 1: 010, slice_type 5: 00110).
+        let mixed = [slice(0x41, intra), vec![0, 0, 1, 0x41, 0b0100_0110, 0x80]].concat();
+        assert_eq!(
+            class(&mixed),
+            Some(FrameType::Predicted { referenced: true })
+        );
+        // Two fields: the first one, intra, is what matters.
+        let fields = [slice(0x41, intra), slice(0x41, predicted)].concat();
+        assert_eq!(class(&fields), Some(FrameType::Intra));
+        assert_eq!(class(&[0, 0, 1, 0x67, 1]), Some(FrameType::Parameters));
+        assert_eq!(class(&[0, 0, 1, 0x09, 0xf0]), None);
+    }
+
+    #[test]
+    fn a_unit_begins_with_a_delimiter_or_a_first_slice() {
+        assert!(begins(Codec::H264, &[0, 0, 0, 1, 0x09, 0xf0]));
+        assert!(begins(Codec::H264, &slice(0x41, 0b1001_1000)));
+        assert!(!begins(Codec::H264, &slice(0x41, 0b0100_0110)));
+        assert!(!begins(Codec::H264, &[7, 0, 0, 1, 0x09, 0xf0]));
+        assert!(!begins(Codec::H264, &[1, 2, 3]));
+    }
+}

@@ -1,0 +1,211 @@
+//! H.265 (ITU-T H.265, 7.3 and 7.4): the header of each unit and the beginning of each picture's first slice.
+
+use super::bits::{Bits, start_codes};
+use super::{Findings, Picture, SliceKind};
+
+/// `num_extra_slice_header_bits` of each picture parameter set seen: it moves `slice_type`.
+#[derive(Debug)]
+pub(crate) struct ExtraSliceBits([u8; 64]);
+
+impl Default for ExtraSliceBits {
+    fn default() -> Self {
+        Self([0; 64])
+    }
+}
+
+const LAST_SUBLAYER_PICTURE: u8 = 15;
+const FIRST_RANDOM_ACCESS: u8 = 16;
+const LAST_RANDOM_ACCESS: u8 = 21;
+const LAST_PICTURE: u8 = 31;
+const VIDEO_PARAMETERS: u8 = 32;
+const PICTURE_PARAMETERS: u8 = 34;
+const DELIMITER: u8 = 35;
+const PREFIX_INFORMATION: u8 = 39;
+
+fn nal_type(header: u8) -> u8 {
+    header >> 1 & 0x3f
+}
+
+/// The slice type, and `None` for a slice that does not begin a picture or cannot be read.
+fn first_slice(nal_type: u8, bytes: &[u8], extra: &ExtraSliceBits) -> Option<SliceKind> {
+    let mut bits = Bits::new(bytes);
+    if !bits.bit()? {
+        return None;
+    }
+    if (FIRST_RANDOM_ACCESS..24).contains(&nal_type) {
+        bits.bit()?;
+    }
+    let parameters = usize::try_from(bits.golomb()?).ok()?;
+    bits.field(*extra.0.get(parameters)?)?;
+    match bits.golomb()? {
+        0 => Some(SliceKind::Bidirectional),
+        1 => Some(SliceKind::Predicted),
+        2 => Some(SliceKind::Intra),
+        _ => None,
+    }
+}
+
+fn learn(bytes: &[u8], extra: &mut ExtraSliceBits) -> Option<()> {
+    let mut bits = Bits::new(bytes);
+    let id = usize::try_from(bits.golomb()?).ok()?;
+    bits.golomb()?;
+    bits.field(2)?;
+    *extra.0.get_mut(id)? = u8::try_from(bits.field(3)?).ok()?;
+    Some(())
+}
+
+/// Sub-layer non-reference pictures (TRAIL_N, TSA_N, STSA_N, RADL_N, RASL_N and the reserved ones) have even
+/// types below 16: nothing of their own or a lower temporal layer is decoded from them.
+fn is_referenced(nal_type: u8) -> bool {
+    nal_type > LAST_SUBLAYER_PICTURE || nal_type % 2 == 1
+}
+
+pub(super) fn walk(unit: &[u8], extra: &mut ExtraSliceBits) -> Findings {
+    let mut findings = Findings::default();
+    for at in start_codes(unit) {
+        let Some(&[header, layer, ref rest @ ..]) = unit.get(at..) else {
+            break;
+        };
+        // Higher layers (scalable, multiview) come and go with the base layer.
+        if header & 1 != 0 || layer >> 3 != 0 {
+            continue;
+        }
+        match nal_type(header) {
+            kind @ 0..=LAST_PICTURE => {
+                let key = (FIRST_RANDOM_ACCESS..=LAST_RANDOM_ACCESS).contains(&kind);
+                let slice = if key {
+                    // Intra by definition; only whether it begins a picture has to be read.
+                    rest.first()
+                        .filter(|&&byte| byte & 0x80 != 0)
+                        .map(|_| SliceKind::Intra)
+                } else {
+                    first_slice(kind, rest, extra)
+                };
+                if let Some(slice) = slice {
+                    let referenced = is_referenced(kind);
+                    findings.pictures.push(Picture {
+                        kind: slice,
+                        referenced,
+                        key,
+                    });
+                }
+            }
+            kind @ VIDEO_PARAMETERS..=PICTURE_PARAMETERS => {
+                findings.parameters = true;
+                if kind == PICTURE_PARAMETERS {
+                    // A set that cannot be read is not learnt; its slices are then read as without extra bits.
+                    let _ = learn(rest, extra);
+                }
+            }
+            _ => {}
+        }
+    }
+    findings
+}
+
+pub(super) fn begins_unit(start: &[u8]) -> bool {
+    let Some(&[header, layer, ref rest @ ..]) = start.first_chunk::<2>().map(|_| start) else {
+        return false;
+    };
+    if header & 1 != 0 || layer >> 3 != 0 {
+        return false;
+    }
+    match nal_type(header) {
+        0..=LAST_PICTURE => rest.first().is_some_and(|&byte| byte & 0x80 != 0),
+        VIDEO_PARAMETERS..=DELIMITER | PREFIX_INFORMATION | 41..=44 | 48..=55 => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::begins_unit as begins;
+    use super::super::{Codec, ExtraSliceBits, classify};
+    use crate::section::FrameType;
+
+    /// A slice of this unit type: first slice, parameter set 0, then the code of `slice_type`.
+    fn slice(nal_type: u8, fields: u8) -> Vec<u8> {
+        vec![0, 0, 1, nal_type << 1, 1, fields, 0x80]
+    }
+
+    #[test]
+    fn unit_and_slice_types_tell_the_type() {
+        let extra = &mut ExtraSliceBits::default();
+        // first_slice 1, pps 0: 1, slice_type 0: 1, 1: 010, 2: 011.
+        let (bidirectional, predicted, intra) = (0b1110_0000, 0b1101_0000, 0b1101_1000);
+        for (nal_type, fields, frame) in [
+            (19, 0b1011_0000, FrameType::Key),
+            (21, 0b1011_0000, FrameType::Key),
+            (1, intra, FrameType::Intra),
+            (1, predicted, FrameType::Predicted { referenced: true }),
+            (0, predicted, FrameType::Predicted { referenced: false }),
+            (
+                1,
+                bidirectional,
+                FrameType::Bidirectional { referenced: true },
+            ),
+            // TSA_N, STSA_N, RADL_N, RASL_N; then the ones that are referenced.
+            (
+                2,
+                bidirectional,
+                FrameType::Bidirectional { referenced: false },
+            ),
+            (
+                4,
+                bidirectional,
+                FrameType::Bidirectional { referenced: false },
+            ),
+            (
+                6,
+                bidirectional,
+                FrameType::Bidirectional { referenced: false },
+            ),
+            (
+                8,
+                bidirectional,
+                FrameType::Bidirectional { referenced: false },
+            ),
+            (
+                3,
+                bidirectional,
+                FrameType::Bidirectional { referenced: true },
+            ),
+            (
+                9,
+                bidirectional,
+                FrameType::Bidirectional { referenced: true },
+            ),
+        ] {
+            let unit = slice(nal_type, fields);
+            assert_eq!(
+                classify(Codec::H265, &unit, false, extra),
+                Some(frame),
+                "{nal_type}"
+            );
+        }
+    }
+
+    #[test]
+    fn extra_bits_that_a_parameter_set_announces_are_skipped() {
+        let extra = &mut ExtraSliceBits::default();
+        // pps 0: 1, sps 0: 1, two flags 00, two extra bits 010: 1100 0100.
+        let parameters = [0, 0, 1, 34 << 1, 1, 0b1100_0100, 0x80];
+        assert_eq!(
+            classify(Codec::H265, &parameters, false, extra),
+            Some(FrameType::Parameters)
+        );
+        // first 1, pps 0 1, extra 11, slice_type 1: 010.
+        let unit = slice(1, 0b1111_0100);
+        let frame = FrameType::Predicted { referenced: true };
+        assert_eq!(classify(Codec::H265, &unit, false, extra), Some(frame));
+    }
+
+    #[test]
+    fn a_unit_begins_with_a_delimiter_or_a_first_slice() {
+        assert!(begins(Codec::H265, &[0, 0, 0, 1, 35 << 1, 1, 0x50]));
+        assert!(begins(Codec::H265, &slice(1, 0b1101_0000)));
+        assert!(!begins(Codec::H265, &slice(1, 0b0101_0000)));
+        // A suffix of information belongs to the unit before it.
+        assert!(!begins(Codec::H265, &[0, 0, 1, 40 << 1, 1, 0]));
+    }
+}

@@ -1,0 +1,129 @@
+//! What an access unit holds, read from the first bytes of its slices.
+
+mod bits;
+mod h264;
+mod h265;
+mod mpeg2;
+
+pub(crate) use bits::start_codes;
+pub(crate) use h265::ExtraSliceBits;
+pub(crate) use mpeg2::{Headers, PictureCoding, picture_coding, picture_header, sequence_header};
+
+use crate::section::{FrameType, Importance};
+
+/// The kind of an elementary stream, as far as we understand it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    Mpeg2,
+    H264,
+    H265,
+    Audio,
+}
+
+/// What is to be done with a stream type of ISO/IEC 13818-1 table 2-34.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carriage {
+    Known(Codec),
+    /// PES packets that we do not understand.
+    Opaque,
+    /// Sections of tables.
+    Tables,
+}
+
+pub(crate) const fn carriage(stream_type: u8) -> Carriage {
+    match stream_type {
+        0x01 | 0x02 => Carriage::Known(Codec::Mpeg2),
+        0x1b => Carriage::Known(Codec::H264),
+        0x24 => Carriage::Known(Codec::H265),
+        // MPEG-1 and MPEG-2 audio, AAC in ADTS and in LATM.
+        0x03 | 0x04 | 0x0f | 0x11 => Carriage::Known(Codec::Audio),
+        // Private sections, DSM-CC, metadata sections, and SCTE 35's splice information.
+        0x05 | 0x0a..=0x0d | 0x16 | 0x86 => Carriage::Tables,
+        _ => Carriage::Opaque,
+    }
+}
+
+/// How a picture is made of others, from its slices: the most dependent one decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SliceKind {
+    Intra,
+    Predicted,
+    Bidirectional,
+}
+
+/// One coded picture (or field) of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    kind: SliceKind,
+    referenced: bool,
+    key: bool,
+}
+
+impl Picture {
+    const fn frame(self) -> FrameType {
+        let referenced = self.referenced;
+        match self.kind {
+            SliceKind::Intra if self.key => FrameType::Key,
+            SliceKind::Intra => FrameType::Intra,
+            SliceKind::Predicted => FrameType::Predicted { referenced },
+            SliceKind::Bidirectional => FrameType::Bidirectional { referenced },
+        }
+    }
+}
+
+/// What a walk over a unit found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pictures: Vec<Picture>,
+    parameters: bool,
+}
+
+impl Findings {
+    /// The type of the whole unit: that of the picture that others depend on most, since a unit that holds
+    /// two fields, or several pictures that the source did not part, comes or goes as one.
+    fn frame(&self, random_access: bool) -> Option<FrameType> {
+        let frames = self.pictures.iter().map(|picture| picture.frame());
+        let strongest =
+            frames.max_by_key(|&frame| (Importance::of(frame, 0), frame == FrameType::Key));
+        match strongest {
+            Some(FrameType::Intra) if random_access => Some(FrameType::Key),
+            None if self.parameters => Some(FrameType::Parameters),
+            other => other,
+        }
+    }
+}
+
+/// The type of a unit of video, or `None` when there is neither a picture nor a parameter set in it.
+///
+/// `random_access` is what the transport stream says of it; `extra` is what the stream's earlier units said.
+pub(crate) fn classify(
+    codec: Codec,
+    unit: &[u8],
+    random_access: bool,
+    extra: &mut ExtraSliceBits,
+) -> Option<FrameType> {
+    match codec {
+        Codec::Mpeg2 => mpeg2::walk(unit).frame(random_access),
+        Codec::H264 => h264::walk(unit).frame(random_access),
+        Codec::H265 => h265::walk(unit, extra).frame(random_access),
+        Codec::Audio => Some(FrameType::Audio),
+    }
+}
+
+/// Whether an access unit begins where these bytes begin. A PES packet without a time stamp that does not
+/// begin one goes on with the unit before it.
+pub(crate) fn begins_unit(codec: Codec, bytes: &[u8]) -> bool {
+    let Some(at) = start_codes(bytes).next() else {
+        return false;
+    };
+    if bytes.iter().take(at - 3).any(|&byte| byte != 0) {
+        return false;
+    }
+    let start = bytes.get(at..).unwrap_or_default();
+    match codec {
+        Codec::Mpeg2 => mpeg2::begins_unit(start),
+        Codec::H264 => h264::begins_unit(start),
+        Codec::H265 => h265::begins_unit(start),
+        Codec::Audio => true,
+    }
+}

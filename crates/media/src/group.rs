@@ -1,0 +1,309 @@
+//! Who needs whom in a stream of video: groups of pictures, references, deadlines.
+
+use std::collections::VecDeque;
+
+use comity_units::{Span, Time};
+
+use crate::section::FrameType;
+use crate::timeline::difference;
+
+/// Which deadline the pictures of a group get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeadlineRule {
+    /// Each unit is due at its own decoding time. This is the one for live sources and for pictures that are
+    /// to be shown as long as they can be.
+    #[default]
+    Each,
+    /// A group of pictures is due together, as time-lined TCP has it (section 4): the intra picture and all P
+    /// pictures that follow from it when the intra picture is presented, and a B picture with the earlier of
+    /// the two pictures that it is made of, though it is sent behind the later one.
+    ///
+    /// Since a group must then be sent before most of it is due to be decoded, all of it is given to the
+    /// transport when its intra picture is due to be decoded: the source must be stored.
+    ///
+    /// Differs from the source in: 1. The paper does not say where in the group the common deadline lies; here
+    /// it is the time at which its first picture is presented, the latest one that is in time for all of them.
+    Group,
+}
+
+/// When the pictures of a group are sent and due, by [`DeadlineRule::Group`].
+#[derive(Clone, Copy, Debug)]
+struct Common {
+    source_time: Time,
+    deadline: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    number: u64,
+    presentation: u64,
+    /// Whether it is an intra or a P picture.
+    anchor: bool,
+    common: Common,
+}
+
+/// A picture, as it enters the order of its stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) number: u64,
+    pub(crate) frame: FrameType,
+    /// When it is presented: 33 bits, ticks of 90 kHz.
+    pub(crate) presentation: Option<u64>,
+    pub(crate) source_time: Time,
+    /// From its decoding to its presentation.
+    pub(crate) reordering: Span,
+}
+
+/// Its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) position: u8,
+    pub(crate) needs: Option<u64>,
+    pub(crate) source_time: Time,
+    pub(crate) deadline: Span,
+}
+
+/// The pictures that may still be referenced in one stream.
+#[derive(Debug)]
+pub(crate) struct Group {
+    rule: DeadlineRule,
+    /// The latest referenced pictures in the order of their decoding.
+    references: VecDeque<Reference>,
+    position: u8,
+}
+
+/// No codec here keeps more decoded pictures than 16.
+const KEPT: usize = 16;
+
+impl Group {
+    pub(crate) const fn new(rule: DeadlineRule) -> Self {
+        Self {
+            rule,
+            references: VecDeque::new(),
+            position: 0,
+        }
+    }
+
+    /// Forgets all references: the stream begins anew.
+    pub(crate) fn reset(&mut self) {
+        self.references.clear();
+        self.position = 0;
+    }
+
+    /// Gives the next picture of the stream, in the order of decoding, its place.
+    ///
+    /// A P picture needs the I or P picture before it. A B picture needs the one that was decoded later of the
+    /// two references between which it is presented. Which references a picture really uses stands in its
+    /// slices; these are the ones that it has in streams as encoders make them.
+    pub(crate) fn place(&mut self, arrival: Arrival) -> Place {
+        let own = Common {
+            source_time: arrival.source_time,
+            deadline: Span::ZERO,
+        };
+        let (needs, common) = match arrival.frame {
+            FrameType::Key | FrameType::Intra => {
+                self.position = 0;
+                (
+                    None,
+                    Common {
+                        deadline: arrival.reordering,
+                        ..own
+                    },
+                )
+            }
+            FrameType::Predicted { referenced } => {
+                if referenced {
+                    self.position = self.position.saturating_add(1);
+                }
+                let anchor = self
+                    .references
+                    .iter()
+                    .rev()
+                    .find(|reference| reference.anchor);
+                (
+                    anchor.map(|anchor| anchor.number),
+                    anchor.map_or(own, |anchor| anchor.common),
+                )
+            }
+            FrameType::Bidirectional { .. } => {
+                let (before, behind) = self.neighbours(arrival.presentation);
+                let later = before
+                    .into_iter()
+                    .chain(behind)
+                    .map(|reference| reference.number)
+                    .max();
+                (
+                    later,
+                    before.or(behind).map_or(own, |reference| reference.common),
+                )
+            }
+            _ => (None, own),
+        };
+        if arrival.frame == FrameType::Key {
+            // Leading pictures that still use what lies before it come without it as well.
+            self.references.retain(|reference| reference.anchor);
+        }
+        if arrival.frame.is_reference() {
+            if self.references.len() == KEPT {
+                self.references.pop_front();
+            }
+            self.references.push_back(Reference {
+                number: arrival.number,
+                presentation: arrival.presentation.unwrap_or(0),
+                anchor: !matches!(arrival.frame, FrameType::Bidirectional { .. }),
+                common,
+            });
+        }
+        let place = if self.rule == DeadlineRule::Group {
+            common
+        } else {
+            own
+        };
+        Place {
+            position: if arrival.frame.is_intra() {
+                0
+            } else {
+                self.position
+            },
+            needs,
+            source_time: place.source_time,
+            deadline: place.deadline,
+        }
+    }
+
+    /// The references that are presented last before, and first after, this time.
+    fn neighbours(&self, presentation: Option<u64>) -> (Option<&Reference>, Option<&Reference>) {
+        let Some(presentation) = presentation else {
+            return (None, self.references.back());
+        };
+        let distance = |reference: &&Reference| difference(reference.presentation, presentation);
+        let before = self
+            .references
+            .iter()
+            .filter(|reference| distance(reference) < 0);
+        let behind = self
+            .references
+            .iter()
+            .filter(|reference| distance(reference) >= 0);
+        (before.max_by_key(distance), behind.min_by_key(distance))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: FrameType = FrameType::Predicted { referenced: true };
+    const REFERENCED_B: FrameType = FrameType::Bidirectional { referenced: true };
+    const B: FrameType = FrameType::Bidirectional { referenced: false };
+
+    /// Places pictures given as (type, presentation in frames of 40 ms), in the order of decoding.
+    fn places(rule: DeadlineRule, pictures: &[(FrameType, u64)]) -> Vec<Place> {
+        let mut group = Group::new(rule);
+        (0..)
+            .zip(pictures)
+            .map(|(number, &(frame, presentation))| {
+                group.place(Arrival {
+                    number,
+                    frame,
+                    presentation: Some(presentation * 3_600),
+                    source_time: Time::from_millis(40 * number),
+                    reordering: Span::from_millis(
+                        40 * (presentation + 1 - number.min(presentation + 1)),
+                    ),
+                })
+            })
+            .collect()
+    }
+
+    fn needs(pictures: &[(FrameType, u64)]) -> Vec<Option<u64>> {
+        places(DeadlineRule::Each, pictures)
+            .iter()
+            .map(|place| place.needs)
+            .collect()
+    }
+
+    #[test]
+    fn an_mpeg_group_needs_what_it_is_made_of() {
+        // I0 P3 B1 B2 P6 B4 B5 | I9 B7 B8 (open group).
+        let pictures = [
+            (FrameType::Key, 0),
+            (P, 3),
+            (B, 1),
+            (B, 2),
+            (P, 6),
+            (B, 4),
+            (B, 5),
+            (FrameType::Intra, 9),
+            (B, 7),
+            (B, 8),
+        ];
+        assert_eq!(
+            needs(&pictures),
+            [
+                None,
+                Some(0),
+                Some(1),
+                Some(1),
+                Some(1),
+                Some(4),
+                Some(4),
+                None,
+                Some(7),
+                Some(7)
+            ]
+        );
+        let positions: Vec<_> = places(DeadlineRule::Each, &pictures)
+            .iter()
+            .map(|place| place.position)
+            .collect();
+        assert_eq!(positions, [0, 1, 1, 1, 2, 2, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_pyramid_needs_its_middle() {
+        // I0 P4 Br2 B1 B3: B1 lies between I0 and Br2, B3 between Br2 and P4; Br2 was decoded last.
+        let pictures = [
+            (FrameType::Key, 0),
+            (P, 4),
+            (REFERENCED_B, 2),
+            (B, 1),
+            (B, 3),
+        ];
+        assert_eq!(needs(&pictures), [None, Some(0), Some(1), Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn a_stream_that_is_entered_in_the_middle_needs_nothing_unknown() {
+        assert_eq!(needs(&[(P, 3), (B, 1), (B, 5)]), [None, Some(0), Some(0)]);
+        assert_eq!(needs(&[(B, 1), (P, 3)]), [None, None]);
+    }
+
+    #[test]
+    fn groups_are_due_as_in_time_lined_tcp() {
+        // The paper's stream, stored as I11 P11 P21 I12 B11 P12 I13 B12 and displayed as I11 P11 B11 P21 I12
+        // P12 B12 I13: the first group is due at d1, the second at d2, B11 with P11 and B12 with P12.
+        let stored = [
+            (FrameType::Key, 0),
+            (P, 1),
+            (P, 3),
+            (FrameType::Intra, 4),
+            (B, 2),
+            (P, 5),
+            (FrameType::Intra, 7),
+            (B, 6),
+        ];
+        let places = places(DeadlineRule::Group, &stored);
+        let due: Vec<_> = places
+            .iter()
+            .map(|place| (place.source_time + place.deadline).as_nanos() / 1_000_000)
+            .collect();
+        // Presented at 40 (i + 1) ms: d1 = 40, d2 = 200, d3 = 320.
+        assert_eq!(due, [40, 40, 40, 200, 40, 200, 320, 200]);
+        assert_eq!(
+            places[2].source_time,
+            Time::ZERO,
+            "stored groups are read as a whole"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! Program tables: gathering their sections from packets, reading PAT and PMT, writing plain ones.
+
+use mpeg2ts_reader::mpegts_crc;
+use mpeg2ts_reader::psi::pat::{PatSection, ProgramDescriptor};
+use mpeg2ts_reader::psi::pmt::PmtSection;
+
+pub(crate) const PAT: u16 = 0;
+const SYNTAX_HEADER: usize = 8;
+const CRC: usize = 4;
+
+/// Whether these bytes are one section of a table: its length is right, and its CRC where it has one.
+pub(crate) fn is_whole_section(section: &[u8]) -> bool {
+    let Some(length) = section_length(section) else {
+        return false;
+    };
+    if section.len() != length {
+        return false;
+    }
+    let has_syntax = section.get(1).is_some_and(|byte| byte & 0x80 != 0);
+    !has_syntax || (length >= SYNTAX_HEADER + CRC && mpegts_crc::sum32(section) == 0)
+}
+
+fn section_length(start: &[u8]) -> Option<usize> {
+    let [table, high, low] = *start.first_chunk::<3>()?;
+    // 0xff is stuffing.
+    (table != 0xff).then_some(3 + (usize::from(high & 0x0f) << 8 | usize::from(low)))
+}
+
+/// What tells a section of a table from others on its PID: table, extension and section number.
+pub(crate) fn key(section: &[u8]) -> [u8; 4] {
+    let byte = |at: usize| section.get(at).copied().unwrap_or(0);
+    if byte(1) & 0x80 == 0 {
+        return [byte(0), 0, 0, 0];
+    }
+    [byte(0), byte(3), byte(4), byte(6)]
+}
+
+/// Whether the table is valid already, and not only announced.
+fn body(section: &[u8], table: u8) -> Option<&[u8]> {
+    let current = section.get(5)? & 1 == 1;
+    (section.first() == Some(&table) && current)
+        .then(|| section.get(SYNTAX_HEADER..section.len().checked_sub(CRC)?))?
+}
+
+/// The PIDs of the program maps that a section of the PAT names.
+pub(crate) fn programs(section: &[u8]) -> Option<Vec<u16>> {
+    let body = body(section, 0)?;
+    // The entries have four bytes each; the crate wants whole ones.
+    let whole = body.get(..body.len() / 4 * 4)?;
+    Some(
+        PatSection::new(whole)
+            .programs()
+            .filter_map(|program| match program {
+                ProgramDescriptor::Program { pid, .. } => Some(u16::from(pid)),
+                ProgramDescriptor::Network { .. } => None,
+            })
+            .collect(),
+    )
+}
+
+/// What a program map says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramMap {
+    pub(crate) clock_pid: u16,
+    /// PID and stream type of each elementary stream.
+    pub(crate) streams: Vec<(u16, u8)>,
+}
+
+pub(crate) fn program_map(section: &[u8]) -> Option<ProgramMap> {
+    let map = PmtSection::from_bytes(body(section, 2)?).ok()?;
+    Some(ProgramMap {
+        clock_pid: map.pcr_pid().into(),
+        streams: map
+            .streams()
+            .map(|stream| (stream.elementary_pid().into(), stream.stream_type().into()))
+            .collect(),
+    })
+}
+
+/// A PAT that names one program, number 1.
+pub(crate) fn write_pat(map_pid: u16) -> Vec<u8> {
+    let mut body = vec![0, 1];
+    body.extend((0xe000 | map_pid).to_be_bytes());
+    write_section(0, &body)
+}
+
+/// The map of program 1, without descriptors.
+pub(crate) fn write_program_map(map: &ProgramMap) -> Vec<u8> {
+    let mut body = Vec::new();
+    body.extend((0xe000 | map.clock_pid).to_be_bytes());
+    body.extend([0xf0, 0]);
+    for &(pid, stream_type) in &map.streams {
+        body.push(stream_type);
+        body.extend((0xe000 | pid).to_be_bytes());
+        body.extend([0xf0, 0]);
+    }
+    write_section(2, &body)
+}
+
+/// A current section, number 0 of 0, with extension 1 and version 0.
+fn write_section(table: u8, body: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(body.len() + SYNTAX_HEADER - 3 + CRC).unwrap_or(u16::MAX) & 0x0fff;
+    let mut section = vec![table];
+    section.extend((0xb000 | length).to_be_bytes());
+    section.extend([0, 1, 0xc1, 0, 0]);
+    section.extend(body);
+    let crc = mpegts_crc::sum32(&section);
+    section.extend(crc.to_be_bytes());
+    section
+}
+
+/// Gathers the sections of one PID from the payloads of its packets.
+#[derive(Debug, Default)]
+pub(crate) struct Gatherer {
+    /// What has come of the section at hand. `None`: waiting for a packet in which one begins.
+    partial: Option<Vec<u8>>,
+}
+
+impl Gatherer {
+    /// Forgets a section that cannot be completed any more; says whether there was one.
+    pub(crate) fn reset(&mut self) -> bool {
+        self.partial
+            .take()
+            .is_some_and(|partial| !partial.is_empty())
+    }
+
+    /// Takes a packet's payload; gives the sections that end in it, and whether one of them was malformed.
+    pub(crate) fn push(&mut self, payload: &[u8], begins: bool) -> (Vec<Vec<u8>>, bool) {
+        let mut found = Vec::new();
+        let mut malformed = false;
+        if begins {
+            let Some((&pointer, rest)) = payload.split_first() else {
+                return (found, true);
+            };
+            let Some((end_of_last, next)) = rest.split_at_checked(usize::from(pointer)) else {
+                self.partial = None;
+                return (found, true);
+            };
+            if let Some(partial) = &mut self.partial {
+                partial.extend(end_of_last);
+                malformed |= !self.drain(&mut found);
+            }
+            self.partial = Some(next.to_vec());
+        } else if let Some(partial) = &mut self.partial {
+            partial.extend(payload);
+        }
+        malformed |= !self.drain(&mut found);
+        (found, malformed)
+    }
+
+    fn drain(&mut self, found: &mut Vec<Vec<u8>>) -> bool {
+        let mut all_whole = true;
+        while let Some(partial) = &mut self.partial {
+            if partial.first() == Some(&0xff) {
+                // Stuffing up to the end of the packet.
+                self.partial = None;
+                break;
+            }
+            let Some(length) = section_length(partial).filter(|&length| length <= partial.len())
+            else {
+                break;
+            };
+            let rest = partial.split_off(length);
+            let section = core::mem::replace(partial, rest);
+            if is_whole_section(&section) {
+                found.push(section);
+            } else {
+                all_whole = false;
+            }
+            if partial.is_empty() {
+                self.partial = None;
+            }
+        }
+        all_whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> ProgramMap {
+        ProgramMap {
+            clock_pid: 0x100,
+            streams: vec![(0x100, 0x1b), (0x101, 0x0f)],
+        }
+    }
+
+    #[test]
+    fn tables_that_are_written_are_read() {
+        let section = write_program_map(&map());
+        assert!(is_whole_section(&section));
+        assert_eq!(program_map(&section), Some(map()));
+        assert_eq!(programs(&write_pat(0x1000)), Some(vec![0x1000]));
+        // Another table, or one that is not valid yet.
+        assert_eq!(programs(&section), None);
+        let mut next = section.clone();
+        next[5] &= 0xfe;
+        assert_eq!(program_map(&next), None);
+        // A flipped bit is seen.
+        next = section;
+        next[9] ^= 1;
+        assert!(!is_whole_section(&next));
+    }
+
+    #[test]
+    fn sections_are_gathered_over_any_cut_and_two_in_a_packet() {
+        let (pat, pmt) = (write_pat(0x1000), write_program_map(&map()));
+        for cut in 1..pmt.len() {
+            let mut gatherer = Gatherer::default();
+            // Nothing began yet: what comes first is the end of something unknown.
+            assert_eq!(gatherer.push(&[1, 2, 3], false), (vec![], false));
+            let first = [&[0][..], &pat, &pmt[..cut]].concat();
+            assert_eq!(gatherer.push(&first, true), (vec![pat.clone()], false));
+            let pointer = u8::try_from(pmt.len() - cut).expect("a short table");
+            let second = [&[pointer][..], &pmt[cut..], &pat, &[0xff; 9]].concat();
+            assert_eq!(
+                gatherer.push(&second, true),
+                (vec![pmt.clone(), pat.clone()], false)
+            );
+            assert!(!gatherer.reset());
+        }
+    }
+
+    #[test]
+    fn a_section_whose_checksum_is_wrong_is_left_out() {
+        let mut pat = write_pat(0x1000);
+        pat[10] ^= 0x10;
+        let mut gatherer = Gatherer::default();
+        assert_eq!(
+            gatherer.push(&[&[0][..], &pat].concat(), true),
+            (vec![], true)
+        );
+        assert_eq!(gatherer.push(&[200, 1], true), (vec![], true));
+    }
+}

@@ -1,0 +1,669 @@
+//! Transport packets to the sections of their streams.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use comity_units::{Span, Time};
+use mpeg2ts_reader::packet::Packet;
+
+use super::ReaderConfig;
+use super::framing::{Framed, Framing};
+use super::pes::{Assembler, Fault, Marks, Whole};
+use super::slices::{Slicer, payload};
+use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
+use crate::group::{Arrival, Group, Place};
+use crate::header::{Header, PACKET, Times, Unit};
+use crate::psi::{self, Gatherer};
+use crate::section::{Event, FrameType, Importance, MediaSection, Notice};
+use crate::timeline::{Mark, Timeline, difference, ticks};
+
+/// How many packets may pass before the programs are known: 770 kB, several seconds of most streams.
+const SEARCHED: usize = 4096;
+const STUFFING: u16 = 0x1fff;
+/// Where ATSC has its tables; DVB has them below 0x20.
+const ATSC_TABLES: u16 = 0x1ffb;
+/// Tables whose sections are compared with the last ones, at most: beyond, each is sent as it comes.
+const REMEMBERED: usize = 1024;
+/// Packets of a scrambled stream in one section, at most.
+const SCRAMBLED_PACKETS: usize = 64;
+
+/// A transport stream, from bytes to events.
+#[derive(Debug)]
+pub(super) struct Transport {
+    config: ReaderConfig,
+    framing: Framing,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// What the programs are is not known yet; the packets wait.
+    Searching {
+        held: Vec<u8>,
+        search: Search,
+    },
+    Streams(Demux),
+    Slices(Slicer),
+}
+
+impl Transport {
+    pub(super) fn new(config: ReaderConfig) -> Self {
+        let stage = Stage::Searching {
+            held: Vec::new(),
+            search: Search::default(),
+        };
+        Self {
+            config,
+            framing: Framing::default(),
+            stage,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) {
+        let (stage, config) = (&mut self.stage, &self.config);
+        self.framing
+            .push(bytes, |framed| stage.take(framed, config, events));
+    }
+
+    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
+        if let Stage::Searching { .. } = self.stage {
+            self.stage.begin(&self.config, events);
+        }
+        match &mut self.stage {
+            Stage::Searching { .. } => {}
+            Stage::Streams(demux) => demux.finish(events),
+            Stage::Slices(slicer) => slicer.finish(events),
+        }
+        if let Some(skipped) = self.framing.finish() {
+            events.push_back(Event::Notice(Notice::LostSync { skipped }));
+        }
+    }
+}
+
+impl Stage {
+    fn take(&mut self, framed: Framed<'_>, config: &ReaderConfig, events: &mut VecDeque<Event>) {
+        let packet = match framed {
+            Framed::Packet(packet) => packet,
+            Framed::Lost(skipped) => {
+                return events.push_back(Event::Notice(Notice::LostSync { skipped }));
+            }
+        };
+        match self {
+            Self::Searching { held, search } => {
+                held.extend(packet);
+                search.packet(packet);
+                if search.is_over() || held.len() >= SEARCHED * PACKET {
+                    self.begin(config, events);
+                }
+            }
+            Self::Streams(demux) => demux.packet(packet, events),
+            Self::Slices(slicer) => {
+                if let Some((pid, stamp)) = clock_reference(packet) {
+                    slicer.on_clock(pid, stamp, events);
+                }
+                slicer.push(packet, events);
+            }
+        }
+    }
+
+    /// Ends the search: with what was found, or without.
+    fn begin(&mut self, config: &ReaderConfig, events: &mut VecDeque<Event>) {
+        let Self::Searching { held, search } = self else {
+            return;
+        };
+        let held = core::mem::take(held);
+        *self = if search.maps.values().any(Option::is_some) {
+            let mut demux = Demux::new(*config);
+            for (&pid, map) in &search.maps {
+                demux.learn_program(pid);
+                if let Some(map) = map {
+                    demux.learn_streams(pid, map, events);
+                }
+            }
+            Self::Streams(demux)
+        } else {
+            let bytes = held.len() as u64;
+            events.push_back(Event::Notice(Notice::NoProgram { bytes }));
+            Self::Slices(Slicer::packets(config))
+        };
+        for packet in held.as_chunks::<PACKET>().0 {
+            self.take(Framed::Packet(packet), config, events);
+        }
+    }
+}
+
+/// The clock reference of a packet that has one, in ticks of 90 kHz.
+fn clock_reference(packet: &[u8; PACKET]) -> Option<(u16, u64)> {
+    let packet = Packet::try_new(packet)?;
+    let clock = packet.adaptation_field()?.pcr().ok()?;
+    Some((packet.pid().into(), clock.base()))
+}
+
+/// Looks for the program association table and the maps that it names.
+#[derive(Debug, Default)]
+struct Search {
+    gatherers: BTreeMap<u16, Gatherer>,
+    knows_programs: bool,
+    maps: BTreeMap<u16, Option<psi::ProgramMap>>,
+}
+
+impl Search {
+    fn packet(&mut self, packet: &[u8; PACKET]) {
+        let Some(packet) = Packet::try_new(packet) else {
+            return;
+        };
+        let pid = u16::from(packet.pid());
+        if pid != psi::PAT && !self.maps.contains_key(&pid) {
+            return;
+        }
+        let Some(payload) = packet.payload() else {
+            return;
+        };
+        let gatherer = self.gatherers.entry(pid).or_default();
+        for section in gatherer
+            .push(payload, packet.payload_unit_start_indicator())
+            .0
+        {
+            if pid == psi::PAT {
+                for program in psi::programs(&section).into_iter().flatten() {
+                    self.maps.entry(program).or_insert(None);
+                    self.knows_programs = true;
+                }
+            } else if let Some(map) = psi::program_map(&section) {
+                self.maps.insert(pid, Some(map));
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.knows_programs && self.maps.values().all(Option::is_some)
+    }
+}
+
+/// What a packet identifier is for.
+#[derive(Debug)]
+enum Role {
+    Tables {
+        gatherer: Gatherer,
+        counter: Counter,
+    },
+    Stream(Box<Stream>),
+    Unreferenced,
+}
+
+/// Sees what is missing, and what came twice, from the continuity counter.
+#[derive(Debug, Default)]
+struct Counter(Option<u8>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Continuity {
+    Next,
+    Again,
+    Broken,
+}
+
+impl Counter {
+    fn next(&mut self, packet: &Packet<'_>, announced: bool) -> Continuity {
+        let count = packet.continuity_counter().count();
+        match self.0.replace(count) {
+            None => Continuity::Next,
+            Some(last) if (last + 1) % 16 == count => Continuity::Next,
+            Some(last) if last == count && !announced => Continuity::Again,
+            Some(_) if announced => Continuity::Next,
+            Some(_) => Continuity::Broken,
+        }
+    }
+}
+
+/// One elementary stream.
+#[derive(Debug)]
+struct Stream {
+    pid: u16,
+    number: u16,
+    stream_type: u8,
+    codec: Option<Codec>,
+    /// The PID of the map of its program.
+    program: u16,
+    assembler: Assembler,
+    counter: Counter,
+    group: Group,
+    mark: Option<Mark>,
+    extra: ExtraSliceBits,
+    next_section: u64,
+    /// Packets of it that are scrambled, and since when they wait.
+    scrambled: Vec<u8>,
+    scrambled_since: Time,
+    has_told_scrambled: bool,
+}
+
+#[derive(Debug)]
+struct Demux {
+    config: ReaderConfig,
+    longest: usize,
+    roles: BTreeMap<u16, Role>,
+    /// The clock of each program, by the PID of its map.
+    clocks: BTreeMap<u16, Timeline>,
+    next_table: u64,
+    next_stream: u16,
+    /// What was sent last of each table that is repeated, and when.
+    tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
+}
+
+impl Demux {
+    fn new(config: ReaderConfig) -> Self {
+        Self {
+            config,
+            longest: usize::try_from(config.longest_unit.get()).unwrap_or(usize::MAX),
+            roles: BTreeMap::new(),
+            clocks: BTreeMap::new(),
+            next_table: 0,
+            next_stream: 1,
+            tables: BTreeMap::new(),
+        }
+    }
+
+    fn packet(&mut self, bytes: &[u8; PACKET], events: &mut VecDeque<Event>) {
+        let Some(packet) = Packet::try_new(bytes) else {
+            return;
+        };
+        let pid = u16::from(packet.pid());
+        if pid == STUFFING || packet.transport_error_indicator() {
+            // What a damaged packet held shows as a gap in its stream's counter.
+            return;
+        }
+        let field = packet.adaptation_field();
+        let announced = field
+            .as_ref()
+            .is_some_and(|field| field.discontinuity_indicator());
+        let marks = Marks {
+            random_access: field
+                .as_ref()
+                .is_some_and(|field| field.random_access_indicator()),
+            discontinuity: announced,
+        };
+        let role = self.roles.entry(pid).or_insert_with(|| {
+            if pid < 0x20 || pid == ATSC_TABLES {
+                Role::Tables {
+                    gatherer: Gatherer::default(),
+                    counter: Counter::default(),
+                }
+            } else {
+                events.push_back(Event::Notice(Notice::Unreferenced { pid }));
+                Role::Unreferenced
+            }
+        });
+        let Some(payload) = packet.payload() else {
+            return;
+        };
+        let begins = packet.payload_unit_start_indicator();
+        match role {
+            Role::Unreferenced => {}
+            Role::Tables { gatherer, counter } => {
+                let mut damaged = match counter.next(&packet, announced) {
+                    Continuity::Next => false,
+                    Continuity::Again => return,
+                    Continuity::Broken => gatherer.reset(),
+                };
+                let (sections, malformed) = gatherer.push(payload, begins);
+                damaged |= malformed;
+                if damaged {
+                    events.push_back(Event::Notice(Notice::Damaged { pid }));
+                }
+                for section in sections {
+                    self.table(pid, &section, events);
+                }
+            }
+            Role::Stream(stream) => {
+                let Some(clock) = self.clocks.get_mut(&stream.program) else {
+                    return;
+                };
+                let mut output = Output {
+                    clock,
+                    events,
+                    config: &self.config,
+                };
+                match stream.counter.next(&packet, announced) {
+                    Continuity::Next => {}
+                    Continuity::Again => return,
+                    Continuity::Broken => stream.interrupt(&mut output),
+                }
+                if packet.transport_scrambling_control().is_scrambled() {
+                    stream.keep_scrambled(bytes, &mut output);
+                } else {
+                    stream.flush_scrambled(&mut output);
+                    stream.push(payload, begins.then_some(marks), self.longest, &mut output);
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, events: &mut VecDeque<Event>) {
+        for role in self.roles.values_mut() {
+            let Role::Stream(stream) = role else { continue };
+            let Some(clock) = self.clocks.get_mut(&stream.program) else {
+                continue;
+            };
+            let mut output = Output {
+                clock,
+                events,
+                config: &self.config,
+            };
+            stream.finish(self.longest, &mut output);
+        }
+    }
+
+    fn learn_program(&mut self, pid: u16) {
+        self.clocks.entry(pid).or_default();
+        let tables = || Role::Tables {
+            gatherer: Gatherer::default(),
+            counter: Counter::default(),
+        };
+        let role = self.roles.entry(pid).or_insert_with(tables);
+        if matches!(role, Role::Unreferenced) {
+            *role = tables();
+        }
+    }
+
+    fn learn_streams(&mut self, program: u16, map: &psi::ProgramMap, events: &mut VecDeque<Event>) {
+        for &(pid, stream_type) in &map.streams {
+            if pid == STUFFING {
+                continue;
+            }
+            let carriage = carriage(stream_type);
+            let codec = match carriage {
+                Carriage::Known(codec) => Some(codec),
+                Carriage::Opaque | Carriage::Tables => None,
+            };
+            match self.roles.get_mut(&pid) {
+                Some(Role::Stream(stream)) if stream.stream_type == stream_type => continue,
+                Some(Role::Stream(stream)) => {
+                    if let Some(clock) = self.clocks.get_mut(&stream.program) {
+                        let mut output = Output {
+                            clock,
+                            events,
+                            config: &self.config,
+                        };
+                        stream.finish(self.longest, &mut output);
+                    }
+                    stream.stream_type = stream_type;
+                    stream.codec = codec;
+                    stream.group.reset();
+                }
+                Some(Role::Tables { .. }) => continue,
+                Some(Role::Unreferenced) | None if carriage == Carriage::Tables => {
+                    let (gatherer, counter) = Default::default();
+                    self.roles.insert(pid, Role::Tables { gatherer, counter });
+                    continue;
+                }
+                Some(Role::Unreferenced) | None => {
+                    let stream = Stream {
+                        pid,
+                        number: self.next_stream,
+                        stream_type,
+                        codec,
+                        program,
+                        assembler: Assembler::default(),
+                        counter: Counter::default(),
+                        group: Group::new(self.config.deadlines),
+                        mark: None,
+                        extra: ExtraSliceBits::default(),
+                        next_section: 0,
+                        scrambled: Vec::new(),
+                        scrambled_since: Time::ZERO,
+                        has_told_scrambled: false,
+                    };
+                    // There are at most 2^13 PIDs.
+                    self.next_stream += 1;
+                    self.roles.insert(pid, Role::Stream(Box::new(stream)));
+                }
+            }
+            if carriage == Carriage::Opaque {
+                events.push_back(Event::Notice(Notice::UnsupportedCodec { pid, stream_type }));
+            }
+        }
+    }
+
+    fn table(&mut self, pid: u16, section: &[u8], events: &mut VecDeque<Event>) {
+        if pid == psi::PAT {
+            for program in psi::programs(section).into_iter().flatten() {
+                self.learn_program(program);
+            }
+        } else if self.clocks.contains_key(&pid)
+            && let Some(map) = psi::program_map(section)
+        {
+            self.learn_streams(pid, &map, events);
+        }
+        let now = match self.clocks.get(&pid) {
+            Some(clock) => clock.now(),
+            None => self
+                .clocks
+                .values()
+                .map(Timeline::now)
+                .max()
+                .unwrap_or(Time::ZERO),
+        };
+        // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels that time themselves.
+        let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
+        if repeated {
+            let key = (pid, psi::key(section));
+            let has_room = self.tables.len() < REMEMBERED;
+            match self.tables.get_mut(&key) {
+                Some((sent, when)) => {
+                    let is_fresh = now.saturating_since(*when) < self.config.table_refresh;
+                    if sent == section && is_fresh {
+                        return;
+                    }
+                    *sent = section.to_vec();
+                    *when = now;
+                }
+                None if has_room => {
+                    self.tables.insert(key, (section.to_vec(), now));
+                }
+                None => {}
+            }
+        }
+        events.push_back(Event::Section(MediaSection {
+            stream: 0,
+            number: self.next_table,
+            source_time: now,
+            deadline: Span::ZERO,
+            importance: Importance::of(FrameType::Table, 0),
+            frame: FrameType::Table,
+            position: 0,
+            needs: None,
+            payload: payload(Header::Table { pid, repeated }, section),
+        }));
+        self.next_table += 1;
+    }
+}
+
+/// Where the units of a stream go, and what they are timed by.
+struct Output<'a> {
+    clock: &'a mut Timeline,
+    events: &'a mut VecDeque<Event>,
+    config: &'a ReaderConfig,
+}
+
+impl Stream {
+    fn push(
+        &mut self,
+        payload: &[u8],
+        begins: Option<Marks>,
+        longest: usize,
+        output: &mut Output<'_>,
+    ) {
+        let mut units = Vec::new();
+        self.assembler
+            .push(self.codec, payload, begins, longest, &mut |unit| {
+                units.push(unit);
+            });
+        self.give(units, output);
+    }
+
+    fn finish(&mut self, longest: usize, output: &mut Output<'_>) {
+        let mut units = Vec::new();
+        self.assembler
+            .finish(self.codec, longest, &mut |unit| units.push(unit));
+        self.give(units, output);
+        self.flush_scrambled(output);
+    }
+
+    fn interrupt(&mut self, output: &mut Output<'_>) {
+        let mut units = Vec::new();
+        self.assembler
+            .interrupt(self.codec, &mut |unit| units.push(unit));
+        units.push(Err(Fault::Damaged));
+        self.give(units, output);
+    }
+
+    fn give(&mut self, units: Vec<Result<Whole, Fault>>, output: &mut Output<'_>) {
+        let pid = self.pid;
+        for unit in units {
+            match unit {
+                Ok(unit) => self.unit(&unit, output),
+                Err(Fault::Damaged) => {
+                    output
+                        .events
+                        .push_back(Event::Notice(Notice::Damaged { pid }));
+                }
+                Err(Fault::Oversized(bytes)) => {
+                    output
+                        .events
+                        .push_back(Event::Notice(Notice::Oversized { pid, bytes }));
+                }
+            }
+        }
+    }
+
+    fn unit(&mut self, unit: &Whole, output: &mut Output<'_>) {
+        if unit.bytes.is_empty() {
+            return;
+        }
+        let (frame, pid) = match self.codec.filter(|_| !unit.scrambled) {
+            Some(codec) => {
+                let random_access = unit.marks.random_access;
+                let frame = classify(codec, &unit.bytes, random_access, &mut self.extra);
+                // Delimiters, messages and filling alone are headers too.
+                (frame.unwrap_or(FrameType::Parameters), self.pid)
+            }
+            None => (FrameType::Opaque, self.pid),
+        };
+        if unit.scrambled {
+            self.tell_scrambled(output);
+        }
+        let (source_time, jumped) = match unit.times.decoding() {
+            Some(stamp) => {
+                let placed = output.clock.place(stamp, self.mark);
+                self.mark = Some(placed.mark);
+                (placed.time, placed.is_jump)
+            }
+            None => (output.clock.now(), false),
+        };
+        if jumped {
+            output
+                .events
+                .push_back(Event::Notice(Notice::Discontinuity { pid }));
+        }
+        let discontinuity = jumped || unit.marks.discontinuity;
+        if discontinuity {
+            self.group.reset();
+        }
+        let header = Unit {
+            pid,
+            stream_type: self.stream_type,
+            stream_id: unit.stream_id,
+            frame,
+            times: unit.times,
+            random_access: unit.marks.random_access || frame == FrameType::Key,
+            discontinuity,
+            aligned: unit.aligned,
+        };
+        let reordering = match unit.times {
+            Times::Both {
+                presentation,
+                decoding,
+            } => ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0)),
+            Times::None | Times::Presentation(_) => Span::ZERO,
+        };
+        let place = self.group.place(Arrival {
+            number: self.next_section,
+            frame,
+            presentation: unit.times.presentation(),
+            source_time,
+            reordering,
+        });
+        self.section(
+            frame,
+            place,
+            payload(Header::Unit(header), &unit.bytes),
+            output,
+        );
+    }
+
+    fn section(
+        &mut self,
+        frame: FrameType,
+        place: Place,
+        payload: bytes::Bytes,
+        output: &mut Output<'_>,
+    ) {
+        let position = if frame.is_picture() {
+            place.position
+        } else {
+            0
+        };
+        output.events.push_back(Event::Section(MediaSection {
+            stream: self.number,
+            number: self.next_section,
+            source_time: place.source_time,
+            deadline: place.deadline,
+            importance: Importance::of(frame, position),
+            frame,
+            position,
+            needs: place.needs,
+            payload,
+        }));
+        self.next_section += 1;
+    }
+
+    fn tell_scrambled(&mut self, output: &mut Output<'_>) {
+        if !core::mem::replace(&mut self.has_told_scrambled, true) {
+            output
+                .events
+                .push_back(Event::Notice(Notice::Scrambled { pid: self.pid }));
+        }
+    }
+
+    fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
+        self.tell_scrambled(output);
+        let waited = output.clock.now().saturating_since(self.scrambled_since);
+        if waited >= output.config.slice {
+            self.flush_scrambled(output);
+        }
+        if self.scrambled.is_empty() {
+            self.scrambled_since = output.clock.now();
+        }
+        self.scrambled.extend(packet);
+        if self.scrambled.len() >= SCRAMBLED_PACKETS * PACKET {
+            self.flush_scrambled(output);
+        }
+    }
+
+    fn flush_scrambled(&mut self, output: &mut Output<'_>) {
+        if self.scrambled.is_empty() {
+            return;
+        }
+        let packets = core::mem::take(&mut self.scrambled);
+        let place = Place {
+            position: 0,
+            needs: None,
+            source_time: self.scrambled_since,
+            deadline: Span::ZERO,
+        };
+        self.section(
+            FrameType::Slice,
+            place,
+            payload(Header::Packets, &packets),
+            output,
+        );
+    }
+}

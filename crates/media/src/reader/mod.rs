@@ -1,0 +1,192 @@
+//! From bytes, in whatever pieces they come, to sections.
+
+mod demux;
+mod elementary;
+mod framing;
+mod pes;
+mod slices;
+
+use std::collections::VecDeque;
+
+use comity_units::{Bytes, Rate, Span};
+
+use crate::group::DeadlineRule;
+use crate::header::PACKET;
+use crate::section::{Event, Notice};
+use demux::Transport;
+use elementary::{Elementary, Unpictured};
+use slices::Slicer;
+
+/// How a [`Reader`] reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderConfig {
+    /// Which deadlines pictures get.
+    pub deadlines: DeadlineRule,
+    /// How long a slice of what is not understood lasts (20 ms).
+    pub slice: Span,
+    /// How fast a source that is not understood, and has no clock, is assumed to be (4 Mb/s).
+    pub assumed_rate: Rate,
+    /// After which time a table that has not changed is sent again, for receivers that lost it (1 s).
+    pub table_refresh: Span,
+    /// The longest access unit, and the memory that each stream may take (16 MiB).
+    pub longest_unit: Bytes,
+}
+
+impl Default for ReaderConfig {
+    fn default() -> Self {
+        Self {
+            deadlines: DeadlineRule::Each,
+            slice: Span::from_millis(20),
+            assumed_rate: Rate::from_mbps(4),
+            table_refresh: Span::from_secs(1),
+            longest_unit: Bytes::new(16 << 20),
+        }
+    }
+}
+
+/// Reads a transport stream, or an MPEG-1 or MPEG-2 elementary stream, as sections.
+///
+/// Bytes go in by [`push`](Self::push) as they come, sections and notices come out of
+/// [`poll`](Self::poll), and [`finish`](Self::finish) says that no more will come. The same bytes give the same
+/// events, however they are cut.
+///
+/// Nothing that is read is an error: what is not understood is sent in slices, what is broken is left out,
+/// and a [`Notice`] says so. A picture is given when the next one of its stream begins, since a transport
+/// stream does not say before where it ends: one frame interval later than it came.
+///
+/// ```
+/// use comity_media::{Event, Notice, Reader, ReaderConfig};
+///
+/// let mut reader = Reader::new(ReaderConfig::default());
+/// reader.push(b"certainly no film");
+/// reader.finish();
+/// assert_eq!(reader.poll(), Some(Event::Notice(Notice::UnknownFormat)));
+/// let Some(Event::Section(section)) = reader.poll() else { panic!() };
+/// assert!(section.payload.ends_with(b"no film"));
+/// assert_eq!(reader.poll(), None);
+/// ```
+#[derive(Debug)]
+pub struct Reader {
+    config: ReaderConfig,
+    source: Source,
+    events: VecDeque<Event>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// What it is cannot be said from these bytes yet.
+    Unknown(Vec<u8>),
+    Transport(Box<Transport>),
+    Elementary(Box<Elementary>),
+    Slices(Slicer),
+}
+
+impl Reader {
+    /// A reader at the beginning of its source.
+    pub fn new(config: ReaderConfig) -> Self {
+        Self {
+            config,
+            source: Source::Unknown(Vec::new()),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Takes the next bytes of the source.
+    pub fn push(&mut self, bytes: &[u8]) {
+        match &mut self.source {
+            Source::Unknown(start) => {
+                start.extend(bytes);
+                if start.len() >= SNIFFED {
+                    self.recognise();
+                }
+            }
+            Source::Transport(transport) => transport.push(bytes, &mut self.events),
+            Source::Elementary(elementary) => {
+                if let Err(left) = elementary.push(bytes, &mut self.events) {
+                    self.slice(&left);
+                }
+            }
+            Source::Slices(slicer) => slicer.push(bytes, &mut self.events),
+        }
+    }
+
+    /// Says that the source has ended: what is held is given. The reader then is at the beginning of a source
+    /// again, with numbers and times that begin anew.
+    pub fn finish(&mut self) {
+        if matches!(self.source, Source::Unknown(_)) {
+            self.recognise();
+        }
+        match core::mem::replace(&mut self.source, Source::Unknown(Vec::new())) {
+            Source::Unknown(_) => {}
+            Source::Transport(mut transport) => transport.finish(&mut self.events),
+            Source::Elementary(mut elementary) => {
+                if let Err(left) = elementary.finish(&mut self.events) {
+                    self.slice(&left);
+                    self.finish();
+                }
+            }
+            Source::Slices(mut slicer) => slicer.finish(&mut self.events),
+        }
+    }
+
+    /// The next section or notice, in the order of the source.
+    pub fn poll(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Goes on in slices of bytes.
+    fn slice(&mut self, left: &Unpictured) {
+        let bytes = self.config.longest_unit.get().min(left.rest.len() as u64);
+        self.events
+            .push_back(Event::Notice(Notice::NoPictures { bytes }));
+        self.source = Source::Slices(Slicer::bytes(&self.config, left.next_number));
+        self.push(&left.rest);
+    }
+
+    fn recognise(&mut self) {
+        let Source::Unknown(start) = &mut self.source else {
+            return;
+        };
+        let start = core::mem::take(start);
+        if start.is_empty() {
+            return;
+        }
+        self.source = match recognise(&start) {
+            Format::Transport => Source::Transport(Box::new(Transport::new(self.config))),
+            Format::Elementary => Source::Elementary(Box::new(Elementary::new(self.config))),
+            Format::Unknown => {
+                self.events.push_back(Event::Notice(Notice::UnknownFormat));
+                Source::Slices(Slicer::bytes(&self.config, 0))
+            }
+        };
+        self.push(&start);
+    }
+}
+
+/// How many bytes tell the format: five packets, behind the rest of a sixth.
+const SNIFFED: usize = 6 * PACKET;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Transport,
+    Elementary,
+    Unknown,
+}
+
+/// A transport stream has a sync byte every 188 bytes, five times or to the end of what there is; an elementary
+/// stream begins with a sequence header.
+fn recognise(start: &[u8]) -> Format {
+    let synchronised = |offset: usize| {
+        let mut syncs = start.iter().skip(offset).step_by(PACKET).take(5);
+        start.len() >= offset + PACKET && syncs.all(|&byte| byte == 0x47)
+    };
+    if (0..PACKET).any(synchronised) {
+        return Format::Transport;
+    }
+    let zeros = start.iter().take_while(|&&byte| byte == 0).count();
+    let code = start.get(zeros..).unwrap_or_default();
+    if zeros >= 2 && code.starts_with(&[0x01, crate::codec::Headers::SEQUENCE]) {
+        return Format::Elementary;
+    }
+    Format::Unknown
+}

@@ -1,0 +1,190 @@
+//! What a reader makes of media: sections with a time, a deadline and an importance.
+
+use bytes::Bytes;
+use comity_units::{Span, Time};
+
+/// What a section holds, as far as it matters to who must do without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameType {
+    /// A table of the transport stream: PAT, PMT, SDT and others.
+    Table,
+    /// Parameter sets, or other headers of a video stream, without a picture.
+    Parameters,
+    /// Audio of a known kind, in whole frames as the source cut them.
+    Audio,
+    /// A packet of a stream of unknown kind, whole.
+    Opaque,
+    /// A picture from which decoding can begin: IDR, BLA, CRA, or a picture that the source marks so.
+    Key,
+    /// Another picture that is decoded from itself alone.
+    Intra,
+    /// A picture that is decoded from earlier ones.
+    Predicted {
+        /// Whether others are decoded from it.
+        referenced: bool,
+    },
+    /// A picture that is decoded from pictures on both sides of it.
+    Bidirectional {
+        /// Whether others are decoded from it.
+        referenced: bool,
+    },
+    /// Bytes or transport packets cut by time, of a source that is not understood.
+    Slice,
+}
+
+impl FrameType {
+    /// Whether this is a picture that needs no other.
+    pub const fn is_intra(self) -> bool {
+        matches!(self, Self::Key | Self::Intra)
+    }
+
+    /// Whether this is a picture.
+    pub const fn is_picture(self) -> bool {
+        matches!(
+            self,
+            Self::Key | Self::Intra | Self::Predicted { .. } | Self::Bidirectional { .. }
+        )
+    }
+
+    /// Whether other pictures are decoded from this one.
+    pub const fn is_reference(self) -> bool {
+        matches!(
+            self,
+            Self::Key
+                | Self::Intra
+                | Self::Predicted { referenced: true }
+                | Self::Bidirectional { referenced: true }
+        )
+    }
+}
+
+/// How much a section matters beside others with the same deadline: the higher, the more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Importance(pub u8);
+
+impl Importance {
+    /// That of a frame of this type, `position` predicted pictures after the last intra picture of its stream.
+    ///
+    /// | what | importance |
+    /// |---|---|
+    /// | table | 255 |
+    /// | parameter sets | 250 |
+    /// | audio | 240 |
+    /// | stream of unknown kind | 230 |
+    /// | key picture, intra picture | 200 |
+    /// | n-th referenced P of a group, n = 1, 2, .. | 190 - n, at least 100 |
+    /// | slice of a source that is not understood | 80 |
+    /// | referenced B | 60 |
+    /// | P that nothing needs | 30 |
+    /// | B that nothing needs | 20 |
+    pub fn of(frame: FrameType, position: u8) -> Self {
+        Self(match frame {
+            FrameType::Table => 255,
+            FrameType::Parameters => 250,
+            FrameType::Audio => 240,
+            FrameType::Opaque => 230,
+            FrameType::Key | FrameType::Intra => 200,
+            FrameType::Predicted { referenced: true } => 190_u8.saturating_sub(position).max(100),
+            FrameType::Slice => 80,
+            FrameType::Bidirectional { referenced: true } => 60,
+            FrameType::Predicted { referenced: false } => 30,
+            FrameType::Bidirectional { referenced: false } => 20,
+        })
+    }
+}
+
+/// What has one deadline: an access unit, a table, or a slice of what is not understood.
+///
+/// It must have arrived by `source_time + deadline + latency`, where the latency is the transport's to choose
+/// and the source's clock is laid on the sender's by a [`SourceClock`](crate::SourceClock).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaSection {
+    /// The stream: 0 for the tables, then one for each elementary stream in the order of their first
+    /// appearance in a program map. What is not understood as a whole, and elementary streams, have stream 0.
+    pub stream: u16,
+    /// Its number within the stream, from 0, without holes.
+    pub number: u64,
+    /// When the source has it: its decoding time on the source's clock, which begins at zero.
+    pub source_time: Time,
+    /// By how much its deadline lies behind `source_time`, before the latency is added.
+    pub deadline: Span,
+    /// How much it matters.
+    pub importance: Importance,
+    /// What it holds.
+    pub frame: FrameType,
+    /// How many referenced P pictures its group has had, itself included; zero for an intra picture and for
+    /// what is not video.
+    pub position: u8,
+    /// The number of an earlier section of the same stream without which this one is worthless.
+    pub needs: Option<u64>,
+    /// What is sent: a [`Header`](crate::Header) and what follows it.
+    pub payload: Bytes,
+}
+
+/// What the reader says about its source, besides sections. None of these ends the reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// The source is neither a transport stream nor an MPEG-1 or MPEG-2 elementary stream: it is cut into
+    /// slices of bytes, whose times follow from the assumed rate.
+    UnknownFormat,
+    /// No program map was found in the first `bytes` of a transport stream: it is cut into slices of whole
+    /// packets.
+    NoProgram {
+        /// How much was searched.
+        bytes: u64,
+    },
+    /// An elementary stream had no picture where one must be: what follows is cut into slices of bytes.
+    NoPictures {
+        /// How much was searched.
+        bytes: u64,
+    },
+    /// A stream whose kind is unknown: its packets are sent whole, without frame types.
+    UnsupportedCodec {
+        /// Its packet identifier.
+        pid: u16,
+        /// Its stream type of ISO/IEC 13818-1, table 2-34.
+        stream_type: u8,
+    },
+    /// A stream is scrambled: its transport packets are sent as they are, in slices.
+    Scrambled {
+        /// Its packet identifier.
+        pid: u16,
+    },
+    /// Packets that no program names are left out.
+    Unreferenced {
+        /// Their packet identifier.
+        pid: u16,
+    },
+    /// No packet began where one had to: `skipped` bytes were left out up to the next two that did.
+    LostSync {
+        /// How many bytes were left out.
+        skipped: u64,
+    },
+    /// Part of an access unit, or of a table, is missing from the source: all of it is left out.
+    Damaged {
+        /// The packet identifier of its stream.
+        pid: u16,
+    },
+    /// An access unit was longer than the reader may hold, and is left out.
+    Oversized {
+        /// The packet identifier of its stream.
+        pid: u16,
+        /// How many bytes had been collected.
+        bytes: u64,
+    },
+    /// The times of the source jumped: the source's clock goes on from where it was.
+    Discontinuity {
+        /// The packet identifier of the stream in which it was seen first.
+        pid: u16,
+    },
+}
+
+/// What a reader gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A section.
+    Section(MediaSection),
+    /// Something that the source is told to be, or to have lost.
+    Notice(Notice),
+}

@@ -1,0 +1,291 @@
+//! From sections to a transport stream.
+
+mod clock;
+mod packet;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use comity_units::Span;
+
+use crate::header::{Header, HeaderError, Unit};
+use crate::psi;
+use clock::{Clock, Step};
+use packet::{Field, Packetiser};
+use tables::Tables;
+
+/// How a [`TsWriter`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// The most time between two clock references, and between two repetitions of PAT and PMT (90 ms; the
+    /// standard allows 100 ms).
+    pub interval: Span,
+    /// The most time between two repetitions of other tables (500 ms).
+    pub table_interval: Span,
+    /// How long before it is decoded a unit is written, on the stream's clock (700 ms).
+    pub lead: Span,
+}
+
+impl Default for WriterConfig {
+    fn default() -> Self {
+        Self {
+            interval: Span::from_millis(90),
+            table_interval: Span::from_millis(500),
+            lead: Span::from_millis(700),
+        }
+    }
+}
+
+/// What a writer has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterStatistics {
+    /// Access units.
+    pub units: u64,
+    /// Transport packets, without those that came as they are.
+    pub packets: u64,
+    /// Places where the clock jumped.
+    pub discontinuities: u64,
+    /// Units that came so late that the stream's clock stood behind their decoding time already.
+    pub late_units: u64,
+}
+
+/// Writes sections as a transport stream: whole access units, tables and clock references at their intervals,
+/// continuity counters without a gap.
+///
+/// A section that never comes leaves nothing behind: its packets are not counted, the clock goes on over it.
+/// A player sees a stream in which that unit never was.
+///
+/// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that begins without
+/// tables cannot be read from its beginning; when none comes, plain ones are made up from the units.
+///
+/// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is.
+#[derive(Debug)]
+pub struct TsWriter {
+    config: WriterConfig,
+    packetiser: Packetiser,
+    tables: Tables,
+    /// By the PID of the map.
+    programs: BTreeMap<u16, Program>,
+    /// The map's PID of each stream.
+    streams: BTreeMap<u16, u16>,
+    held: Vec<(Unit, Vec<u8>)>,
+    held_bytes: usize,
+    statistics: WriterStatistics,
+}
+
+#[derive(Debug)]
+struct Program {
+    clock_pid: u16,
+    clock: Clock,
+}
+
+/// How much waits for tables.
+const HELD: usize = 4 << 20;
+/// What a unit takes beside its bytes.
+const HELD_EACH: usize = 64;
+/// Where the map of a program is put that had none.
+const MADE_UP_MAP: u16 = 0x1000;
+/// The PID that says that a program has no clock.
+const NO_PID: u16 = 0x1fff;
+
+impl TsWriter {
+    /// A writer at the beginning of a stream.
+    pub fn new(config: WriterConfig) -> Self {
+        Self {
+            config,
+            packetiser: Packetiser::default(),
+            tables: Tables::default(),
+            programs: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            held: Vec::new(),
+            held_bytes: 0,
+            statistics: WriterStatistics::default(),
+        }
+    }
+
+    /// Writes what a section's payload says, appending to `out`: whole transport packets, unless the source was
+    /// none.
+    ///
+    /// # Errors
+    /// A [`HeaderError`] when the payload is malformed. Nothing of it is written then, and the stream stays
+    /// whole.
+    pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
+        let (header, rest) = Header::decode(payload)?;
+        match header {
+            Header::Packets | Header::Raw | Header::Picture(_) => out.extend(rest),
+            Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
+            Header::Unit(unit) if self.is_known(unit.pid) => self.unit(&unit, rest, out),
+            Header::Unit(unit) => {
+                self.held_bytes += rest.len() + HELD_EACH;
+                self.held.push((unit, rest.to_vec()));
+                if self.held_bytes > HELD {
+                    self.release(true, out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is held. The stream can be ended here, or go on.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        self.release(true, out);
+    }
+
+    /// What was written so far.
+    pub fn statistics(&self) -> WriterStatistics {
+        WriterStatistics {
+            packets: self.packetiser.packets(),
+            ..self.statistics
+        }
+    }
+
+    /// Whether tables came that say of this stream what it is.
+    fn is_known(&self, pid: u16) -> bool {
+        self.tables.has_programs() && self.streams.contains_key(&pid)
+    }
+
+    fn table(&mut self, pid: u16, repeated: bool, section: &[u8], out: &mut Vec<u8>) {
+        let is_map = self.tables.names_map(pid);
+        let is_due = !repeated || self.tables.remember(pid, section);
+        if pid == psi::PAT {
+            // Maps that came before the table that names them are read now.
+            for map_pid in psi::programs(section).into_iter().flatten() {
+                for map in self.tables.on(map_pid) {
+                    self.learn(map_pid, &map);
+                }
+            }
+        } else if is_map {
+            self.learn(pid, section);
+        }
+        // Before the first PAT, a player could not make anything of the others: they are repeated behind it.
+        if is_due && (self.tables.has_programs() || !repeated) {
+            self.packetiser.section(pid, section, out);
+        }
+        self.release(false, out);
+    }
+
+    fn learn(&mut self, map_pid: u16, section: &[u8]) {
+        let Some(map) = psi::program_map(section) else {
+            return;
+        };
+        for &(pid, _) in &map.streams {
+            self.streams.insert(pid, map_pid);
+        }
+        let lead = self.config.lead;
+        self.programs
+            .entry(map_pid)
+            .and_modify(|program| program.clock_pid = map.clock_pid)
+            .or_insert_with(|| Program {
+                clock_pid: map.clock_pid,
+                clock: Clock::new(lead),
+            });
+    }
+
+    /// Writes the held units whose streams are known by now; all of them, with tables made up, when `force`.
+    fn release(&mut self, force: bool, out: &mut Vec<u8>) {
+        if force && self.held.iter().any(|(unit, _)| !self.is_known(unit.pid)) {
+            self.make_up_tables();
+        }
+        if self.held.iter().any(|(unit, _)| self.is_known(unit.pid)) {
+            for (unit, bytes) in core::mem::take(&mut self.held) {
+                if self.is_known(unit.pid) {
+                    self.held_bytes -= bytes.len() + HELD_EACH;
+                    self.unit(&unit, &bytes, out);
+                } else {
+                    self.held.push((unit, bytes));
+                }
+            }
+        }
+        if force {
+            // A map has no room for their streams: there are hundreds, and nobody sends that.
+            self.held.clear();
+            self.held_bytes = 0;
+        }
+    }
+
+    /// Makes a program of the held units' streams that none has, beside the known ones.
+    fn make_up_tables(&mut self) {
+        let mut streams: Vec<(u16, u8)> = Vec::new();
+        for (unit, _) in &self.held {
+            let is_new = streams.iter().all(|&(pid, _)| pid != unit.pid);
+            if is_new && !self.is_known(unit.pid) {
+                streams.push((unit.pid, unit.stream_type));
+            }
+        }
+        let video = self.held.iter().find(|(unit, _)| unit.frame.is_picture());
+        let clock_pid = video
+            .or(self.held.first())
+            .map_or(NO_PID, |(unit, _)| unit.pid);
+        // A PID that no stream has: there are far fewer streams than PIDs.
+        let taken = |pid: u16| {
+            self.streams.contains_key(&pid) || streams.iter().any(|&(stream, _)| stream == pid)
+        };
+        let map_pid = (MADE_UP_MAP..NO_PID)
+            .find(|&pid| !taken(pid))
+            .unwrap_or(MADE_UP_MAP);
+        // A map has room for 1012 bytes, five for each stream.
+        streams.truncate(200);
+        let map = psi::write_program_map(&psi::ProgramMap { clock_pid, streams });
+        if !self.tables.has_programs() {
+            self.tables.remember(psi::PAT, &psi::write_pat(map_pid));
+        }
+        self.tables.remember(map_pid, &map);
+        self.learn(map_pid, &map);
+    }
+
+    fn unit(&mut self, unit: &Unit, bytes: &[u8], out: &mut Vec<u8>) {
+        let map_pid = self.streams.get(&unit.pid).copied();
+        let Some((map_pid, program)) =
+            map_pid.and_then(|pid| self.programs.get_mut(&pid).map(|program| (pid, program)))
+        else {
+            return;
+        };
+        // A clock on a PID of its own, or none at all: the clock rides in packets without payload then.
+        let clock_pid = if program.clock_pid == NO_PID {
+            unit.pid
+        } else {
+            program.clock_pid
+        };
+        let mut steps = Vec::new();
+        if let Some(stamp) = unit.times.decoding() {
+            steps = program
+                .clock
+                .advance(stamp, unit.discontinuity, self.config.interval);
+            self.statistics.late_units += u64::from(program.clock.is_late(stamp));
+        }
+        let now = program.clock.now();
+        let mut field = Field {
+            random_access: unit.random_access,
+            ..Field::default()
+        };
+        let last = steps.len().saturating_sub(1);
+        let is_entry = unit.random_access && unit.frame.is_picture();
+        for (index, step) in steps.into_iter().enumerate() {
+            self.statistics.discontinuities += u64::from(step.discontinuity);
+            // Before each reference, so that by the clock they are as often as those.
+            self.tables
+                .repeat(map_pid, step.at, &self.config, &mut self.packetiser, out);
+            if index == last && clock_pid == unit.pid {
+                field.clock = Some(step.clock);
+                field.discontinuity = step.discontinuity;
+            } else {
+                let Step {
+                    clock,
+                    discontinuity,
+                    ..
+                } = step;
+                let alone = Field {
+                    clock: Some(clock),
+                    discontinuity,
+                    random_access: false,
+                };
+                self.packetiser.field(clock_pid, alone, out);
+            }
+        }
+        if is_entry || !self.tables.has_begun(map_pid) {
+            self.tables.begin(map_pid, now, &mut self.packetiser, out);
+        }
+        self.packetiser.unit(unit, field, bytes, out);
+        self.statistics.units += 1;
+    }
+}

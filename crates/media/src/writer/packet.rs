@@ -1,0 +1,260 @@
+//! Transport packets: ISO/IEC 13818-1, 2.4.3.
+
+use std::collections::BTreeMap;
+
+use crate::header::{PACKET, Times, Unit};
+
+/// What an adaptation field says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Field {
+    /// A clock reference in ticks of 90 kHz.
+    pub(super) clock: Option<u64>,
+    pub(super) discontinuity: bool,
+    pub(super) random_access: bool,
+}
+
+impl Field {
+    /// Flags and clock reference, without the length before them; empty when nothing is said.
+    fn bytes(self) -> Vec<u8> {
+        if self == Self::default() {
+            return Vec::new();
+        }
+        let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        let mut bytes = vec![
+            flag(self.discontinuity, 0x80)
+                | flag(self.random_access, 0x40)
+                | flag(self.clock.is_some(), 0x10),
+        ];
+        if let Some(clock) = self.clock {
+            // 33 bits of base, six reserved ones, nine bits of extension: zero.
+            let field = (clock & 0x1_ffff_ffff) << 15 | 0x7e00;
+            bytes.extend(&field.to_be_bytes()[2..]);
+        }
+        bytes
+    }
+}
+
+/// The room behind a packet's own four bytes.
+const ROOM: usize = PACKET - 4;
+
+/// Writes packets, counting those of each PID.
+#[derive(Debug, Default)]
+pub(super) struct Packetiser {
+    counters: BTreeMap<u16, u8>,
+    packets: u64,
+}
+
+impl Packetiser {
+    pub(super) const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// A section of a table, in packets of its own.
+    pub(super) fn section(&mut self, pid: u16, section: &[u8], out: &mut Vec<u8>) {
+        // The pointer says that the section begins at once; 0xff behind it is no table.
+        let mut payload = vec![0];
+        payload.extend(section);
+        let whole = payload.len().div_ceil(ROOM) * ROOM;
+        payload.resize(whole, 0xff);
+        for (index, part) in payload.chunks(ROOM).enumerate() {
+            self.packet(pid, index == 0, &[], part, out);
+        }
+    }
+
+    /// A packet without payload.
+    pub(super) fn field(&mut self, pid: u16, field: Field, out: &mut Vec<u8>) {
+        self.packet(pid, false, &field.bytes(), &[], out);
+    }
+
+    /// An access unit, as one PES packet; as several when it is too long for one and not of video.
+    pub(super) fn unit(&mut self, unit: &Unit, field: Field, bytes: &[u8], out: &mut Vec<u8>) {
+        let is_video = unit.stream_id & 0xf0 == 0xe0;
+        let part = if is_video { usize::MAX } else { LONGEST_PART };
+        let mut field = field.bytes();
+        for (index, bytes) in bytes.chunks(part).enumerate() {
+            let times = if index == 0 { unit.times } else { Times::None };
+            let mut header = pes_header(unit, times, index == 0, bytes.len());
+            let first = ROOM
+                .saturating_sub(field_room(&field))
+                .saturating_sub(header.len());
+            let (start, rest) = bytes.split_at(first.min(bytes.len()));
+            header.extend(start);
+            self.packet(unit.pid, true, &field, &header, out);
+            for part in rest.chunks(ROOM) {
+                self.packet(unit.pid, false, &[], part, out);
+            }
+            field.clear();
+        }
+    }
+
+    /// One packet: an adaptation field as long as the payload leaves room for, then the payload.
+    fn packet(&mut self, pid: u16, begins: bool, field: &[u8], payload: &[u8], out: &mut Vec<u8>) {
+        let counter = self.counters.entry(pid).or_insert(15);
+        if !payload.is_empty() {
+            *counter = (*counter + 1) % 16;
+        }
+        let has_field = !field.is_empty() || payload.len() < ROOM;
+        let control = if has_field { 0x20 } else { 0 } | if payload.is_empty() { 0 } else { 0x10 };
+        out.push(0x47);
+        out.extend((pid & 0x1fff | if begins { 0x4000 } else { 0 }).to_be_bytes());
+        out.push(control | *counter);
+        if has_field {
+            let length = ROOM.saturating_sub(payload.len() + 1);
+            out.push(u8::try_from(length).unwrap_or(0));
+            let stuffed = out.len() + length;
+            if length > 0 {
+                out.extend(if field.is_empty() { &[0][..] } else { field });
+            }
+            out.resize(stuffed, 0xff);
+        }
+        out.extend(payload);
+        self.packets += 1;
+    }
+}
+
+const fn field_room(field: &[u8]) -> usize {
+    if field.is_empty() { 0 } else { 1 + field.len() }
+}
+
+/// What fits into the 16-bit length of a PES packet behind its header.
+const LONGEST_PART: usize = 65_535 - 13;
+
+/// Whether a PES packet of this stream has flags and time stamps (table 2-21 names those that do not).
+const fn has_fields(stream_id: u8) -> bool {
+    !matches!(
+        stream_id,
+        0xbc | 0xbe | 0xbf | 0xf0 | 0xf1 | 0xf2 | 0xf8 | 0xff
+    )
+}
+
+fn pes_header(unit: &Unit, times: Times, begins: bool, length: usize) -> Vec<u8> {
+    let mut fields = Vec::new();
+    if has_fields(unit.stream_id) {
+        let aligned = if unit.aligned && begins { 0x04 } else { 0 };
+        fields.push(0x80 | aligned);
+        match times {
+            Times::None => fields.extend([0x00, 0]),
+            Times::Presentation(pts) => {
+                fields.extend([0x80, 5]);
+                fields.extend(timestamp(0x2, pts));
+            }
+            Times::Both {
+                presentation,
+                decoding,
+            } => {
+                fields.extend([0xc0, 10]);
+                fields.extend(timestamp(0x3, presentation));
+                fields.extend(timestamp(0x1, decoding));
+            }
+        }
+    }
+    // Video that is longer than the field can say has length 0, which stands for unknown.
+    let length = u16::try_from(fields.len() + length).unwrap_or(0);
+    let mut header = vec![0, 0, 1, unit.stream_id];
+    header.extend(length.to_be_bytes());
+    header.extend(fields);
+    header
+}
+
+/// Three, fifteen and fifteen bits, each followed by a one, behind four bits that say which stamp it is.
+fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
+    let bits = |shift: u32, mask: u64| u8::try_from(stamp >> shift & mask).unwrap_or(0);
+    [
+        which << 4 | bits(30, 0x07) << 1 | 1,
+        bits(22, 0xff),
+        bits(15, 0x7f) << 1 | 1,
+        bits(7, 0xff),
+        bits(0, 0x7f) << 1 | 1,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::section::FrameType;
+    use mpeg2ts_reader::packet::Packet;
+    use proptest::prelude::*;
+
+    fn unit(stream_id: u8, times: Times) -> Unit {
+        Unit {
+            pid: 0x101,
+            stream_type: 0x0f,
+            stream_id,
+            frame: FrameType::Audio,
+            times,
+            random_access: true,
+            discontinuity: false,
+            aligned: true,
+        }
+    }
+
+    #[test]
+    fn fields_have_the_bits_of_the_standard() {
+        assert_eq!(timestamp(2, 0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(timestamp(3, 90_000), [0x31, 0x00, 0x05, 0xbf, 0x21]);
+        let field = Field {
+            clock: Some(1),
+            discontinuity: true,
+            random_access: false,
+        };
+        assert_eq!(field.bytes(), [0x90, 0, 0, 0, 0, 0xfe, 0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_one_pes_packet_is_split_unless_it_is_video() {
+        let bytes = vec![7; 70_000];
+        let headers = |stream_id: u8| {
+            let (mut packetiser, mut out) = (Packetiser::default(), Vec::new());
+            let unit = unit(stream_id, Times::Presentation(1));
+            packetiser.unit(&unit, Field::default(), &bytes, &mut out);
+            let packets = out
+                .as_chunks::<PACKET>()
+                .0
+                .iter()
+                .map(|packet| Packet::new(packet));
+            packets
+                .filter(Packet::payload_unit_start_indicator)
+                .filter_map(|packet| packet.payload().map(|payload| payload[4..9].to_vec()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(headers(0xe0), [[0, 0, 0x84, 0x80, 5]]);
+        // 65522 + 8 bytes, then the rest (4478 + 3), without time stamp.
+        assert_eq!(
+            headers(0xc0),
+            [[0xff, 0xfa, 0x84, 0x80, 5], [0x11, 0x81, 0x80, 0x00, 0]]
+        );
+    }
+
+    proptest! {
+        /// Whatever its length, a unit is read again as it was, from packets that another reader takes.
+        #[test]
+        fn units_of_any_length_are_whole(
+            bytes in prop::collection::vec(any::<u8>(), 1..800),
+            stamps in 0_u8..3,
+            clock in prop::option::of(0_u64..1 << 33),
+        ) {
+            let times = [
+                Times::None,
+                Times::Presentation(5),
+                Times::Both { presentation: 9, decoding: 5 },
+            ][usize::from(stamps)];
+            let (mut packetiser, mut out) = (Packetiser::default(), Vec::new());
+            let field = Field { clock, discontinuity: false, random_access: true };
+            packetiser.unit(&unit(0xc0, times), field, &bytes, &mut out);
+            let (packets, rest) = out.as_chunks::<PACKET>();
+            prop_assert!(rest.is_empty());
+            let mut payload = Vec::new();
+            for (index, packet) in packets.iter().enumerate() {
+                let packet = Packet::new(packet);
+                prop_assert_eq!(usize::from(packet.continuity_counter().count()), index % 16);
+                prop_assert_eq!(packet.payload_unit_start_indicator(), index == 0);
+                let read = packet.adaptation_field().and_then(|field| field.pcr().ok());
+                prop_assert_eq!(read.map(|clock| clock.base()), clock.filter(|_| index == 0));
+                payload.extend(packet.payload().unwrap_or_default());
+            }
+            prop_assert!(payload.ends_with(&bytes));
+            let stamps = usize::from(stamps);
+            prop_assert_eq!(payload.len() - bytes.len(), 9 + 5 * stamps);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The tables that are repeated, and when each is due.
+
+use std::collections::BTreeMap;
+
+use super::WriterConfig;
+use super::clock::in_ticks;
+use super::packet::Packetiser;
+use crate::psi;
+
+/// More tables than any stream has are not remembered, and written once.
+const REMEMBERED: usize = 1024;
+
+/// The last version of each repeated table.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    sections: BTreeMap<(u16, [u8; 4]), Vec<u8>>,
+    /// When the tables of a program were written last, by the PID of its map.
+    written: BTreeMap<u16, Written>,
+    maps: Vec<u16>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    /// How many packets there were behind PAT and map.
+    programs: u64,
+    /// When the others were.
+    others: u64,
+}
+
+impl Tables {
+    /// Takes a table to be repeated from now on; says whether it is new or another than the last.
+    pub(super) fn remember(&mut self, pid: u16, section: &[u8]) -> bool {
+        let key = (pid, psi::key(section));
+        let known = self.sections.get(&key);
+        let is_new = known.is_none_or(|known| known != section);
+        if self.sections.len() < REMEMBERED || known.is_some() {
+            self.sections.insert(key, section.to_vec());
+        }
+        if pid == psi::PAT {
+            let maps = self.on(pid);
+            self.maps = maps
+                .iter()
+                .filter_map(|section| psi::programs(section))
+                .flatten()
+                .collect();
+        }
+        is_new
+    }
+
+    pub(super) fn has_programs(&self) -> bool {
+        !self.maps.is_empty()
+    }
+
+    pub(super) fn names_map(&self, pid: u16) -> bool {
+        self.maps.contains(&pid)
+    }
+
+    /// The sections of one PID.
+    pub(super) fn on(&self, pid: u16) -> Vec<Vec<u8>> {
+        let all = (pid, [0; 4])..=(pid, [0xff; 4]);
+        self.sections
+            .range(all)
+            .map(|(_, section)| section.clone())
+            .collect()
+    }
+
+    /// Writes what goes with a clock reference: PAT and map always, the others when they are due.
+    pub(super) fn repeat(
+        &mut self,
+        map_pid: u16,
+        now: u64,
+        config: &WriterConfig,
+        packetiser: &mut Packetiser,
+        out: &mut Vec<u8>,
+    ) {
+        let others = self.written.get(&map_pid).map(|written| written.others);
+        let interval = in_ticks(config.table_interval);
+        if others.is_some_and(|others| now.saturating_sub(others) >= interval) {
+            self.write_others(map_pid, now, packetiser, out);
+        }
+        self.begin(map_pid, now, packetiser, out);
+    }
+
+    /// Whether a program's tables have been written at all.
+    pub(super) fn has_begun(&self, map_pid: u16) -> bool {
+        self.written.contains_key(&map_pid)
+    }
+
+    /// Writes what a player needs to begin here.
+    pub(super) fn begin(
+        &mut self,
+        map_pid: u16,
+        now: u64,
+        packetiser: &mut Packetiser,
+        out: &mut Vec<u8>,
+    ) {
+        let written = self.written.get(&map_pid).map(|written| written.programs);
+        if written.is_none() {
+            self.written.insert(
+                map_pid,
+                Written {
+                    programs: u64::MAX,
+                    others: now,
+                },
+            );
+            self.write_others(map_pid, now, packetiser, out);
+        }
+        // Not twice, with nothing between them.
+        if written != Some(packetiser.packets()) {
+            self.write_programs(map_pid, packetiser, out);
+        }
+    }
+
+    fn write_programs(&mut self, map_pid: u16, packetiser: &mut Packetiser, out: &mut Vec<u8>) {
+        for pid in [psi::PAT, map_pid] {
+            for section in self.on(pid) {
+                packetiser.section(pid, &section, out);
+            }
+        }
+        if let Some(written) = self.written.get_mut(&map_pid) {
+            written.programs = packetiser.packets();
+        }
+    }
+
+    fn write_others(
+        &mut self,
+        map_pid: u16,
+        now: u64,
+        packetiser: &mut Packetiser,
+        out: &mut Vec<u8>,
+    ) {
+        for (&(pid, _), section) in &self.sections {
+            if pid != psi::PAT && !self.maps.contains(&pid) {
+                packetiser.section(pid, section, out);
+            }
+        }
+        if let Some(written) = self.written.get_mut(&map_pid) {
+            written.others = now;
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Input that is cut, broken, unknown or hostile.
+
+use comity_media::{
+    Event, FrameType, Header, Notice, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig,
+};
+use comity_units::{Bytes, Rate, Span, Time};
+use proptest::prelude::*;
+
+use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, part, read, ts, write};
+
+/// Cuts a stream into pieces of the given lengths, over and over.
+fn pieces<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = stream;
+    lengths.iter().cycle().map_while(move |&length| {
+        let (piece, behind) = rest.split_at(length.min(rest.len()));
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// A stream with a few bytes changed and a stretch cut out.
+fn broken(stream: &[u8], changes: &[(usize, u8)], cut: (usize, usize)) -> Vec<u8> {
+    let mut stream = stream.to_vec();
+    for &(at, byte) in changes {
+        let length = stream.len();
+        stream[at % length] = byte;
+    }
+    let begin = cut.0 % stream.len();
+    let end = (begin + cut.1).min(stream.len());
+    stream.drain(begin..end);
+    stream
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_same_bytes_give_the_same_events_however_they_are_cut(
+        which in 0_usize..5,
+        lengths in prop::collection::vec(1_usize..3_000, 1..8),
+        changes in prop::collection::vec((any::<usize>(), any::<u8>()), 0..6),
+        cut in (any::<usize>(), 0_usize..3_000),
+        longest in 2_000_u64..40_000,
+    ) {
+        let stream = broken([H264, H265, MPEG2, MPEG1, &CLIP[7..70_000]][which], &changes, cut);
+        let config = ReaderConfig { longest_unit: Bytes::new(longest), ..ReaderConfig::default() };
+        let whole = events_of(config, [&stream[..]]);
+        prop_assert!(events_of(config, pieces(&stream, &lengths)) == whole);
+        // What was understood can be written, and numbers have no holes.
+        let (sections, _) = part(whole);
+        let mut next = std::collections::BTreeMap::new();
+        for section in &sections {
+            let expected = next.entry(section.stream).or_insert(0);
+            prop_assert_eq!(section.number, *expected);
+            prop_assert!(section.needs.is_none_or(|needed| needed < section.number));
+            *expected += 1;
+        }
+        write(&sections);
+    }
+}
+
+#[test]
+fn single_bytes_are_enough() {
+    let start = &H264[..30_000];
+    let whole = events_of(ReaderConfig::default(), [start]);
+    assert!(whole.len() > 10);
+    assert_eq!(events_of(ReaderConfig::default(), start.chunks(1)), whole);
+}
+
+#[test]
+fn lost_packets_cost_the_units_that_they_were_part_of() {
+    let packets: Vec<&[u8]> = H264.chunks(PACKET).collect();
+    let (whole, _) = read(H264);
+    for lost in (8..packets.len()).step_by(7) {
+        let stream = [&packets[..lost], &packets[lost + 1..]].concat().concat();
+        let pid = u16::from_be_bytes([packets[lost][1] & 0x1f, packets[lost][2]]);
+        let (sections, notices) = read(&stream);
+        let goes_on = packets[lost + 1..]
+            .iter()
+            .any(|packet| packet[1..3] == [packets[lost][1] & 0x1f, packets[lost][2]]);
+        // That a stream's last packet is missing cannot be seen.
+        if (pid != 0x100 && pid != 0x101) || !goes_on {
+            continue;
+        }
+        assert_eq!(notices, [Notice::Damaged { pid }], "packet {lost}");
+        // One unit is missing, or two when the packet was where one ends and the other begins; the rest is as
+        // it was.
+        let units = |sections: &[comity_media::MediaSection]| {
+            let units = sections.iter().filter(|section| section.stream > 0);
+            units
+                .map(|section| section.payload.clone())
+                .collect::<Vec<_>>()
+        };
+        let (left, all) = (units(&sections), units(&whole));
+        assert!(left.iter().all(|unit| all.contains(unit)), "packet {lost}");
+        assert!((1..=2).contains(&(all.len() - left.len())), "packet {lost}");
+    }
+}
+
+#[test]
+fn duplicated_packets_and_garbage_between_packets_change_nothing() {
+    let doubled: Vec<u8> = H264
+        .chunks(PACKET)
+        .flat_map(|packet| [packet, packet].concat())
+        .collect();
+    assert_eq!(read(&doubled), read(H264));
+    let (start, end) = H264.split_at(200 * PACKET);
+    let (sections, notices) = read(&[start, &[0; 1_000], end].concat());
+    assert_eq!(notices, [Notice::LostSync { skipped: 1_000 }]);
+    assert_eq!(sections, read(H264).0);
+    // A stream that is entered in the middle of a packet.
+    let (sections, notices) = read(&CLIP[1_000..]);
+    assert_eq!(notices.first(), Some(&Notice::LostSync { skipped: 128 }));
+    assert!(sections.len() > 300);
+}
+
+#[test]
+fn a_stream_without_program_is_cut_into_whole_packets() {
+    let without: Vec<u8> = CLIP
+        .chunks(PACKET)
+        .filter(|packet| packet[1] & 0x1f != 0 || packet[2] != 0)
+        .flatten()
+        .copied()
+        .collect();
+    let (sections, notices) = read(&without);
+    assert_eq!(
+        notices,
+        [Notice::NoProgram {
+            bytes: without.len() as u64
+        }]
+    );
+    assert!(
+        sections
+            .iter()
+            .all(|section| section.frame == FrameType::Slice)
+    );
+    assert_eq!(write(&sections), without, "and written as it was");
+    // By its clock, the ten seconds of the clip last ten seconds; and it is told every second picture.
+    let last = sections.last().expect("slices").source_time;
+    assert!(
+        (Time::from_millis(9_500)..Time::from_millis(10_100)).contains(&last),
+        "{last}"
+    );
+    assert!((110..=140).contains(&sections.len()), "{}", sections.len());
+}
+
+#[test]
+fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
+    let noise: Vec<u8> = (0..100_000_u64)
+        .map(|at| ((at * at) >> 3) as u8 & 0x3f)
+        .collect();
+    let config = ReaderConfig {
+        assumed_rate: Rate::from_mbps(1),
+        ..ReaderConfig::default()
+    };
+    let (sections, notices) = part(events_of(config, [&noise[..]]));
+    assert_eq!(notices, [Notice::UnknownFormat]);
+    assert_eq!(write(&sections), noise);
+    // 20 ms at 1 Mb/s are 2500 bytes: forty slices.
+    assert_eq!(sections.len(), 40);
+    for (index, section) in (0..).zip(&sections) {
+        assert_eq!(section.source_time, Time::from_millis(20 * index));
+        assert_eq!(section.deadline, Span::ZERO);
+    }
+    // A sequence header and nothing more.
+    let config = ReaderConfig {
+        longest_unit: Bytes::new(5_000),
+        ..config
+    };
+    let empty = [&[0, 0, 1, 0xb3][..], &[9; 20_000]].concat();
+    let (sections, notices) = part(events_of(config, [&empty[..]]));
+    assert_eq!(notices, [Notice::NoPictures { bytes: 5_000 }]);
+    assert_eq!(write(&sections), empty);
+}
+
+/// The clip with a change made to every packet of one PID.
+fn changed(pid: u16, change: impl Fn(&mut [u8])) -> Vec<u8> {
+    let mut stream = CLIP.to_vec();
+    for packet in stream.chunks_mut(PACKET) {
+        if u16::from_be_bytes([packet[1] & 0x1f, packet[2]]) == pid {
+            change(packet);
+        }
+    }
+    stream
+}
+
+#[test]
+fn a_scrambled_stream_is_carried_as_it_is() {
+    let stream = changed(0x101, |packet| packet[3] |= 0x80);
+    let (sections, notices) = read(&stream);
+    assert_eq!(notices, [Notice::Scrambled { pid: 0x101 }]);
+    let packets = |stream: &[u8]| {
+        let scrambled = stream.chunks(PACKET).filter(|packet| packet[3] & 0xc0 != 0);
+        scrambled.map(<[u8]>::to_vec).collect::<Vec<_>>()
+    };
+    let copy = write(&sections);
+    assert_eq!(packets(&copy), packets(&stream));
+    assert!(packets(&copy).len() > 100);
+    let pictures = sections
+        .iter()
+        .filter(|section| section.frame.is_picture())
+        .count();
+    assert_eq!(pictures, 250, "the picture is not scrambled");
+}
+
+#[test]
+fn a_stream_of_unknown_kind_is_carried_whole() {
+    // The audio's stream type in each map becomes a private one; the checksum is made right again.
+    let stream = changed(0x1000, |packet| {
+        let section = &mut packet[5..];
+        let length = 3 + usize::from(section[2]);
+        let at = section[..length]
+            .windows(3)
+            .position(|bytes| bytes == [0x0f, 0xe1, 0x01]);
+        section[at.expect("AAC on PID 0x101")] = 0x06;
+        let mut crc = u32::MAX;
+        for &byte in &section[..length - 4] {
+            for bit in (0..8).rev() {
+                let top = crc >> 31 ^ u32::from(byte >> bit & 1);
+                crc = crc << 1 ^ if top == 1 { 0x04c1_1db7 } else { 0 };
+            }
+        }
+        section[length - 4..length].copy_from_slice(&crc.to_be_bytes());
+    });
+    let (sections, notices) = read(&stream);
+    assert_eq!(
+        notices,
+        [Notice::UnsupportedCodec {
+            pid: 0x101,
+            stream_type: 6
+        }]
+    );
+    let (original, _) = read(CLIP);
+    let bytes = |sections: &[comity_media::MediaSection], frame: FrameType| {
+        let of_it = sections.iter().filter(|section| section.frame == frame);
+        of_it
+            .flat_map(|section| {
+                Header::decode(&section.payload)
+                    .expect("of the reader")
+                    .1
+                    .to_vec()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        bytes(&sections, FrameType::Opaque),
+        bytes(&original, FrameType::Audio)
+    );
+    ts::check(&write(&sections), 0x1000, 0x100);
+}
+
+#[test]
+fn memory_stays_bounded_when_a_unit_never_ends() {
+    // A stream whose one unit goes on: its packets but the first one, over and over.
+    let config = ReaderConfig {
+        longest_unit: Bytes::new(50_000),
+        ..ReaderConfig::default()
+    };
+    let mut reader = Reader::new(config);
+    reader.push(&H264[..10 * PACKET]);
+    let mut packet = [0xab; PACKET];
+    let mut oversized = 0;
+    let video = H264[..10 * PACKET]
+        .chunks(PACKET)
+        .rfind(|packet| packet[2] == 0 && packet[1] & 0x1f == 1);
+    let mut counter = video.expect("video within the first ten packets")[3];
+    for _ in 0..1_000 {
+        counter = counter.wrapping_add(1) & 0x0f;
+        packet[..4].copy_from_slice(&[0x47, 0x01, 0x00, 0x10 | counter]);
+        reader.push(&packet);
+        while let Some(event) = reader.poll() {
+            if let Event::Notice(Notice::Oversized { pid, bytes }) = event {
+                assert_eq!(pid, 0x100);
+                assert!((50_001..50_400).contains(&bytes), "{bytes}");
+                oversized += 1;
+            }
+        }
+    }
+    assert_eq!(oversized, 1);
+}
+
+proptest! {
+    #[test]
+    fn a_writer_takes_or_refuses_whatever_comes(
+        payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..20),
+    ) {
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut out = Vec::new();
+        for mut payload in payloads {
+            if let Some(first) = payload.first_mut() {
+                // Units, so that packets are what comes out.
+                *first = 0x11;
+            }
+            if let Some(flags) = payload.get_mut(1) {
+                *flags &= 0x1d;
+            }
+            let before = out.len();
+            if writer.write(&payload, &mut out).is_err() {
+                prop_assert_eq!(out.len(), before);
+            }
+        }
+        writer.finish(&mut out);
+        ts::packets(&out);
+    }
+}

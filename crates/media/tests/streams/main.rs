@@ -1,0 +1,53 @@
+//! Whole streams: the vectors beside, read, written, broken and compared with what other tools see.
+
+mod faults;
+mod roundtrip;
+mod ts;
+mod vectors;
+
+use comity_media::{Event, MediaSection, Notice, Reader, ReaderConfig, TsWriter, WriterConfig};
+
+const H264: &[u8] = include_bytes!("../vectors/h264.ts");
+const H265: &[u8] = include_bytes!("../vectors/h265.ts");
+const MPEG2: &[u8] = include_bytes!("../vectors/mpeg2.ts");
+const MPEG1: &[u8] = include_bytes!("../vectors/mpeg1.m1v");
+const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
+
+fn events_of<'a>(config: ReaderConfig, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
+    let mut reader = Reader::new(config);
+    let mut events = Vec::new();
+    for piece in pieces {
+        reader.push(piece);
+        events.extend(core::iter::from_fn(|| reader.poll()));
+    }
+    reader.finish();
+    events.extend(core::iter::from_fn(|| reader.poll()));
+    events
+}
+
+fn read(bytes: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
+    part(events_of(ReaderConfig::default(), [bytes]))
+}
+
+fn part(events: Vec<Event>) -> (Vec<MediaSection>, Vec<Notice>) {
+    let (mut sections, mut notices) = (Vec::new(), Vec::new());
+    for event in events {
+        match event {
+            Event::Section(section) => sections.push(section),
+            Event::Notice(notice) => notices.push(notice),
+        }
+    }
+    (sections, notices)
+}
+
+fn write<'a>(sections: impl IntoIterator<Item = &'a MediaSection>) -> Vec<u8> {
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    for section in sections {
+        writer
+            .write(&section.payload, &mut out)
+            .expect("a payload of the reader");
+    }
+    writer.finish(&mut out);
+    out
+}

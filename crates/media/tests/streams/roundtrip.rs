@@ -1,0 +1,397 @@
+//! What is written: whole, in the syntax of the standard, and the same for ffmpeg as the original.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use comity_media::{
+    DeadlineRule, FrameType, MediaSection, Notice, ReaderConfig, Shedder, ShedderConfig, TsWriter,
+    Verdict, WriterConfig,
+};
+use comity_units::{Rate, Time};
+
+use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, part, read, ts, write};
+
+const VECTORS: [(&str, &[u8]); 4] = [
+    ("h264", H264),
+    ("h265", H265),
+    ("mpeg2", MPEG2),
+    ("clip", CLIP),
+];
+
+/// The payloads of each stream, one after the other.
+fn elementary_streams(sections: &[MediaSection]) -> BTreeMap<u16, Vec<u8>> {
+    let mut streams: BTreeMap<u16, Vec<u8>> = BTreeMap::new();
+    for section in sections
+        .iter()
+        .filter(|section| section.frame != FrameType::Table)
+    {
+        streams
+            .entry(section.stream)
+            .or_default()
+            .extend(&section.payload);
+    }
+    streams
+}
+
+#[test]
+fn a_copy_is_read_like_the_original() {
+    for (name, stream) in VECTORS {
+        let (original, _) = read(stream);
+        let copy = write(&original);
+        assert_eq!(ts::check(&copy, 0x1000, 0x100), 0, "{name}");
+        let (again, notices) = read(&copy);
+        assert_eq!(notices, [], "{name}");
+        assert_eq!(
+            elementary_streams(&again),
+            elementary_streams(&original),
+            "{name}"
+        );
+        let units = |sections: &[MediaSection]| {
+            sections
+                .iter()
+                .filter(|section| section.stream > 0)
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let key = |section: &MediaSection| (section.stream, section.number);
+        let (mut again, mut original) = (units(&again), units(&original));
+        again.sort_by_key(key);
+        original.sort_by_key(key);
+        assert_eq!(again, original, "{name}: times, types, needs");
+        // The overhead is that of a muxer: less than a tenth more than ffmpeg's.
+        assert!(
+            copy.len() < stream.len() + stream.len() / 10,
+            "{name}: {}",
+            copy.len()
+        );
+    }
+    let (sections, _) = read(MPEG1);
+    assert_eq!(
+        write(&sections),
+        MPEG1,
+        "an elementary stream is written as it is"
+    );
+}
+
+/// The sections without some of the video, and without what needs those.
+fn without(
+    sections: &[MediaSection],
+    mut drop: impl FnMut(&MediaSection) -> bool,
+) -> Vec<MediaSection> {
+    let mut gone = BTreeSet::new();
+    let mut kept = Vec::new();
+    for section in sections {
+        let orphan = section
+            .needs
+            .is_some_and(|needed| gone.contains(&(section.stream, needed)));
+        if orphan || (section.frame.is_picture() && drop(section)) {
+            gone.insert((section.stream, section.number));
+        } else {
+            kept.push(section.clone());
+        }
+    }
+    kept
+}
+
+/// A name, and whether a picture is lost.
+type Loss = (&'static str, fn(&MediaSection) -> bool);
+
+/// Ways to lose part of a stream: no B, no P behind the second of a group, one group, half a second.
+fn losses() -> [Loss; 4] {
+    [
+        ("no B", |section| {
+            matches!(section.frame, FrameType::Bidirectional { .. })
+        }),
+        ("few P", |section| section.position > 2),
+        ("no second group", |section| {
+            (Time::from_millis(500)..Time::from_millis(1_100)).contains(&section.source_time)
+        }),
+        ("some", |section| {
+            !section.frame.is_intra() && section.number % 5 == 3
+        }),
+    ]
+}
+
+#[test]
+fn what_is_lost_leaves_no_broken_packet() {
+    for (name, stream) in VECTORS {
+        let (sections, _) = read(stream);
+        for (loss, drop) in losses() {
+            let kept = without(&sections, drop);
+            assert!(kept.len() < sections.len(), "{name}, {loss}");
+            let copy = write(&kept);
+            ts::check(&copy, 0x1000, 0x100);
+            let (again, notices) = read(&copy);
+            assert_eq!(notices, [], "{name}, {loss}");
+            assert_eq!(
+                elementary_streams(&again),
+                elementary_streams(&kept),
+                "{name}, {loss}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_jump_of_the_clock_is_announced_and_read_again() {
+    // The clip after its own end: its times go back by ten seconds and more.
+    let both = [CLIP, H264, CLIP].concat();
+    let (sections, notices) = read(&both);
+    // Counters begin anew as well; whether something is missing there cannot be known.
+    let jumps = notices
+        .iter()
+        .filter(|notice| matches!(notice, Notice::Discontinuity { .. }))
+        .count();
+    assert_eq!(jumps, 2, "{notices:?}");
+    let last = sections
+        .iter()
+        .map(|section| section.source_time)
+        .max()
+        .expect("sections");
+    assert!(
+        (Time::from_secs(21)..Time::from_secs(23)).contains(&last),
+        "{last}"
+    );
+    let copy = write(&sections);
+    assert_eq!(ts::check(&copy, 0x1000, 0x100), 2);
+}
+
+#[test]
+fn units_without_tables_get_plain_ones() {
+    let (sections, _) = read(H264);
+    let units: Vec<_> = sections
+        .iter()
+        .filter(|section| section.stream > 0)
+        .cloned()
+        .collect();
+    let copy = write(&units);
+    ts::check(&copy, 0x1000, 0x100);
+    let (again, notices) = read(&copy);
+    assert_eq!(notices, []);
+    assert_eq!(elementary_streams(&again), elementary_streams(&units));
+    // Tables that come behind the first units are waited for.
+    let late: Vec<_> = units[..5].iter().chain(&sections).cloned().collect();
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    for section in &late[..5] {
+        writer
+            .write(&section.payload, &mut out)
+            .expect("a payload of the reader");
+    }
+    assert_eq!(out, []);
+    for section in &late[5..] {
+        writer
+            .write(&section.payload, &mut out)
+            .expect("a payload of the reader");
+    }
+    assert_eq!(
+        writer.statistics().units,
+        u64::try_from(units.len() + 5).expect("few")
+    );
+    assert_eq!(
+        writer.statistics().packets,
+        u64::try_from(out.len() / 188).expect("few")
+    );
+    assert!(writer.write(&[0x77], &mut out).is_err());
+}
+
+#[test]
+fn stored_groups_are_due_together() {
+    let config = ReaderConfig {
+        deadlines: DeadlineRule::Group,
+        ..ReaderConfig::default()
+    };
+    let (sections, _) = part(events_of(config, [MPEG1]));
+    let (each, _) = read(MPEG1);
+    // Groups of 12: the n-th one begins at 480 n ms and its I picture is shown 40 ms or, behind two B pictures,
+    // 120 ms later.
+    for (section, single) in sections.iter().zip(&each) {
+        let due = section.source_time + section.deadline;
+        if section.frame.is_intra() {
+            assert_eq!(section.source_time, single.source_time);
+            let reordering = if section.number == 0 { 40 } else { 120 };
+            assert_eq!(
+                due,
+                single.source_time + comity_units::Span::from_millis(reordering)
+            );
+        } else if let (Some(needed), FrameType::Predicted { .. }) = (section.needs, section.frame) {
+            let needed = sections
+                .iter()
+                .find(|other| other.number == needed)
+                .expect("earlier");
+            assert_eq!(due, needed.source_time + needed.deadline);
+        } else {
+            assert!(due <= single.source_time + comity_units::Span::from_millis(120));
+        }
+    }
+}
+
+#[test]
+fn the_clip_is_shed_to_the_target() {
+    let (sections, _) = read(CLIP);
+    let rate_of = |sections: &[MediaSection]| {
+        let bytes: usize = sections
+            .iter()
+            .filter(|section| section.source_time >= Time::from_secs(3))
+            .map(|section| section.payload.len())
+            .sum();
+        bytes as u64 * 8 / 7
+    };
+    let source = rate_of(&sections);
+    for percent in [90, 75, 60] {
+        let target = source * percent / 100;
+        let config = ShedderConfig {
+            headroom: 1.0,
+            ..ShedderConfig::default()
+        };
+        let mut shedder = Shedder::new(config);
+        shedder.retarget(Time::ZERO, Rate::from_bps(target), None);
+        let kept: Vec<_> = sections
+            .iter()
+            .filter(|section| shedder.offer(section) == Verdict::Keep)
+            .cloned()
+            .collect();
+        let rate = rate_of(&kept);
+        // Not more than the target by a twentieth, and not needlessly less: P pictures go in steps of one
+        // place in the group.
+        assert!(
+            rate < target + target / 20,
+            "{percent} %: {rate} of {target} b/s"
+        );
+        assert!(
+            rate > target - target / 5,
+            "{percent} %: {rate} of {target} b/s"
+        );
+        let count = |sections: &[MediaSection], frame| {
+            sections
+                .iter()
+                .filter(|section| section.frame == frame)
+                .count()
+        };
+        for stays in [FrameType::Key, FrameType::Audio, FrameType::Table] {
+            assert_eq!(count(&kept, stays), count(&sections, stays));
+        }
+        ts::check(&write(&kept), 0x1000, 0x100);
+    }
+}
+
+/// Runs ffmpeg on a stream; `None`, and a word about it, where there is no ffmpeg.
+fn ffmpeg(stream: &[u8], before: &[&str], behind: &[&str]) -> Option<(String, String)> {
+    let folder = tempfile::tempdir().expect("a folder for the stream");
+    let file = folder.path().join("stream.ts");
+    std::fs::write(&file, stream).expect("room for the stream");
+    run("ffmpeg", &file, before, behind)
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "that a test was skipped has to be seen"
+)]
+fn run(tool: &str, file: &Path, before: &[&str], behind: &[&str]) -> Option<(String, String)> {
+    let output = Command::new(tool)
+        .args(["-hide_banner", "-nostdin"])
+        .args(before)
+        .arg("-i")
+        .arg(file)
+        .args(behind)
+        .output();
+    match output {
+        Ok(output) => {
+            let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+            assert!(output.status.success(), "{}", text(output.stderr));
+            Some((text(output.stdout), text(output.stderr)))
+        }
+        Err(error) => {
+            eprintln!("skipped: {tool} cannot be run here ({error})");
+            None
+        }
+    }
+}
+
+/// Stream, times, length and digest of each packet that ffmpeg finds; and its complaints.
+fn digests(stream: &[u8]) -> Option<(Vec<String>, String)> {
+    let copied = ["-map", "0", "-c", "copy", "-f", "framemd5", "-"];
+    let (text, complaints) = ffmpeg(stream, &["-loglevel", "warning", "-copyts"], &copied)?;
+    let mut packets: Vec<_> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            // The duration is the distance to the next frame, which may be one that was dropped; what
+            // follows the digest is about the container.
+            let fields: Vec<_> = line.split(',').map(str::trim).collect();
+            [&fields[..3], &fields[4..6]].concat().join(" ")
+        })
+        .collect();
+    packets.sort();
+    Some((packets, complaints))
+}
+
+#[test]
+fn ffmpeg_finds_the_same_frames_in_a_copy() {
+    for (name, stream) in VECTORS {
+        let Some((original, _)) = digests(stream) else {
+            return;
+        };
+        let (copy, complaints) = digests(&write(&read(stream).0)).expect("ffmpeg ran a moment ago");
+        assert!(original.len() >= 50);
+        assert_eq!(copy, original, "{name}");
+        assert_eq!(complaints, "", "{name}");
+    }
+}
+
+#[test]
+fn ffmpeg_plays_what_is_left_after_losses() {
+    for (name, stream) in VECTORS {
+        let (sections, _) = read(stream);
+        for (loss, drop) in losses() {
+            let kept = without(&sections, drop);
+            let copy = write(&kept);
+            let Some((original, _)) = digests(stream) else {
+                return;
+            };
+            let (left, complaints) = digests(&copy).expect("ffmpeg ran a moment ago");
+            // Each frame is one of the original, with its times, and none but the dropped ones is missing.
+            let mut original = original.into_iter();
+            // ffmpeg moves a zero before a start code from one unit of H.265 to another.
+            let fields = if name == "h265" { 3 } else { 5 };
+            let cut = |frame: &String| frame.split(' ').take(fields).collect::<Vec<_>>().join(" ");
+            for frame in &left {
+                assert!(
+                    original.any(|other| cut(&other) == cut(frame)),
+                    "{name}, {loss}: {frame}"
+                );
+            }
+            let pictures = |sections: &[MediaSection]| {
+                sections
+                    .iter()
+                    .filter(|section| section.frame.is_picture())
+                    .count()
+            };
+            let video = left.iter().filter(|frame| frame.starts_with('0')).count();
+            assert_eq!(video, pictures(&kept), "{name}, {loss}");
+            assert_eq!(complaints, "", "{name}, {loss}");
+        }
+    }
+}
+
+#[test]
+fn ffmpeg_decodes_what_is_left_after_shedding() {
+    // What nothing needs can go from every stream. More can go from the clip, whose groups are closed and whose P
+    // pictures are made of I and P pictures alone; elsewhere, a P picture may also use a B picture before it.
+    let disposable: Loss = ("disposable", |section| {
+        section.frame == FrameType::Bidirectional { referenced: false }
+    });
+    let of_all = VECTORS
+        .iter()
+        .map(|&(name, stream)| (name, stream, disposable));
+    let of_clip = losses().into_iter().map(|loss| ("clip", CLIP, loss));
+    for (name, stream, (loss, drop)) in of_all.chain(of_clip) {
+        let copy = write(&without(&read(stream).0, drop));
+        let decoded = ["-map", "0:v", "-f", "rawvideo", "-y", "/dev/null"];
+        let Some((_, complaints)) = ffmpeg(&copy, &["-loglevel", "error"], &decoded) else {
+            return;
+        };
+        assert_eq!(complaints, "", "{name}, {loss}");
+    }
+}
