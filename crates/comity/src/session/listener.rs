@@ -246,6 +246,46 @@ impl<C: Core> Listener<C> {
         Some(entry.session.core_mut())
     }
 
+    /// The next connection to which something has happened, for hosts that serve connections one by one instead of
+    /// calling [`Self::poll_transmit`]: poll its [`Self::session_mut`], then [`Self::settle`] it.
+    pub fn next_ready(&mut self) -> Option<ConnectionId> {
+        while let Some(id) = self.ready.pop_front() {
+            if let Some(entry) = self.sessions.get_mut(&id) {
+                entry.is_ready = false;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    /// A connection, to be polled; [`Self::settle`] it afterwards.
+    pub fn session_mut(&mut self, id: ConnectionId) -> Option<&mut Session<C>> {
+        self.sessions.get_mut(&id).map(|entry| &mut entry.session)
+    }
+
+    /// Puts a connection behind those to which something has happened.
+    pub fn make_ready(&mut self, id: ConnectionId) {
+        if let Some(entry) = self.sessions.get_mut(&id) {
+            make_ready(&mut self.ready, id, entry);
+        }
+    }
+
+    /// Whether some connection stands among those to which something has happened, or a reply waits.
+    pub fn is_busy(&self) -> bool {
+        !self.ready.is_empty() || !self.replies.is_empty()
+    }
+
+    /// Appends the next reply to an address without a connection.
+    pub fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<Datagram> {
+        let (to, reply) = self.replies.pop_front()?;
+        out.extend(&reply);
+        Some(Datagram {
+            to,
+            ecn: Ecn::NotCapable,
+            length: reply.len(),
+        })
+    }
+
     /// Takes a datagram.
     pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
         let length = datagram.len();
@@ -263,7 +303,6 @@ impl<C: Core> Listener<C> {
                     self.half_open.remove(&(until, connection));
                 }
                 make_ready(&mut self.ready, connection, entry);
-                self.settle(connection);
             }
             Ok(Packet::Initial(initial)) if initial.source != NOBODY => {
                 self.on_initial(now, from, length, &initial);
@@ -474,7 +513,7 @@ impl<C: Core> Listener<C> {
     }
 
     /// Takes over what a connection tells, arms its timer, and forgets it when it is over.
-    fn settle(&mut self, id: ConnectionId) {
+    pub fn settle(&mut self, id: ConnectionId) {
         let Some(entry) = self.sessions.get_mut(&id) else {
             return;
         };
@@ -501,13 +540,8 @@ impl<C: Core> Listener<C> {
 
     /// Appends the next datagram that may leave now. Connections take turns.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Datagram> {
-        if let Some((to, reply)) = self.replies.pop_front() {
-            out.extend(&reply);
-            return Some(Datagram {
-                to,
-                ecn: Ecn::NotCapable,
-                length: reply.len(),
-            });
+        if let Some(reply) = self.poll_reply(out) {
+            return Some(reply);
         }
         while let Some(id) = self.ready.pop_front() {
             let Some(entry) = self.sessions.get_mut(&id) else {

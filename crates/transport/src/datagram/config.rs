@@ -15,6 +15,9 @@ pub struct Config {
     pub drop: DropPolicy,
     /// When this end hands sections to its application.
     pub deliver: Deliver,
+    /// Whether an incomplete section of the peer becomes a gap at its deadline. Not to be expected of a peer that
+    /// sends with [`Reliability::Full`].
+    pub expect_deadlines: bool,
     /// The protected payload of a full packet in bytes: the datagram without headers and tag. Together with
     /// [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
     pub payload: u32,
@@ -51,6 +54,7 @@ impl Default for Config {
             reliability: Reliability::default(),
             drop: DropPolicy::default(),
             deliver: Deliver::default(),
+            expect_deadlines: true,
             payload: 1_400,
             overhead: 29 + 8 + 20,
             ack_frequency: 2,

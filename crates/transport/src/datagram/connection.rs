@@ -309,8 +309,9 @@ impl<P: Payload> Connection<P> {
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
-        let enforce_deadlines =
-            config.reliability != Reliability::Full && config.drop != DropPolicy::Never;
+        let enforce_deadlines = config.expect_deadlines
+            && config.reliability != Reliability::Full
+            && config.drop != DropPolicy::Never;
         let outbox = outbox::Config {
             reliability: config.reliability,
             drop: config.drop,
@@ -544,6 +545,32 @@ impl<P: Payload> Connection<P> {
         self.target.current()
     }
 
+    /// The local time at which the peer's clock, on which the times of its sections are, shows `time`.
+    pub fn to_local(&self, time: Time) -> Time {
+        self.clock.to_local(time)
+    }
+
+    /// How much faster than this end's clock the peer's runs, in parts per million.
+    pub fn clock_drift_ppm(&self) -> f64 {
+        self.clock.drift_ppm()
+    }
+
+    /// When the pacer lets the next piece of a section leave; `None` when something else holds it back, or there
+    /// is none.
+    pub fn release_at(&self) -> Option<Time> {
+        let waits = self.state == State::Open
+            && self.outbox.backlog() > 0
+            && self.has_window()
+            && self.has_credit();
+        waits.then(|| self.pacer.release_at(self.pacing()))
+    }
+
+    /// What the peer said before the first packet that it has room for.
+    pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
+        self.credit.bytes = bytes;
+        self.credit.sections = sections as u64;
+    }
+
     /// The settings.
     pub const fn config(&self) -> &Config {
         &self.config
@@ -560,6 +587,17 @@ impl<P: Payload> Connection<P> {
     ///
     /// A time that has come already means: poll again.
     pub fn next_timer(&self) -> Time {
+        let next = self.next_protocol_timer();
+        if self.state == State::Open {
+            next.min(self.inbox.next_wakeup(&self.clock))
+        } else {
+            next
+        }
+    }
+
+    /// As [`Connection::next_timer`], for a host whose application takes no sections at present: without the
+    /// times at which sections become ready.
+    pub fn next_protocol_timer(&self) -> Time {
         match &self.state {
             State::Closed => return Time::MAX,
             State::Closing { until, .. } | State::Draining { until } => return *until,
@@ -570,7 +608,6 @@ impl<P: Payload> Connection<P> {
             .due_at()
             .min(self.loss.due_at)
             .min(self.outbox.earliest_deadline())
-            .min(self.inbox.next_wakeup(&self.clock))
             .min(self.last_received_at + self.config.idle_timeout)
             .min(self.last_sent_at + self.config.keep_alive)
             .min(self.controller.wakeup().unwrap_or(Time::MAX))

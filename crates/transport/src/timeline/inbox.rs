@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use comity_units::Time;
 
-pub use accounts::{Accounts, Slack};
+pub use accounts::{Accounts, GapAccounts, Slack};
 pub use streams::Inbox;
 
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};

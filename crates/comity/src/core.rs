@@ -1,0 +1,245 @@
+//! The deadline transport as what a session carries.
+
+use bytes::Bytes;
+use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
+use comity_congestion::{Controller, Meter};
+use comity_transport::datagram::{self, Config, Connection};
+use comity_transport::wire::parameters::{Parameters, Reliability};
+use comity_transport::wire::{CloseCode, limits};
+use comity_units::{PacketNumber, Seed, Span, Time};
+
+use crate::options::Options;
+use crate::session::{BadParameters, Core, Ecn, Opener, PathFrame, Role, Transmit};
+
+/// How many planned releases are remembered until the packets have left: more than one batch has.
+const MOST_PLANNED: usize = 256;
+
+/// One [`Connection`] of [`comity_transport::datagram`], driven as a session's [`Core`].
+///
+/// It is built from both ends' transport parameters: the smaller datagram and the larger latency hold, the peer
+/// says how it acknowledges, how much it takes at first, and which meter it wants.
+#[derive(Debug)]
+pub struct Transport {
+    connection: Connection<Bytes>,
+    peer: Parameters,
+    latency: Span,
+    controller: &'static Row,
+    controller_parameters: ControllerParameters,
+    setup: Setup,
+    /// Whether the application takes no more sections at present.
+    is_stalled: bool,
+    /// Whether the pacer has held back what waits to be sent, without interruption by anything else.
+    is_paced: bool,
+    /// When the packets that were polled last were to leave.
+    planned: Vec<Time>,
+}
+
+impl Transport {
+    /// A connection between an end with `options` and one with the parameters `peer`.
+    ///
+    /// `overhead` is what sealing adds to a payload, in bytes, and `seed` that of everything random in it.
+    ///
+    /// # Errors
+    ///
+    /// [`BadParameters`] when the two cannot work together.
+    pub fn open(
+        now: Time,
+        options: &Options,
+        overhead: usize,
+        peer: Parameters,
+        seed: Seed,
+    ) -> Result<Self, BadParameters> {
+        let own = options.config();
+        let sealing = u32::try_from(overhead).map_err(|_| BadParameters)?;
+        let datagram = (own.payload + SEALING).min(peer.max_datagram.into());
+        let config = Config {
+            payload: datagram.checked_sub(sealing).ok_or(BadParameters)?,
+            overhead: own.overhead - SEALING + sealing,
+            expect_deadlines: peer.reliability != Reliability::Full,
+            // The handshake said whether the peer sees marks: without that, asking for them is pointless.
+            ecn: own.ecn && peer.ecn,
+            seed,
+            ..*own
+        };
+        let setup = Setup {
+            seed: seed.derive("controller"),
+            ..Setup::new(comity_units::Bytes::new(config.payload.into()))
+        };
+        let controller = options
+            .row()
+            .build(&setup, options.controller_parameters())
+            .map_err(|_| BadParameters)?;
+        let meter = match &peer.meter {
+            None => None,
+            Some(name) => Some(meter(name, &setup)?),
+        };
+        let mut connection = Connection::new(config, peer.max_ack_delay, controller, meter, now)
+            .map_err(|_| BadParameters)?;
+        connection.set_initial_credit(peer.initial_credit, peer.max_open_sections);
+        Ok(Self {
+            latency: Span::from(options.latency()).max(peer.latency),
+            connection,
+            peer,
+            controller: options.row(),
+            controller_parameters: options.controller_parameters().clone(),
+            setup,
+            is_stalled: false,
+            is_paced: false,
+            planned: Vec::new(),
+        })
+    }
+
+    /// What makes the connections of an endpoint with `options`; `seed` names their random streams.
+    pub fn opener(options: Options, seed: Seed) -> Opener<Self> {
+        let mut count = 0;
+        Box::new(move |now, _: Role, overhead, parameters| {
+            let peer = Parameters::decode(parameters).map_err(|_| BadParameters)?;
+            count += 1;
+            Self::open(now, &options, overhead, peer, seed.index(count))
+        })
+    }
+
+    /// The connection.
+    pub fn connection(&self) -> &Connection<Bytes> {
+        &self.connection
+    }
+
+    /// The connection, to be given something.
+    pub fn connection_mut(&mut self) -> &mut Connection<Bytes> {
+        &mut self.connection
+    }
+
+    /// What the peer said of itself.
+    pub fn peer(&self) -> &Parameters {
+        &self.peer
+    }
+
+    /// The latency that holds: the larger one of both ends.
+    pub fn latency(&self) -> Span {
+        self.latency
+    }
+
+    /// Whether the application takes no more sections at present: then nothing wakes up for their sake, and the
+    /// core lasts until they are taken, unless nobody ever will.
+    pub(crate) fn set_stalled(&mut self, is_stalled: bool, is_abandoned: bool) {
+        self.is_stalled = is_stalled && !is_abandoned;
+    }
+
+    /// When the paced packets that were polled since the last call were to leave.
+    pub(crate) fn take_planned(&mut self) -> std::vec::Drain<'_, Time> {
+        self.planned.drain(..)
+    }
+}
+
+const SEALING: u32 = (limits::DATA_HEADER + limits::TAG) as u32;
+
+fn meter(name: &str, setup: &Setup) -> Result<Box<dyn Meter>, BadParameters> {
+    table::find(name)
+        .ok()
+        .and_then(|row| row.build_meter(setup, &ControllerParameters::new()))
+        .and_then(Result::ok)
+        .ok_or(BadParameters)
+}
+
+impl Core for Transport {
+    fn on_established(&mut self, _: Time) {
+        // It asks for an answer, and the probe timer repeats it until there is one.
+        self.connection.ping();
+    }
+
+    fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
+        let ecn = match ecn {
+            Ecn::NotCapable => datagram::Ecn::NotCapable,
+            Ecn::Capable0 => datagram::Ecn::Capable0,
+            Ecn::Capable1 => datagram::Ecn::Capable1,
+            Ecn::CongestionExperienced => datagram::Ecn::CongestionExperienced,
+        };
+        // A violation closes the connection by itself, and is told as its end.
+        let _ = self.connection.on_packet(now, number, ecn, payload);
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        let release = self.connection.release_at();
+        match release {
+            None => self.is_paced = false,
+            Some(time) if time > now => self.is_paced = true,
+            Some(_) => {}
+        }
+        let backlog = self.connection.backlog();
+        let sent = self.connection.poll_transmit(now, out)?;
+        if self.is_paced
+            && self.connection.backlog() < backlog
+            && self.planned.len() < MOST_PLANNED
+            && let Some(time) = release.filter(|time| *time <= now)
+        {
+            self.planned.push(time);
+        }
+        Some(Transmit {
+            number: sent.number,
+            ecn: match sent.ecn {
+                datagram::Ecn::NotCapable => Ecn::NotCapable,
+                datagram::Ecn::Capable0 => Ecn::Capable0,
+                datagram::Ecn::Capable1 => Ecn::Capable1,
+                datagram::Ecn::CongestionExperienced => Ecn::CongestionExperienced,
+            },
+        })
+    }
+
+    fn write_path_frame(
+        &mut self,
+        now: Time,
+        frame: PathFrame,
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let frame = match frame {
+            PathFrame::Challenge(token) => datagram::PathFrame::Challenge(token),
+            PathFrame::Response(token) => datagram::PathFrame::Response(token),
+        };
+        let sent = self.connection.write_path_frame(now, frame, length, out)?;
+        Some(Transmit {
+            number: sent.number,
+            ecn: Ecn::NotCapable,
+        })
+    }
+
+    fn poll_path_frame(&mut self) -> Option<PathFrame> {
+        Some(match self.connection.poll_path_frame()? {
+            datagram::PathFrame::Challenge(token) => PathFrame::Challenge(token),
+            datagram::PathFrame::Response(token) => PathFrame::Response(token),
+        })
+    }
+
+    fn on_path_changed(&mut self, _: Time) {
+        let fresh: Result<Box<dyn Controller>, _> = self
+            .controller
+            .build(&self.setup, &self.controller_parameters);
+        if let Ok(controller) = fresh {
+            self.connection.on_new_path(controller);
+        }
+    }
+
+    fn probe_timeout(&self) -> Span {
+        self.connection.probe_timeout()
+    }
+
+    fn close(&mut self, now: Time, code: u64, reason: &str) {
+        self.connection.close(now, CloseCode::new(code), reason);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed() && !self.is_stalled
+    }
+
+    fn next_timer(&self) -> Time {
+        if self.is_stalled {
+            self.connection.next_protocol_timer()
+        } else {
+            self.connection.next_timer()
+        }
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.connection.on_timer(now);
+    }
+}

@@ -1,0 +1,154 @@
+//! The connections that an endpoint opens: by id, with a queue of those to serve and their timers in order.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use comity_units::Time;
+use tokio::sync::oneshot;
+
+use super::connection::Connection;
+use super::Handle;
+use crate::core::Transport;
+use crate::error::ConnectError;
+use crate::options::Options;
+use crate::session::{Caller, ConnectionId};
+
+/// Who waits for a call to be answered.
+pub(super) struct Waiting {
+    pub(super) reply: oneshot::Sender<Result<Connection, ConnectError>>,
+    pub(super) handle: Arc<Handle>,
+}
+
+pub(super) struct Call {
+    pub(super) caller: Caller<Transport>,
+    pub(super) address: SocketAddr,
+    pub(super) options: Box<Options>,
+    pub(super) waiting: Option<Waiting>,
+    timer: Time,
+    is_ready: bool,
+}
+
+/// All calls, answered and not.
+#[derive(Default)]
+pub(super) struct Callers {
+    calls: BTreeMap<ConnectionId, Call>,
+    timers: BTreeSet<(Time, ConnectionId)>,
+    ready: VecDeque<ConnectionId>,
+}
+
+impl Callers {
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    pub(super) fn contains(&self, id: ConnectionId) -> bool {
+        self.calls.contains_key(&id)
+    }
+
+    pub(super) fn insert(
+        &mut self,
+        caller: Caller<Transport>,
+        address: SocketAddr,
+        options: Box<Options>,
+        waiting: Waiting,
+    ) {
+        let id = caller.id();
+        self.calls.insert(
+            id,
+            Call {
+                caller,
+                address,
+                options,
+                waiting: Some(waiting),
+                timer: Time::MAX,
+                is_ready: false,
+            },
+        );
+        self.make_ready(id);
+    }
+
+    pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Call> {
+        self.calls.get_mut(&id)
+    }
+
+    pub(super) fn make_ready(&mut self, id: ConnectionId) {
+        if let Some(call) = self.calls.get_mut(&id)
+            && !call.is_ready
+        {
+            call.is_ready = true;
+            self.ready.push_back(id);
+        }
+    }
+
+    pub(super) fn next_ready(&mut self) -> Option<ConnectionId> {
+        while let Some(id) = self.ready.pop_front() {
+            if let Some(call) = self.calls.get_mut(&id) {
+                call.is_ready = false;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Arms the timer of a call that was served, and forgets one that is over; `true` for the latter.
+    pub(super) fn settle(&mut self, id: ConnectionId) -> bool {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return true;
+        };
+        let is_over = call.caller.is_over();
+        let timer = if is_over {
+            Time::MAX
+        } else {
+            call.caller.next_timer()
+        };
+        if timer != call.timer {
+            self.timers.remove(&(call.timer, id));
+            if !timer.is_never() {
+                self.timers.insert((timer, id));
+            }
+            call.timer = timer;
+        }
+        if is_over {
+            self.calls.remove(&id);
+        }
+        is_over
+    }
+
+    pub(super) fn next_timer(&self) -> Time {
+        self.timers.first().map_or(Time::MAX, |&(timer, _)| timer)
+    }
+
+    pub(super) fn on_timer(&mut self, now: Time) {
+        while let Some(&(timer, id)) = self.timers.first()
+            && timer <= now
+        {
+            self.timers.remove(&(timer, id));
+            if let Some(call) = self.calls.get_mut(&id) {
+                call.timer = Time::MAX;
+                call.caller.on_timer(now);
+            }
+            self.make_ready(id);
+        }
+    }
+
+    /// Calls to `address` that have no answer yet. Looks at all calls: for what rarely happens.
+    pub(super) fn unanswered(&self, address: SocketAddr) -> Vec<ConnectionId> {
+        self.calls
+            .iter()
+            .filter(|(_, call)| call.waiting.is_some() && call.address == address)
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    /// Forgets a call.
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Call> {
+        let call = self.calls.remove(&id)?;
+        self.timers.remove(&(call.timer, id));
+        Some(call)
+    }
+}

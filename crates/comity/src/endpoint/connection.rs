@@ -1,0 +1,452 @@
+//! A connection, as the application holds it.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use comity_transport::timeline::Outgoing;
+use comity_transport::wire::CloseCode;
+use comity_transport::wire::limits::MAX_SECTION;
+use comity_units::{Rate, Span, Time};
+use tokio::sync::{broadcast, oneshot, watch};
+
+use super::Handle;
+use super::shared::{Command, ConnectionShared, Outbound, Target, lock};
+use crate::error::{End, SendError};
+use crate::section::{Item, Outcome, Section, SectionId, StreamId};
+use crate::session::{Cipher, PublicKey};
+use crate::statistics::Statistics;
+
+/// As many streams as the transport carries in one connection.
+const MOST_STREAMS: usize = 64;
+
+/// One connection to a peer: sections in both directions, over encrypted datagrams.
+///
+/// All methods take `&self`, so that one task may send while another receives. Dropping it closes the connection
+/// without waiting: call [`finish`](Self::finish) to have everything delivered first.
+#[derive(Debug)]
+pub struct Connection {
+    shared: Arc<ConnectionShared>,
+    /// Keeps the endpoint alive.
+    handle: Arc<Handle>,
+}
+
+/// What happens to a connection while it is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// What became of a section that was sent.
+    Outcome(Outcome),
+    /// The peer has moved to another address, and proved it.
+    PathChanged {
+        /// The old address.
+        from: SocketAddr,
+        /// The new one.
+        to: SocketAddr,
+    },
+    /// So many events were not kept, because nobody asked for so long.
+    Missed(u64),
+    /// The connection is over. The last event.
+    Ended(End),
+}
+
+/// The events of a connection, from the call of [`Connection::events`] on.
+#[derive(Debug)]
+pub struct Events {
+    receiver: broadcast::Receiver<Event>,
+    is_over: bool,
+}
+
+impl Events {
+    /// The next event; `None` after the last one.
+    pub async fn next(&mut self) -> Option<Event> {
+        if self.is_over {
+            return None;
+        }
+        let event = match self.receiver.recv().await {
+            Ok(event) => event,
+            Err(broadcast::error::RecvError::Lagged(missed)) => Event::Missed(missed),
+            Err(broadcast::error::RecvError::Closed) => return None,
+        };
+        self.is_over = matches!(event, Event::Ended(_));
+        Some(event)
+    }
+
+    /// The next event, if there is one already.
+    pub fn try_next(&mut self) -> Option<Event> {
+        let event = match self.receiver.try_recv() {
+            Ok(event) => event,
+            Err(broadcast::error::TryRecvError::Lagged(missed)) => Event::Missed(missed),
+            Err(_) => return None,
+        };
+        self.is_over = matches!(event, Event::Ended(_));
+        Some(event)
+    }
+}
+
+/// What an encoder should be set to, as it changes.
+#[derive(Clone, Debug)]
+pub struct TargetBitrate(watch::Receiver<Target>);
+
+impl TargetBitrate {
+    /// What the application may send now; `None` before anything is known of the path.
+    pub fn current(&self) -> Option<Rate> {
+        self.0.borrow().rate
+    }
+
+    /// Waits for another value; `None` when the connection is over.
+    pub async fn changed(&mut self) -> Option<Rate> {
+        loop {
+            if self.0.borrow().is_over {
+                return None;
+            }
+            self.0.changed().await.ok()?;
+            let Target { rate, is_over } = *self.0.borrow_and_update();
+            if !is_over && rate.is_some() {
+                return rate;
+            }
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new(shared: Arc<ConnectionShared>, handle: Arc<Handle>) -> Self {
+        Self { shared, handle }
+    }
+
+    // ------------------------------------------------------------------------------------------------ sending
+
+    /// Gives a section to be sent; waits while the send buffer is full.
+    ///
+    /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told by
+    /// [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`], all but `Full`.
+    pub async fn send(&self, section: Section) -> Result<SectionId, SendError> {
+        let source_time = self.source_time(&section);
+        loop {
+            let mut room = pin!(self.shared.room.notified());
+            room.as_mut().enable();
+            match self.give(section.clone(), source_time, true) {
+                Err(SendError::Full { .. }) => room.await,
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`send`](Self::send), without waiting: live media had better leave out what there is no room for.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`].
+    pub fn try_send(&self, section: Section) -> Result<SectionId, SendError> {
+        let source_time = self.source_time(&section);
+        self.give(section, source_time, false)
+    }
+
+    fn source_time(&self, section: &Section) -> Time {
+        let clock = self.handle.shared.clock;
+        section
+            .source_time
+            .map_or_else(|| clock.now(), |instant| clock.time(instant))
+    }
+
+    fn give(
+        &self,
+        section: Section,
+        source_time: Time,
+        waits: bool,
+    ) -> Result<SectionId, SendError> {
+        let facts = &self.shared.facts;
+        let length = section.payload.len();
+        let stream = section.stream;
+        let most = u64::from(MAX_SECTION).min(facts.send_buffer);
+        if length == 0 {
+            return Err(SendError::Empty { stream });
+        }
+        if length as u64 > most {
+            return Err(SendError::TooLong {
+                stream,
+                length,
+                most,
+            });
+        }
+        let mut outbound = lock(&self.shared.outbound);
+        check_open(&outbound)?;
+        let known = outbound.streams.len();
+        let given = outbound.streams.get(&stream).copied();
+        if given.is_none() && known >= MOST_STREAMS {
+            let most = MOST_STREAMS;
+            return Err(SendError::TooManyStreams { stream, most });
+        }
+        let mut given = given.unwrap_or_default();
+        if given.has_ended {
+            return Err(SendError::StreamEnded { stream });
+        }
+        let id = SectionId(given.next);
+        if let Some(needs) = section.needs.filter(|needs| *needs >= id) {
+            return Err(SendError::NeedsLater {
+                stream,
+                section: id,
+                needs,
+            });
+        }
+        if outbound.held_sections >= facts.send_sections
+            || outbound.held_bytes + length as u64 > facts.send_buffer
+        {
+            outbound.is_waited_for |= waits;
+            return Err(SendError::Full {
+                held_bytes: outbound.held_bytes,
+                held_sections: outbound.held_sections,
+                length,
+            });
+        }
+        let deadline = match section.deadline {
+            None => source_time + facts.latency,
+            Some(Duration::MAX) => Time::MAX,
+            Some(deadline) => source_time
+                .checked_add(Span::from(deadline))
+                .unwrap_or(Time::MAX),
+        };
+        given.next += 1;
+        outbound.streams.insert(stream, given);
+        outbound.held_sections += 1;
+        outbound.held_bytes += length as u64;
+        outbound.commands.push(Command::Submit(Outgoing {
+            stream,
+            importance: section.importance,
+            source_time,
+            deadline,
+            needs: section.needs,
+            payload: section.payload,
+        }));
+        drop(outbound);
+        self.shared.schedule(&self.handle.shared);
+        Ok(id)
+    }
+
+    /// Ends a stream: no more sections come. The peer learns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Finishing`] and [`SendError::Ended`].
+    pub fn end(&self, stream: StreamId) -> Result<(), SendError> {
+        let mut outbound = lock(&self.shared.outbound);
+        check_open(&outbound)?;
+        let given = outbound.streams.entry(stream).or_default();
+        if !given.has_ended {
+            given.has_ended = true;
+            outbound.commands.push(Command::End(stream));
+        }
+        drop(outbound);
+        self.shared.schedule(&self.handle.shared);
+        Ok(())
+    }
+
+    /// Withdraws a section that was sent, and what needs it, as far as it has not arrived.
+    pub fn cancel(&self, stream: StreamId, section: SectionId) {
+        self.command(Command::Cancel(stream, section));
+    }
+
+    /// Leaves out a section that was sent, and what needs it, to fit the rate; as [`cancel`](Self::cancel), and
+    /// counted apart.
+    pub fn shed(&self, stream: StreamId, section: SectionId) {
+        self.command(Command::Shed(stream, section));
+    }
+
+    fn command(&self, command: Command) {
+        let mut outbound = lock(&self.shared.outbound);
+        if outbound.end.is_some() {
+            return;
+        }
+        outbound.commands.push(command);
+        drop(outbound);
+        self.shared.schedule(&self.handle.shared);
+    }
+
+    // ---------------------------------------------------------------------------------------------- receiving
+
+    /// The next section or gap, waiting for it; `None` when the connection is over and all was received.
+    ///
+    /// A call that is dropped before it is ready loses nothing.
+    pub async fn recv(&self) -> Option<Item> {
+        loop {
+            let mut arrived = pin!(self.shared.arrived.notified());
+            arrived.as_mut().enable();
+            if let Some(item) = self.take()? {
+                return Some(item);
+            }
+            arrived.await;
+        }
+    }
+
+    /// The next section or gap, if there is one already.
+    pub fn try_recv(&self) -> Option<Item> {
+        self.take().flatten()
+    }
+
+    /// `None` when nothing will come any more.
+    fn take(&self) -> Option<Option<Item>> {
+        let mut inbound = lock(&self.shared.inbound);
+        let Some(item) = inbound.items.pop_front() else {
+            return if inbound.is_over { None } else { Some(None) };
+        };
+        inbound.bytes -= item.size();
+        let has_more = !inbound.items.is_empty();
+        let resumes = inbound.is_stalled && !has_more;
+        if resumes {
+            inbound.is_stalled = false;
+        }
+        drop(inbound);
+        if resumes {
+            self.shared.schedule(&self.handle.shared);
+        }
+        if has_more {
+            // Another task may be waiting for the next one.
+            self.shared.arrived.notify_one();
+        }
+        Some(Some(item))
+    }
+
+    // ----------------------------------------------------------------------------------------------- watching
+
+    /// What happens to the connection from now on. Events that nobody asks for are not kept: at most 1,024 wait.
+    pub fn events(&self) -> Events {
+        Events {
+            receiver: self.shared.subscribe(),
+            is_over: false,
+        }
+    }
+
+    /// What the application may send, as it changes: smoothed, and steady enough for an encoder.
+    pub fn target_bitrate(&self) -> TargetBitrate {
+        TargetBitrate(self.shared.target.subscribe())
+    }
+
+    /// Both ends' counters; of a connection that is over, the last ones.
+    pub async fn statistics(&self) -> Statistics {
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut outbound = lock(&self.shared.outbound);
+            if let Some(last) = &outbound.last {
+                return (**last).clone();
+            }
+            outbound.commands.push(Command::Statistics(reply));
+        }
+        self.shared.schedule(&self.handle.shared);
+        match answer.await {
+            Ok(statistics) => statistics,
+            Err(_) => lock(&self.shared.outbound)
+                .last
+                .as_deref()
+                .cloned()
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The peer's address, which may change.
+    pub fn peer_address(&self) -> SocketAddr {
+        *self.shared.address.borrow()
+    }
+
+    /// This end's address, as the socket knows it.
+    pub fn local_address(&self) -> SocketAddr {
+        self.handle.shared.address
+    }
+
+    /// The key that the peer has proved to own, where static keys are used.
+    pub fn peer_key(&self) -> Option<PublicKey> {
+        self.shared.facts.peer_key
+    }
+
+    /// What packets are sealed with; `None` without protection.
+    pub fn cipher(&self) -> Option<Cipher> {
+        self.shared.facts.cipher
+    }
+
+    /// What the peer says the connection is about.
+    pub fn stream_name(&self) -> Option<&str> {
+        self.shared.facts.stream_name.as_deref()
+    }
+
+    /// The deadline of sections that name none: the larger latency of both ends.
+    pub fn latency(&self) -> Duration {
+        self.shared.facts.latency.into()
+    }
+
+    /// When the connection was opened.
+    pub fn opened_at(&self) -> Instant {
+        let clock = self.handle.shared.clock;
+        clock.instant_or_origin(self.shared.facts.opened_at)
+    }
+
+    // ------------------------------------------------------------------------------------------------- ending
+
+    /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
+    ///
+    /// # Errors
+    ///
+    /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means that it was done
+    /// as well.
+    pub async fn finish(&self) -> Result<(), End> {
+        {
+            let mut outbound = lock(&self.shared.outbound);
+            if outbound.end.is_none() && !outbound.is_finishing {
+                outbound.is_finishing = true;
+                outbound.commands.push(Command::Finish);
+            }
+        }
+        self.shared.schedule(&self.handle.shared);
+        match self.closed().await {
+            End::Local { code, .. } if code == CloseCode::DONE => Ok(()),
+            end => Err(end),
+        }
+    }
+
+    /// Ends the connection now. What has not arrived becomes a gap at the peer, which is told the reason: at most
+    /// 255 bytes of it. Codes of the application begin at [`CloseCode::APPLICATION`].
+    pub fn close(&self, code: CloseCode, reason: &str) {
+        self.command(Command::Close(code, reason.to_owned()));
+    }
+
+    /// Waits for the end, and says why.
+    pub async fn closed(&self) -> End {
+        let mut end = self.shared.end.subscribe();
+        match end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone().unwrap_or(End::EndpointClosed),
+            Err(_) => End::EndpointClosed,
+        }
+    }
+
+    /// Why the connection is over; `None` while it is not.
+    pub fn ended(&self) -> Option<End> {
+        self.shared.ended()
+    }
+}
+
+fn check_open(outbound: &Outbound) -> Result<(), SendError> {
+    if let Some(end) = &outbound.end {
+        return Err(SendError::Ended(end.clone()));
+    }
+    if outbound.is_finishing {
+        return Err(SendError::Finishing);
+    }
+    Ok(())
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut outbound = lock(&self.shared.outbound);
+        outbound.is_abandoned = true;
+        if outbound.end.is_none() {
+            outbound
+                .commands
+                .push(Command::Close(CloseCode::DONE, String::new()));
+        }
+        drop(outbound);
+        self.shared.schedule(&self.handle.shared);
+    }
+}

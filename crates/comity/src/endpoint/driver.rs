@@ -1,0 +1,572 @@
+//! The endpoint's thread.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Weak};
+
+use comity_transport::wire::CloseCode;
+use comity_transport::wire::header::{self, Packet};
+use comity_units::{Seed, Span, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::mpsc;
+
+use super::callers::{Callers, Waiting};
+use super::connection::Connection;
+use super::link::{Link, Served};
+use super::outgoing::Outgoing;
+use super::shared::{Accepting, Command, ConnectionShared, EndpointShared, Facts, Request};
+use super::socket::Socket;
+use super::{EndpointEvent, Handle};
+use crate::core::Transport;
+use crate::error::ConnectError;
+use crate::options::Options;
+use crate::session::{
+    Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent,
+    Randomness, Session,
+};
+use crate::statistics::EndpointStatistics;
+
+/// Batches that are received before connections are served again.
+const MOST_BATCHES: usize = 4;
+/// Connections that are served before the socket is looked at again.
+const MOST_SERVED: usize = 64;
+/// How long a closed endpoint waits for its connections to end.
+const LINGER: Span = Span::from_secs(1);
+
+pub(super) struct Driver {
+    shared: Arc<EndpointShared>,
+    socket: Socket,
+    listener: Option<Listener<Transport>>,
+    callers: Callers,
+    links: BTreeMap<ConnectionId, Link>,
+    options: Arc<Options>,
+    accepting: Accepting,
+    handle: Weak<Handle>,
+    randomness: Randomness,
+    out: Outgoing,
+    /// Scratch space.
+    commands: Vec<Command>,
+    scheduled: Vec<ConnectionId>,
+    /// When the thread ends at the latest, once it has been asked to.
+    until: Option<Time>,
+    counts: EndpointStatistics,
+}
+
+impl Driver {
+    pub(super) fn new(
+        shared: Arc<EndpointShared>,
+        socket: Socket,
+        listener: Option<Listener<Transport>>,
+        options: Arc<Options>,
+        accepting: Accepting,
+        handle: Weak<Handle>,
+        randomness: Randomness,
+    ) -> Self {
+        Self {
+            shared,
+            socket,
+            listener,
+            callers: Callers::default(),
+            links: BTreeMap::new(),
+            options,
+            accepting,
+            handle,
+            randomness,
+            out: Outgoing::default(),
+            commands: Vec::new(),
+            scheduled: Vec::new(),
+            until: None,
+            counts: EndpointStatistics::default(),
+        }
+    }
+
+    /// Runs until nobody has the endpoint any more.
+    pub(super) fn run(mut self) {
+        // Refused only where the system has no such thing; packets then leave up to 50 us later.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        loop {
+            self.take_requests();
+            let is_blocked = !self.flush();
+            let now = self.now();
+            if let Some(listener) = &mut self.listener
+                && listener.next_timer() <= now
+            {
+                listener.on_timer(now);
+            }
+            if self.callers.next_timer() <= now {
+                self.callers.on_timer(now);
+            }
+            if !is_blocked {
+                self.serve_ready();
+            }
+            if let Some(until) = self.until
+                && (now >= until || (self.links.is_empty() && self.callers.len() == 0))
+            {
+                break;
+            }
+            if self.wait() && self.receive().is_err() {
+                // The socket is of no use any more: as if the network were gone, but without spinning.
+                break;
+            }
+        }
+        for link in self.links.values_mut() {
+            link.forget();
+        }
+        self.shared.is_over.send_replace(true);
+    }
+
+    fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    // ---------------------------------------------------------------------------------------------- requests
+
+    fn take_requests(&mut self) {
+        for request in self.shared.take_requests() {
+            match request {
+                Request::Call {
+                    address,
+                    options,
+                    handle,
+                    reply,
+                } => self.call(address, options, Waiting { reply, handle }),
+                Request::Statistics(reply) => {
+                    // It fails when nobody waits any more.
+                    let _ = reply.send(self.statistics());
+                }
+                Request::Shutdown => self.shut_down(),
+            }
+        }
+        let mut scheduled = std::mem::take(&mut self.scheduled);
+        self.shared.take_scheduled(&mut scheduled);
+        for id in scheduled.drain(..) {
+            self.make_ready(id);
+        }
+        self.scheduled = scheduled;
+    }
+
+    fn make_ready(&mut self, id: ConnectionId) {
+        if self.callers.contains(id) {
+            self.callers.make_ready(id);
+        } else if let Some(listener) = &mut self.listener {
+            listener.make_ready(id);
+        }
+    }
+
+    fn statistics(&self) -> EndpointStatistics {
+        let counts = EndpointStatistics {
+            connections: self.links.len() as u64,
+            datagrams_sent: self.out.counts.datagrams,
+            batches_sent: self.out.counts.batches,
+            datagrams_unsent: self.out.counts.unsent,
+            ..self.counts
+        };
+        match &self.listener {
+            None => counts,
+            Some(listener) => counts.with_listener(&listener.statistics()),
+        }
+    }
+
+    fn shut_down(&mut self) {
+        if self.until.is_some() {
+            return;
+        }
+        let now = self.now();
+        self.until = Some(now + LINGER);
+        let (closed, _) = mpsc::channel(1);
+        self.accepting = closed;
+        let ids: Vec<_> = self.links.keys().copied().collect();
+        for id in ids {
+            let session = match self.callers.get_mut(id) {
+                Some(call) => call.caller.session_mut(),
+                None => self
+                    .listener
+                    .as_mut()
+                    .and_then(|listener| listener.session_mut(id)),
+            };
+            if let Some(session) = session {
+                let connection = session.core_mut().connection_mut();
+                connection.close(now, CloseCode::SHUTDOWN, "");
+            }
+            self.make_ready(id);
+        }
+    }
+
+    fn call(&mut self, address: SocketAddr, options: Box<Options>, waiting: Waiting) {
+        let now = self.now();
+        let fail = |waiting: Waiting, error| {
+            // It fails when nobody waits any more.
+            let _ = waiting.reply.send(Err(error));
+        };
+        if self.until.is_some() {
+            return fail(waiting, ConnectError::EndpointClosed);
+        }
+        let credentials = match options.caller_credentials() {
+            Ok(credentials) => credentials,
+            Err(error) => return fail(waiting, error.into()),
+        };
+        let mut parameters = Vec::new();
+        options
+            .parameters()
+            .encode(&mut parameters)
+            .expect("valid options give valid parameters");
+        let config = CallerConfig {
+            timeout: options.connect_timeout().into(),
+            ..CallerConfig::new(credentials, parameters)
+        };
+        let seed = Seed::new(u64::from_be_bytes(self.randomness.bytes()));
+        let opener = Transport::opener((*options).clone(), seed);
+        match Caller::new(now, address, config, opener, self.randomness.split()) {
+            Ok(caller) => self.callers.insert(caller, address, options, waiting),
+            Err(error) => fail(waiting, error.into()),
+        }
+    }
+
+    // --------------------------------------------------------------------------------------------- connections
+
+    /// Serves connections to which something happened, as long as the system takes their packets.
+    fn serve_ready(&mut self) {
+        for _ in 0..MOST_SERVED {
+            let Some(listener) = &mut self.listener else {
+                break;
+            };
+            while let Some(reply) = listener.poll_reply(&mut self.out.bytes) {
+                self.out.push(reply, 1);
+            }
+            let Some(id) = listener.next_ready() else {
+                break;
+            };
+            self.serve_accepted(id);
+            if !self.flush() {
+                return;
+            }
+        }
+        self.tell_refusals();
+        for _ in 0..MOST_SERVED {
+            let Some(id) = self.callers.next_ready() else {
+                break;
+            };
+            self.serve_call(id);
+            if !self.flush() {
+                return;
+            }
+        }
+        self.flush();
+    }
+
+    fn serve_accepted(&mut self, id: ConnectionId) {
+        let now = self.shared.clock.now();
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
+        let Some(session) = listener.session_mut(id) else {
+            return;
+        };
+        if session.is_confirmed() {
+            if !self.links.contains_key(&id) {
+                let link = new_link(now, session, &self.options);
+                offer(
+                    &link,
+                    session,
+                    now,
+                    &self.handle,
+                    &self.accepting,
+                    &self.shared,
+                    &mut self.counts,
+                );
+                self.links.insert(id, link);
+            }
+            if let Some(link) = self.links.get_mut(&id) {
+                let served = link.serve(
+                    now,
+                    self.shared.clock,
+                    session,
+                    &mut self.commands,
+                    &mut self.out,
+                    self.socket.most_segments(),
+                );
+                self.out.flush(&self.socket, |_, _| {});
+                link.on_sent(self.shared.clock.now(), session.core_mut());
+                if served == Served::Busy {
+                    listener.make_ready(id);
+                }
+            }
+        }
+        listener.settle(id);
+        if listener.session(id).is_none()
+            && let Some(mut link) = self.links.remove(&id)
+        {
+            link.forget();
+        }
+    }
+
+    fn serve_call(&mut self, id: ConnectionId) {
+        let now = self.shared.clock.now();
+        let Some(call) = self.callers.get_mut(id) else {
+            return;
+        };
+        let mut is_busy = false;
+        match call.caller.session_mut() {
+            None => {
+                if let Some(datagram) = call.caller.poll_transmit(now, &mut self.out.bytes) {
+                    self.out.push(datagram, 1);
+                }
+                while let Some(event) = call.caller.poll_event() {
+                    if let CallerEvent::Failed(error) = event
+                        && let Some(waiting) = call.waiting.take()
+                    {
+                        // It fails when nobody waits any more.
+                        let _ = waiting.reply.send(Err(error.into()));
+                    }
+                }
+            }
+            Some(session) => {
+                if let Some(waiting) = call.waiting.take() {
+                    let link = new_link(now, session, &call.options);
+                    let connection = Connection::new(link.shared.clone(), waiting.handle);
+                    // Whoever does not wait any more drops the connection, which closes it.
+                    let _ = waiting.reply.send(Ok(connection));
+                    self.links.insert(id, link);
+                }
+                if let Some(link) = self.links.get_mut(&id) {
+                    let served = link.serve(
+                        now,
+                        self.shared.clock,
+                        session,
+                        &mut self.commands,
+                        &mut self.out,
+                        self.socket.most_segments(),
+                    );
+                    self.out.flush(&self.socket, |_, _| {});
+                    link.on_sent(self.shared.clock.now(), session.core_mut());
+                    is_busy = served == Served::Busy;
+                }
+            }
+        }
+        if is_busy {
+            self.callers.make_ready(id);
+        }
+        if self.callers.settle(id)
+            && let Some(mut link) = self.links.remove(&id)
+        {
+            link.forget();
+        }
+    }
+
+    fn tell_refusals(&mut self) {
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
+        while let Some(event) = listener.poll_event() {
+            if let ListenerEvent::Refused { from, why } = event {
+                // It fails when nobody listens.
+                let _ = self.shared.events.send(EndpointEvent::Refused { from, why });
+            }
+        }
+    }
+
+    // -------------------------------------------------------------------------------------------------- socket
+
+    /// Hands waiting datagrams to the system; `false` when it has no room now.
+    fn flush(&mut self) -> bool {
+        let mut failed = Vec::new();
+        let is_flushed = self.out.flush(&self.socket, |datagram, reason| {
+            if is_unreachable(&reason) && failed.len() < MOST_SERVED {
+                failed.push((datagram.to, reason));
+            }
+        });
+        for (address, reason) in failed {
+            self.fail_calls(address, &reason);
+        }
+        is_flushed
+    }
+
+    /// The network says that `address` cannot be reached.
+    fn fail_calls(&mut self, address: SocketAddr, reason: &io::Error) {
+        for id in self.callers.unanswered(address) {
+            let call = self.callers.remove(id);
+            if let Some(waiting) = call.and_then(|mut call| call.waiting.take()) {
+                let reason = match reason.raw_os_error() {
+                    Some(code) => io::Error::from_raw_os_error(code),
+                    None => reason.kind().into(),
+                };
+                let error = ConnectError::Unreachable { address, reason };
+                // It fails when nobody waits any more.
+                let _ = waiting.reply.send(Err(error));
+            }
+        }
+    }
+
+    /// Waits until there is something to do; whether the socket may have something.
+    fn wait(&mut self) -> bool {
+        let is_blocked = !self.out.is_empty();
+        let is_busy = self.callers.is_busy()
+            || self.listener.as_ref().is_some_and(|listener| listener.is_busy());
+        if is_busy && !is_blocked {
+            return true;
+        }
+        let mut next = self.callers.next_timer();
+        if let Some(listener) = &self.listener {
+            next = next.min(listener.next_timer());
+        }
+        if let Some(until) = self.until {
+            next = next.min(until);
+        }
+        let now = self.now();
+        if next <= now && !is_blocked {
+            return true;
+        }
+        let wait = next.saturating_since(now);
+        let timeout = (!next.is_never()).then(|| Timespec {
+            tv_sec: i64::try_from(wait.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (wait.as_nanos() % 1_000_000_000) as _,
+        });
+        if !self.shared.fall_asleep() {
+            return true;
+        }
+        let interest = if is_blocked {
+            PollFlags::IN | PollFlags::OUT
+        } else {
+            PollFlags::IN
+        };
+        let mut descriptors = [
+            PollFd::new(&self.socket, interest),
+            PollFd::new(self.shared.wake_descriptor(), PollFlags::IN),
+        ];
+        // An interrupted wait is a short one.
+        let _ = poll(&mut descriptors, timeout.as_ref());
+        let [socket, wake] = descriptors;
+        let (socket, wake) = (socket.revents(), wake.revents());
+        self.shared.wake_up(!wake.is_empty());
+        if socket.contains(PollFlags::ERR) {
+            while let Some((address, reason)) = self.socket.complaint() {
+                self.fail_calls(address, &reason);
+            }
+        }
+        !socket.is_empty()
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        for _ in 0..MOST_BATCHES {
+            let now = self.shared.clock.now();
+            let (callers, listener) = (&mut self.callers, &mut self.listener);
+            let counts = &mut self.counts;
+            let received = self.socket.receive(|from, ecn, datagram| {
+                counts.datagrams_received += 1;
+                route(now, callers, listener.as_mut(), from, ecn, datagram, counts);
+            });
+            match received {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(reason) => match reason.kind() {
+                    io::ErrorKind::WouldBlock => break,
+                    // Complaints about earlier datagrams, and interruptions.
+                    io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable
+                    | io::ErrorKind::Interrupted => {}
+                    _ => return Err(reason),
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_unreachable(reason: &io::Error) -> bool {
+    matches!(
+        reason.kind(),
+        io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::Unsupported
+            | io::ErrorKind::AddrNotAvailable
+    )
+}
+
+/// Gives a datagram to the connection that it is for.
+fn route(
+    now: Time,
+    callers: &mut Callers,
+    listener: Option<&mut Listener<Transport>>,
+    from: SocketAddr,
+    ecn: Ecn,
+    datagram: &mut [u8],
+    counts: &mut EndpointStatistics,
+) {
+    if callers.len() > 0 {
+        let destination = match header::decode(datagram) {
+            Ok(Packet::Data { header, .. }) => Some(header.destination),
+            Ok(Packet::Retry(retry)) => Some(retry.destination),
+            Ok(Packet::Answer(answer)) => Some(answer.destination),
+            Ok(Packet::VersionNegotiation { destination, .. }) => Some(destination),
+            _ => None,
+        };
+        if let Some(id) = destination
+            && let Some(call) = callers.get_mut(id)
+        {
+            call.caller.handle_datagram(now, from, ecn, datagram);
+            callers.make_ready(id);
+            return;
+        }
+    }
+    match listener {
+        Some(listener) => listener.handle_datagram(now, from, ecn, datagram),
+        None => counts.datagrams_unknown += 1,
+    }
+}
+
+fn new_link(now: Time, session: &Session<Transport>, options: &Options) -> Link {
+    let core = session.core();
+    let config = options.config();
+    let facts = Facts {
+        id: session.id(),
+        peer_address: session.address(),
+        peer_key: session.peer_key(),
+        cipher: session.protection().cipher(),
+        stream_name: core.peer().stream_name.clone(),
+        latency: core.latency(),
+        opened_at: now,
+        send_buffer: config.send_buffer,
+        send_sections: config.send_sections,
+        receive_buffer: config.receive_buffer,
+    };
+    Link::new(
+        Arc::new(ConnectionShared::new(facts)),
+        config.idle_timeout.into(),
+        options.controller(),
+    )
+}
+
+/// Offers a new connection to whoever accepts; closes it when too many wait.
+fn offer(
+    link: &Link,
+    session: &mut Session<Transport>,
+    now: Time,
+    handle: &Weak<Handle>,
+    accepting: &Accepting,
+    shared: &EndpointShared,
+    counts: &mut EndpointStatistics,
+) {
+    let connection = session.core_mut().connection_mut();
+    let Some(handle) = handle.upgrade() else {
+        return connection.close(now, CloseCode::SHUTDOWN, "");
+    };
+    let offered = Connection::new(link.shared.clone(), handle);
+    if accepting.try_send(offered).is_err() {
+        connection.close(
+            now,
+            CloseCode::REFUSED,
+            "too many connections wait to be accepted",
+        );
+        counts.connections_unaccepted += 1;
+        let from = session.address();
+        // It fails when nobody listens.
+        let _ = shared.events.send(EndpointEvent::Unaccepted { from });
+    }
+}

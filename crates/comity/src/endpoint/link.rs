@@ -1,0 +1,366 @@
+//! The driver's half of a connection: between its session and its queues.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use comity_transport::datagram::{CloseReason, Event as TransportEvent};
+use comity_transport::timeline::{self, Delivery, Meta};
+use comity_transport::wire::CloseCode;
+use comity_units::{Span, Time};
+use hdrhistogram::Histogram;
+
+use super::clock::Clock;
+use super::connection::Event;
+use super::outgoing::Outgoing;
+use super::shared::{Command, ConnectionShared, Target, lock};
+use crate::core::Transport;
+use crate::error::End;
+use crate::section::{About, Gap, Item, Partial, Received};
+use crate::session::{Closed, Event as SessionEvent, Session};
+use crate::statistics::{Pacing, Statistics};
+
+/// Received sections that wait for the application outside of the connection: so many items,
+const MOST_ITEMS: usize = 256;
+/// and bytes, or a quarter of the receive buffer if that is less.
+const MOST_BYTES: usize = 1 << 20;
+/// Packets of one connection that leave before the next connection has its turn.
+const MOST_PACKETS: usize = 64;
+/// The longest pacing error that is told apart, in ns.
+const LONGEST_ERROR: u64 = 10_000_000_000;
+
+/// What serving a connection came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// Nothing more can be done now.
+    Idle,
+    /// More packets may leave at once.
+    Busy,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) shared: Arc<ConnectionShared>,
+    idle_timeout: Duration,
+    controller: &'static str,
+    is_finishing: bool,
+    is_abandoned: bool,
+    /// Why it is over, from the moment at which that is known.
+    end: Option<End>,
+    /// Whether the application has been told.
+    is_told: bool,
+    pacing: Option<Box<Histogram<u32>>>,
+}
+
+impl Link {
+    pub(super) fn new(
+        shared: Arc<ConnectionShared>,
+        idle_timeout: Duration,
+        controller: &'static str,
+    ) -> Self {
+        Self {
+            shared,
+            idle_timeout,
+            controller,
+            is_finishing: false,
+            is_abandoned: false,
+            end: None,
+            is_told: false,
+            pacing: None,
+        }
+    }
+
+    /// Does everything that there is to do for the connection, and gathers its packets in `out`.
+    ///
+    /// `commands` is scratch space, empty before and after.
+    pub(super) fn serve(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        session: &mut Session<Transport>,
+        commands: &mut Vec<Command>,
+        out: &mut Outgoing,
+        most_segments: usize,
+    ) -> Served {
+        self.shared.unschedule();
+        {
+            let mut outbound = lock(&self.shared.outbound);
+            mem::swap(&mut outbound.commands, commands);
+            self.is_abandoned = outbound.is_abandoned;
+        }
+        for command in commands.drain(..) {
+            self.obey(now, command, session);
+        }
+        self.deliver(now, clock, session.core_mut());
+        let served = self.transmit(now, session, out, most_segments);
+        self.collect(now, session);
+        if self.is_finishing && self.end.is_none() && session.core().connection().is_settled() {
+            session
+                .core_mut()
+                .connection_mut()
+                .close(now, CloseCode::DONE, "");
+            self.transmit(now, session, out, most_segments);
+            self.collect(now, session);
+        }
+        if self.end.is_some() {
+            self.deliver(now, clock, session.core_mut());
+        }
+        served
+    }
+
+    fn obey(&mut self, now: Time, command: Command, session: &mut Session<Transport>) {
+        if let Command::Statistics(reply) = command {
+            // It fails when nobody waits any more.
+            let _ = reply.send(self.statistics(now, session));
+            return;
+        }
+        let connection = session.core_mut().connection_mut();
+        match command {
+            Command::Submit(section) => {
+                // The handle has checked what the connection checks, and counts what it holds.
+                let submitted = connection.submit(now, section);
+                debug_assert!(
+                    submitted.is_ok() || !connection.is_open(),
+                    "refused: {submitted:?}"
+                );
+            }
+            Command::Cancel(stream, section) => {
+                connection.cancel(stream, section);
+            }
+            Command::Shed(stream, section) => {
+                connection.shed(stream, section);
+            }
+            Command::End(stream) => connection.end(stream),
+            Command::Finish => {
+                self.is_finishing = true;
+                let open: Vec<_> = lock(&self.shared.outbound)
+                    .streams
+                    .iter_mut()
+                    .filter_map(|(stream, given)| {
+                        (!mem::replace(&mut given.has_ended, true)).then_some(*stream)
+                    })
+                    .collect();
+                for stream in open {
+                    connection.end(stream);
+                }
+            }
+            Command::Close(code, reason) => connection.close(now, code, &reason),
+            Command::Statistics(_) => {}
+        }
+    }
+
+    /// Hands sections over as long as there is room for them.
+    fn deliver(&mut self, now: Time, clock: Clock, core: &mut Transport) {
+        if self.is_told && lock(&self.shared.inbound).is_over {
+            return;
+        }
+        let most_bytes = MOST_BYTES.min((self.shared.facts.receive_buffer / 4) as usize);
+        let mut inbound = lock(&self.shared.inbound);
+        let before = inbound.items.len();
+        let mut is_stalled = false;
+        let mut delivered = 0;
+        loop {
+            if inbound.items.len() >= MOST_ITEMS || inbound.bytes >= most_bytes {
+                is_stalled = true;
+                break;
+            }
+            if self.is_abandoned && delivered >= MOST_ITEMS {
+                break;
+            }
+            let Some(delivery) = core.connection_mut().poll_delivery(now) else {
+                break;
+            };
+            delivered += 1;
+            if self.is_abandoned {
+                continue;
+            }
+            let item = item(delivery, core, clock);
+            inbound.bytes += item.size();
+            inbound.items.push_back(item);
+        }
+        inbound.is_stalled = is_stalled;
+        inbound.is_over = self.end.is_some() && !is_stalled;
+        let is_news = inbound.items.len() > before || inbound.is_over;
+        drop(inbound);
+        core.set_stalled(is_stalled, self.is_abandoned);
+        if is_news {
+            self.shared.arrived.notify_one();
+        }
+    }
+
+    fn transmit(
+        &mut self,
+        now: Time,
+        session: &mut Session<Transport>,
+        out: &mut Outgoing,
+        most_segments: usize,
+    ) -> Served {
+        for _ in 0..MOST_PACKETS {
+            let Some(datagram) = session.poll_transmit(now, &mut out.bytes) else {
+                return Served::Idle;
+            };
+            out.push(datagram, most_segments);
+        }
+        Served::Busy
+    }
+
+    /// Paced packets have just been handed to the system.
+    pub(super) fn on_sent(&mut self, now: Time, core: &mut Transport) {
+        for planned in core.take_planned() {
+            let error = now.saturating_since(planned).as_nanos();
+            let histogram = self.pacing.get_or_insert_with(|| {
+                let new = Histogram::new_with_bounds(1_000, LONGEST_ERROR, 2);
+                Box::new(new.expect("the bounds are in order, and the digits few"))
+            });
+            histogram.saturating_record(error);
+        }
+    }
+
+    /// Takes over what the session and its connection tell.
+    fn collect(&mut self, now: Time, session: &mut Session<Transport>) {
+        while let Some(event) = session.poll_event() {
+            match event {
+                SessionEvent::PathChanged { from, to } => {
+                    self.shared.address.send_replace(to);
+                    self.shared.tell(Event::PathChanged { from, to });
+                }
+                SessionEvent::Closed(closed) if closed != Closed::ByCore => {
+                    self.end.get_or_insert(End::Keys(closed));
+                }
+                SessionEvent::Established { .. }
+                | SessionEvent::PathUnanswered { .. }
+                | SessionEvent::Closed(_) => {}
+            }
+        }
+        let mut settled_sections = 0;
+        let mut settled_bytes = 0;
+        while let Some(event) = session.core_mut().connection_mut().poll_event() {
+            match event {
+                TransportEvent::Closed(reason) => {
+                    let end = match reason {
+                        CloseReason::Idle => End::Idle {
+                            after: self.idle_timeout,
+                        },
+                        CloseReason::Local { code, reason } => End::Local { code, reason },
+                        CloseReason::Peer { code, reason } => End::Peer { code, reason },
+                        CloseReason::Violation(violation) => End::Violation(violation),
+                    };
+                    self.end.get_or_insert(end);
+                }
+                TransportEvent::Outcome(outcome) => {
+                    settled_sections += 1;
+                    settled_bytes += u64::from(outcome.length);
+                    self.shared.tell(Event::Outcome(outcome));
+                }
+                TransportEvent::TargetBitrate(rate) => {
+                    self.shared.target.send_replace(Target {
+                        rate: Some(rate),
+                        is_over: false,
+                    });
+                }
+            }
+        }
+        if settled_sections > 0 {
+            let mut outbound = lock(&self.shared.outbound);
+            outbound.held_sections = outbound.held_sections.saturating_sub(settled_sections);
+            outbound.held_bytes = outbound.held_bytes.saturating_sub(settled_bytes);
+            if mem::take(&mut outbound.is_waited_for) {
+                drop(outbound);
+                self.shared.room.notify_waiters();
+            }
+        }
+        if self.end.is_some() && !self.is_told {
+            self.tell_end(now, session);
+        }
+    }
+
+    fn tell_end(&mut self, now: Time, session: &Session<Transport>) {
+        self.is_told = true;
+        let end = self.end.clone().unwrap_or(End::EndpointClosed);
+        let last = self.statistics(now, session);
+        self.settle(end, Some(Box::new(last)));
+    }
+
+    /// The endpoint forgets the connection: whoever still waits has to know.
+    pub(super) fn forget(&mut self) {
+        if !self.is_told {
+            self.is_told = true;
+            let end = self.end.clone().unwrap_or(End::EndpointClosed);
+            self.settle(end, None);
+        }
+        lock(&self.shared.inbound).is_over = true;
+        self.shared.arrived.notify_one();
+    }
+
+    fn settle(&self, end: End, last: Option<Box<Statistics>>) {
+        {
+            let mut outbound = lock(&self.shared.outbound);
+            outbound.end = Some(end.clone());
+            outbound.last = last;
+            // Whoever waits for an answer sees that none comes.
+            outbound.commands.clear();
+        }
+        self.shared.room.notify_waiters();
+        self.shared.end.send_replace(Some(end.clone()));
+        self.shared
+            .target
+            .send_modify(|target| target.is_over = true);
+        self.shared.tell(Event::Ended(end));
+    }
+
+    /// Everything that is known.
+    fn statistics(&self, now: Time, session: &Session<Transport>) -> Statistics {
+        let age = now.saturating_since(self.shared.facts.opened_at);
+        let connection = session.core().connection();
+        let mut statistics = Statistics::new(
+            age,
+            self.controller,
+            &connection.statistics(),
+            &session.statistics(),
+            connection.clock_drift_ppm(),
+        );
+        if let Some(histogram) = &self.pacing {
+            let us = |nanos: u64| Span::from_nanos(nanos).as_secs_f64() * 1e6;
+            statistics.pacing = Pacing {
+                packets: histogram.len(),
+                mean_us: histogram.mean() / 1e3,
+                p50_us: us(histogram.value_at_quantile(0.5)),
+                p99_us: us(histogram.value_at_quantile(0.99)),
+                p999_us: us(histogram.value_at_quantile(0.999)),
+                max_us: us(histogram.max()),
+            };
+        }
+        statistics
+    }
+}
+
+fn item(delivery: Delivery<bytes::Bytes>, core: &Transport, clock: Clock) -> Item {
+    let local = |time: Time| core.connection().to_local(time);
+    let about = |meta: &Meta| About {
+        importance: meta.importance,
+        source_time: clock.instant_or_origin(local(meta.source_time)),
+        deadline: clock.instant(local(meta.deadline)),
+        needs: meta.needs,
+        length: meta.length,
+    };
+    match delivery {
+        Delivery::Section(section) => Item::Section(Received {
+            stream: section.meta.stream,
+            id: section.meta.section,
+            about: about(&section.meta),
+            completed: clock.instant_or_origin(section.completed),
+            is_late: section.is_late,
+            payload: section.payload,
+        }),
+        Delivery::Gap(gap) => Item::Gap(Gap {
+            stream: gap.stream,
+            id: gap.section,
+            reason: gap.reason,
+            partial: gap.partial.map(|partial: timeline::inbox::Partial<_>| Partial {
+                about: about(&partial.meta),
+                payload: partial.payload,
+                missing: partial.missing,
+            }),
+        }),
+    }
+}

@@ -1,0 +1,271 @@
+//! Connections over one UDP socket, driven by a thread of their own.
+//!
+//! ```text
+//!  tasks of the application          the endpoint's thread                       the system
+//!  ───────────────────────           ──────────────────────────────              ──────────
+//!  send ──► outbound queue ───┐      ┌─► Listener: routes, timers ──┐
+//!  recv ◄── inbound queue ◄───┼──────┤   Callers:  routes, timers   ├─ batches ─► one UDP socket
+//!  statistics, close ─────────┘      └── Session ── Transport ──────┘      ◄──── GRO
+//! ```
+//!
+//! The thread waits in `ppoll` with a timer slack of 1 ns until the socket has something, a timer is due or a task
+//! has a command (an eventfd, written only while the thread sleeps). Connections to which something happened stand
+//! in a queue and are served in turn; nothing is ever done for all of them. Serving one means: take its commands,
+//! hand over its sections, send what may leave now as one batch (GSO) and arm its timer.
+//!
+//! What the application does not take stays in the connection, where it uses up the credit of the peer; what the
+//! network does not take stays in the send buffer, where it makes [`Connection::send`] wait.
+
+mod callers;
+mod clock;
+mod connection;
+mod driver;
+mod link;
+mod outgoing;
+mod shared;
+mod socket;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use comity_units::Seed;
+use rustix::event::{EventfdFlags, eventfd};
+use tokio::sync::{Mutex, broadcast, mpsc, oneshot};
+
+pub use connection::{Connection, Event, Events, TargetBitrate};
+
+use self::driver::Driver;
+use self::shared::{EndpointShared, Request};
+use self::socket::Socket;
+use crate::core::Transport;
+use crate::error::{BindError, ConnectError};
+use crate::options::Options;
+use crate::session::{Listener, ListenerConfig, Randomness, RefusedCaller};
+use crate::statistics::EndpointStatistics;
+
+/// One UDP socket and its connections, both those that it accepts and those that it opens.
+///
+/// Clones are the same endpoint. It lives until all of them and all its connections are dropped.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    handle: Arc<Handle>,
+    options: Arc<Options>,
+    accepted: Arc<Mutex<mpsc::Receiver<Connection>>>,
+}
+
+/// Ends the thread when nobody has the endpoint any more.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    pub(crate) shared: Arc<EndpointShared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.request(Request::Shutdown);
+    }
+}
+
+/// What happens to an endpoint apart from its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointEvent {
+    /// A caller was turned away.
+    Refused {
+        /// From where it came.
+        from: SocketAddr,
+        /// Why.
+        why: RefusedCaller,
+    },
+    /// A connection was closed because too many wait to be accepted.
+    Unaccepted {
+        /// From where it came.
+        from: SocketAddr,
+    },
+    /// So many events were not kept, because nobody asked for so long.
+    Missed(u64),
+}
+
+/// The events of an endpoint, from the call of [`Endpoint::events`] on.
+#[derive(Debug)]
+pub struct EndpointEvents(broadcast::Receiver<EndpointEvent>);
+
+impl EndpointEvents {
+    /// The next event; `None` when the endpoint is gone.
+    pub async fn next(&mut self) -> Option<EndpointEvent> {
+        match self.0.recv().await {
+            Ok(event) => Some(event),
+            Err(broadcast::error::RecvError::Lagged(missed)) => Some(EndpointEvent::Missed(missed)),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Endpoint {
+    /// Opens a socket at `address` that answers callers, as far as `options` say whom; it may call others too.
+    ///
+    /// Port 0 takes one that is free, which [`local_address`](Self::local_address) tells.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`]: the address is taken, not of this host, or the options are not for listening.
+    pub fn bind(address: SocketAddr, options: Options) -> Result<Self, BindError> {
+        Self::open(address, options, true)
+    }
+
+    /// Opens a socket at `address` that answers nobody, for calls alone.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`]: the address is taken or not of this host.
+    pub fn for_calls(address: SocketAddr, options: Options) -> Result<Self, BindError> {
+        Self::open(address, options, false)
+    }
+
+    fn open(address: SocketAddr, options: Options, listens: bool) -> Result<Self, BindError> {
+        let credentials = match listens {
+            true => Some(options.listener_credentials()?),
+            false => None,
+        };
+        let system = |purpose| {
+            move |reason: io::Error| BindError::System {
+                address,
+                purpose,
+                reason,
+            }
+        };
+        let socket = Socket::bind(address, !listens).map_err(|reason| match reason.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse { address },
+            io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
+            io::ErrorKind::PermissionDenied => BindError::NotPermitted { address },
+            _ => system("cannot open a socket")(reason),
+        })?;
+        let local = socket
+            .local_address()
+            .map_err(system("cannot read its address"))?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|reason| system("cannot open an eventfd")(reason.into()))?;
+        let shared = Arc::new(EndpointShared::new(local, wake));
+        let mut randomness = Randomness::system();
+        let listener = match credentials {
+            None => None,
+            Some(credentials) => {
+                let mut parameters = Vec::new();
+                options
+                    .parameters()
+                    .encode(&mut parameters)
+                    .expect("valid options give valid parameters");
+                let config = ListenerConfig {
+                    most_connections: options.most_connections(),
+                    ..ListenerConfig::new(credentials, parameters)
+                };
+                let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));
+                let opener = Transport::opener(options.clone(), seed);
+                let now = shared.clock.now();
+                let listener = Listener::new(now, config, opener, randomness.split())
+                    .expect("valid options give a valid configuration");
+                Some(listener)
+            }
+        };
+        let handle = Arc::new(Handle {
+            shared: shared.clone(),
+        });
+        let (accepting, accepted) = mpsc::channel(options.most_waiting());
+        let options = Arc::new(options);
+        let driver = Driver::new(
+            shared,
+            socket,
+            listener,
+            options.clone(),
+            accepting,
+            Arc::downgrade(&handle),
+            randomness,
+        );
+        std::thread::Builder::new()
+            .name("comity".into())
+            .spawn(move || driver.run())
+            .map_err(system("cannot start a thread"))?;
+        Ok(Self {
+            handle,
+            options,
+            accepted: Arc::new(Mutex::new(accepted)),
+        })
+    }
+
+    /// Waits for a caller that has proved itself; `None` when the endpoint is closed, or does not listen.
+    ///
+    /// A call that is dropped before it is ready loses nothing.
+    pub async fn accept(&self) -> Option<Connection> {
+        self.accepted.lock().await.recv().await
+    }
+
+    /// Opens a connection to the endpoint that listens at `address`, with the options of this one.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`]: nobody answers, or refuses, or wants other credentials.
+    pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
+        self.connect_with(address, (*self.options).clone()).await
+    }
+
+    /// Opens a connection with other options.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(
+        &self,
+        address: SocketAddr,
+        options: Options,
+    ) -> Result<Connection, ConnectError> {
+        options.caller_credentials()?;
+        let (reply, answer) = oneshot::channel();
+        self.handle.shared.request(Request::Call {
+            address,
+            options: Box::new(options),
+            handle: self.handle.clone(),
+            reply,
+        });
+        answer.await.unwrap_or(Err(ConnectError::EndpointClosed))
+    }
+
+    /// The address of the socket.
+    pub fn local_address(&self) -> SocketAddr {
+        self.handle.shared.address
+    }
+
+    /// What happens apart from the connections, from now on. At most 256 events are kept for who asks slowly.
+    pub fn events(&self) -> EndpointEvents {
+        EndpointEvents(self.handle.shared.events.subscribe())
+    }
+
+    /// What was counted.
+    pub async fn statistics(&self) -> EndpointStatistics {
+        let (reply, answer) = oneshot::channel();
+        self.handle.shared.request(Request::Statistics(reply));
+        answer.await.unwrap_or_default()
+    }
+
+    /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no more, and waits until
+    /// their peers have had the chance to hear of it: at most a second.
+    pub async fn close(&self) {
+        let mut is_over = self.handle.shared.is_over.subscribe();
+        self.handle.shared.request(Request::Shutdown);
+        // It fails only when the thread is gone already.
+        let _ = is_over.wait_for(|is_over| *is_over).await;
+    }
+}
+
+/// Opens a connection to the endpoint that listens at `address`, from a socket of its own.
+///
+/// # Errors
+///
+/// [`ConnectError`].
+pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection, ConnectError> {
+    let any: SocketAddr = if address.is_ipv4() {
+        ([0, 0, 0, 0], 0).into()
+    } else {
+        ([0_u16; 8], 0).into()
+    };
+    Endpoint::for_calls(any, options)?.connect(address).await
+}

@@ -1,0 +1,262 @@
+//! What can go wrong, in words that say the place, the value and what was expected.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use comity_congestion::table::{ParameterError, UnknownController};
+use comity_transport::datagram::Violation;
+use comity_transport::wire::CloseCode;
+use thiserror::Error;
+
+use crate::section::{SectionId, StreamId};
+use crate::session::{CallError, CredentialError};
+
+/// Why options are none.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// Neither a passphrase nor a key was given, and nobody asked for an insecure connection.
+    #[error(
+        "credentials: none given, expected a passphrase, a pre-shared key, a static key, or insecure in so many words"
+    )]
+    NoCredentials,
+    /// More than one kind of credentials was given.
+    #[error("credentials: both {first} and {second} were given, expected one of them")]
+    TwoCredentials {
+        /// The one.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// A passphrase or a key is none.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// A static key needs the listener's public key to call, or a list of callers to listen.
+    #[error("static key: {missing} was not given, and is needed to {purpose}")]
+    StaticKeyIncomplete {
+        /// What is missing.
+        missing: &'static str,
+        /// What for.
+        purpose: &'static str,
+    },
+    /// There is no such controller.
+    #[error("cc: {0}")]
+    UnknownController(#[from] UnknownController),
+    /// A parameter of the controller is none.
+    #[error("cc={controller}: {reason}")]
+    Controller {
+        /// The controller.
+        controller: &'static str,
+        /// What is wrong.
+        reason: ParameterError,
+    },
+    /// A value is out of range.
+    #[error("{name}: is {value}, expected {least} to {most}")]
+    OutOfRange {
+        /// The option, with its unit.
+        name: &'static str,
+        /// What was given.
+        value: u128,
+        /// The least that it may be.
+        least: u128,
+        /// The most that it may be.
+        most: u128,
+    },
+    /// A text is too long.
+    #[error("{name}: has {length} bytes, expected 1 to {most}")]
+    Length {
+        /// The option.
+        name: &'static str,
+        /// What was given.
+        length: usize,
+        /// The most that it may have.
+        most: usize,
+    },
+}
+
+/// Why there is no endpoint.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// Another program has the port.
+    #[error("{address}: is in use, expected a port that no other program listens on")]
+    InUse {
+        /// Where the endpoint was to be.
+        address: SocketAddr,
+    },
+    /// The address is none of this host's.
+    #[error("{address}: is no address of this host")]
+    NotHere {
+        /// Where the endpoint was to be.
+        address: SocketAddr,
+    },
+    /// The port is reserved for privileged programs.
+    #[error("{address}: this user may not open it, expected a port from 1024 on")]
+    NotPermitted {
+        /// Where the endpoint was to be.
+        address: SocketAddr,
+    },
+    /// The options do not serve for an endpoint that listens.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The system refused otherwise.
+    #[error("{address}: {purpose}: {reason}")]
+    System {
+        /// Where the endpoint was to be.
+        address: SocketAddr,
+        /// What could not be done.
+        purpose: &'static str,
+        /// What the system says.
+        reason: io::Error,
+    },
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The listener or the way to it.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// The network says that there is no way to the address, or nobody listens there.
+    #[error("{address}: cannot be reached: {reason}")]
+    Unreachable {
+        /// Who was called.
+        address: SocketAddr,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// The endpoint for the call could not be made.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The options do not serve for a call.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The connection ended before it could be used.
+    #[error("ended at once: {0}")]
+    Ended(End),
+    /// The endpoint was closed meanwhile.
+    #[error("the endpoint was closed")]
+    EndpointClosed,
+}
+
+/// Why a section was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// It has no bytes.
+    #[error("{stream}: a section of 0 bytes was given, expected at least 1")]
+    Empty {
+        /// The stream it was meant for.
+        stream: StreamId,
+    },
+    /// It has more bytes than a section can have, or than may ever wait to be sent.
+    #[error("{stream}: a section of {length} bytes was given, expected at most {most}")]
+    TooLong {
+        /// The stream it was meant for.
+        stream: StreamId,
+        /// Its length in bytes.
+        length: usize,
+        /// The most that it may have.
+        most: u64,
+    },
+    /// The stream has been ended.
+    #[error("{stream}: a section was given after the end of the stream")]
+    StreamEnded {
+        /// The stream it was meant for.
+        stream: StreamId,
+    },
+    /// It needs itself or a later section.
+    #[error("{stream}, {section}: needs {needs}, expected an earlier section")]
+    NeedsLater {
+        /// The stream it was meant for.
+        stream: StreamId,
+        /// The number that it would have got.
+        section: SectionId,
+        /// What it says it needs.
+        needs: SectionId,
+    },
+    /// There are as many streams as there may be.
+    #[error("{stream}: expected at most {most} streams in a connection")]
+    TooManyStreams {
+        /// The stream that was one too many.
+        stream: StreamId,
+        /// The most there may be.
+        most: usize,
+    },
+    /// So much waits to be sent that there is no room; only [`Connection::try_send`](crate::Connection::try_send)
+    /// says so, the other waits.
+    #[error(
+        "send buffer: holds {held_bytes} bytes in {held_sections} sections, no room for {length} bytes more"
+    )]
+    Full {
+        /// What waits, in bytes.
+        held_bytes: u64,
+        /// What waits, in sections.
+        held_sections: u32,
+        /// The length of the section.
+        length: usize,
+    },
+    /// The connection is being finished: nothing more is taken.
+    #[error("the connection is being finished")]
+    Finishing,
+    /// The connection is over.
+    #[error("the connection is over: {0}")]
+    Ended(End),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum End {
+    /// Nothing came from the peer any more.
+    #[error("nothing came from the peer for {} ms", .after.as_millis())]
+    Idle {
+        /// For how long.
+        after: Duration,
+    },
+    /// This end closed it.
+    #[error("closed by this end: {}", said(*.code, .reason))]
+    Local {
+        /// The code that the peer was told.
+        code: CloseCode,
+        /// What the peer was told in words.
+        reason: String,
+    },
+    /// The peer closed it.
+    #[error("closed by the peer: {}", said(*.code, .reason))]
+    Peer {
+        /// The code that it gave.
+        code: CloseCode,
+        /// Its words.
+        reason: String,
+    },
+    /// The peer broke the rules.
+    #[error("closed because {0}")]
+    Violation(Violation),
+    /// The keys could not be used any longer.
+    #[error("{0}")]
+    Keys(crate::session::Closed),
+    /// The endpoint's thread is gone, with what it had.
+    #[error("the endpoint was shut down")]
+    EndpointClosed,
+}
+
+impl End {
+    /// Whether one of the two ends was done, and nothing went wrong.
+    pub fn is_clean(&self) -> bool {
+        matches!(self, Self::Local { code, .. } | Self::Peer { code, .. } if *code == CloseCode::DONE)
+    }
+}
+
+fn said(code: CloseCode, reason: &str) -> String {
+    let meaning = code
+        .meaning()
+        .map_or_else(|| format!("code {:#x}", code.get()), str::to_owned);
+    if reason.is_empty() {
+        meaning
+    } else {
+        format!("{meaning} ({reason})")
+    }
+}

@@ -1,0 +1,241 @@
+//! Connections over loopback sockets.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use comity::session::PresharedKey;
+use comity::{
+    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, Item, Options,
+    OptionsBuilder, Section, SectionId, SendError, StreamId, connect,
+};
+
+fn options() -> OptionsBuilder {
+    Options::builder()
+        .preshared_key(PresharedKey::new([7; 32]))
+        .deliver(Deliver::Early)
+}
+
+fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+async fn pair(caller: Options, listener: Options) -> (Connection, Connection, Endpoint) {
+    let endpoint = Endpoint::bind(loopback(), listener).unwrap();
+    let address = endpoint.local_address();
+    let (called, accepted) = tokio::join!(connect(address, caller), endpoint.accept());
+    (called.unwrap(), accepted.unwrap(), endpoint)
+}
+
+/// `length` bytes that tell which section they are of.
+fn payload(section: u64, length: usize) -> Vec<u8> {
+    (0..length as u64)
+        .map(|at| (at ^ (at >> 8) ^ section.wrapping_mul(37)) as u8)
+        .collect()
+}
+
+#[tokio::test]
+async fn a_clean_transfer_is_exact_in_both_directions() {
+    let options = options().build().unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    let lengths = |section: u64| (section * section * 97 % 60_000 + 1) as usize;
+    const SECTIONS: u64 = 200;
+    let send = async |connection: &Connection| {
+        for section in 0..SECTIONS {
+            let given = Section::new(payload(section, lengths(section))).deadline(Duration::MAX);
+            assert_eq!(connection.send(given).await.unwrap(), SectionId(section));
+        }
+        connection.end(StreamId(0)).unwrap();
+    };
+    let receive = async |connection: &Connection| {
+        for section in 0..SECTIONS {
+            let item = connection.recv().await.unwrap();
+            assert_eq!(item.id(), SectionId(section));
+            let received = item.into_section().expect("no gap");
+            assert!(received.payload == payload(section, lengths(section)));
+            assert!(!received.is_late);
+        }
+    };
+    tokio::join!(
+        send(&caller),
+        send(&listener),
+        receive(&caller),
+        receive(&listener)
+    );
+    let statistics = caller.statistics().await;
+    assert_eq!(statistics.sent.sections.submitted, SECTIONS);
+    assert_eq!(statistics.received.on_time_sections, SECTIONS);
+    assert_eq!(statistics.sent.late_bytes, 0);
+    assert!(caller.cipher().is_some());
+}
+
+#[tokio::test]
+async fn finishing_delivers_everything_and_both_ends_know() {
+    let options = options().build().unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    for section in 0..50 {
+        let given = Section::new(payload(section, 30_000)).deadline(Duration::MAX);
+        caller.send(given).await.unwrap();
+    }
+    let receive = async {
+        let mut sections = 0;
+        while let Some(item) = listener.recv().await {
+            assert_eq!(item.into_section().unwrap().payload, payload(sections, 30_000));
+            sections += 1;
+        }
+        sections
+    };
+    let (finished, received) = tokio::join!(caller.finish(), receive);
+    assert_eq!(finished, Ok(()));
+    assert_eq!(received, 50);
+    let end = listener.closed().await;
+    assert!(end.is_clean(), "{end}");
+    assert!(matches!(end, End::Peer { code: CloseCode::DONE, .. }));
+    let refused = caller.try_send(Section::new("more")).unwrap_err();
+    assert!(matches!(refused, SendError::Ended(End::Local { .. })));
+    assert_eq!(caller.statistics().await.sent.sections.acknowledged, 50);
+}
+
+#[tokio::test]
+async fn a_wrong_passphrase_is_told() {
+    let endpoint = Endpoint::bind(loopback(), options().build().unwrap()).unwrap();
+    let wrong = options_with([8; 32]).build().unwrap();
+    let error = connect(endpoint.local_address(), wrong).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}: refused, expected the listener's passphrase",
+            endpoint.local_address()
+        )
+    );
+    assert_eq!(endpoint.statistics().await.callers_refused, 1);
+}
+
+fn options_with(key: [u8; 32]) -> OptionsBuilder {
+    Options::builder().preshared_key(PresharedKey::new(key))
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_told() {
+    let options = options().build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
+    let address = endpoint.local_address();
+    let error = Endpoint::bind(address, options).unwrap_err();
+    assert!(matches!(error, BindError::InUse { address: told } if told == address));
+}
+
+#[tokio::test]
+async fn an_address_where_nobody_listens_is_told() {
+    let vacant = std::net::UdpSocket::bind(loopback()).unwrap();
+    let address = vacant.local_addr().unwrap();
+    drop(vacant);
+    let error = connect(address, options().build().unwrap())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ConnectError::Unreachable { address: told, .. } if *told == address),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn two_hundred_connections_share_a_socket() {
+    const CONNECTIONS: u64 = 200;
+    let options = options().most_waiting(256).build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
+    let callers = Endpoint::for_calls(loopback(), options).unwrap();
+    let address = endpoint.local_address();
+    let calls = (0..CONNECTIONS).map(|number| {
+        let callers = callers.clone();
+        tokio::spawn(async move {
+            let connection = callers.connect(address).await.unwrap();
+            let given = Section::new(number.to_be_bytes().to_vec()).deadline(Duration::MAX);
+            connection.send(given).await.unwrap();
+            connection.finish().await.unwrap();
+        })
+    });
+    let calls: Vec<_> = calls.collect();
+    let mut numbers = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let connection = endpoint.accept().await.unwrap();
+        let section = connection.recv().await.unwrap().into_section().unwrap();
+        let bytes: [u8; 8] = section.payload.as_ref().try_into().unwrap();
+        numbers.push(u64::from_be_bytes(bytes));
+        assert!(connection.recv().await.is_none());
+    }
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..CONNECTIONS));
+    for call in calls {
+        call.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_listener_is_told() {
+    let options = options()
+        .most_connections(1)
+        .connect_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    let (_caller, accepted, endpoint) = pair(options.clone(), options.clone()).await;
+    let error = connect(endpoint.local_address(), options.clone())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("as many connections as it takes"), "{error}");
+    drop(accepted);
+}
+
+#[tokio::test]
+async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
+    const BUFFER: u64 = 1 << 20;
+    let options = options()
+        .receive_buffer(BUFFER)
+        .send_buffer(2 << 20)
+        .build()
+        .unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    // The sender is stopped: at the latest when both buffers are full.
+    let mut given: u64 = 0;
+    let mut section = 0;
+    let stopped = loop {
+        let next = Section::new(payload(section, 50_000)).deadline(Duration::MAX);
+        let sent = tokio::time::timeout(Duration::from_millis(500), caller.send(next)).await;
+        match sent {
+            Ok(sent) => given += sent.map(|_| 50_000).unwrap(),
+            Err(_) => break given,
+        }
+        section += 1;
+        assert!(given < 100 * BUFFER, "nothing stops the sender");
+    };
+    let most = BUFFER + (2 << 20) + BUFFER / 4 + 3 * 50_000;
+    assert!(stopped <= most, "{stopped} of {most} bytes were taken");
+    assert!(stopped >= 2 << 20);
+    assert!(listener.statistics().await.received.buffered_bytes <= BUFFER);
+    // And goes on when somebody reads, without loss.
+    for expected in 0..section {
+        let item = listener.recv().await.unwrap();
+        assert_eq!(item.id(), SectionId(expected));
+        assert!(matches!(item, Item::Section(_)));
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_falls_silent_is_given_up() {
+    let brief = options()
+        .idle_timeout(Duration::from_millis(300))
+        .keep_alive(Duration::from_millis(100));
+    let options = brief.build().unwrap();
+    let (caller, listener, endpoint) = pair(options.clone(), options).await;
+    endpoint.silence();
+    assert_eq!(
+        caller.closed().await,
+        End::Idle {
+            after: Duration::from_millis(300)
+        }
+    );
+    assert!(caller.recv().await.is_none());
+    assert_eq!(
+        caller.closed().await.to_string(),
+        "nothing came from the peer for 300 ms"
+    );
+    drop(listener);
+}
