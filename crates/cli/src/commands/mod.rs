@@ -1,5 +1,7 @@
 //! One module for each verb.
 
+mod doctor;
+mod keygen;
 mod sim;
 
 use std::fmt::Display;
@@ -38,6 +40,8 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Keygen(args) => keygen::keygen(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "comity", &mut script);
