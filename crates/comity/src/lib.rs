@@ -65,6 +65,7 @@ mod options;
 mod section;
 pub mod session;
 mod statistics;
+pub mod uri;
 
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;

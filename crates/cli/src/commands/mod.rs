@@ -1,6 +1,8 @@
 //! One module for each verb.
 
+mod doctor;
 mod emulate;
+mod keygen;
 mod sim;
 
 use std::fmt::Display;
@@ -43,6 +45,8 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
         Command::Emulate(args) => emulate::emulate(&args),
+        Command::Keygen(args) => keygen::keygen(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "comity", &mut script);
