@@ -20,7 +20,7 @@ use super::packet::Arena;
 use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
-use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, Observer, RunOptions};
+use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, TcpSpec, TransportSpec, Workload,
 };
@@ -151,7 +151,8 @@ impl<'o, O: Observer> Engine<'o, O> {
         );
         let mut paths = Paths::default();
         let mut flows = Vec::with_capacity(network.flows.len());
-        let mut queue = EventQueue::default();
+        let any_serves = links.iter().any(|link| !link.decides_at_once());
+        let mut queue = EventQueue::new(links.len(), any_serves);
         let mut shared = Vec::new();
         for (index, spec) in network.flows.iter().enumerate() {
             let forward = paths.add(network, &mut router, spec, spec.source, spec.destination)?;
@@ -185,7 +186,7 @@ impl<'o, O: Observer> Engine<'o, O> {
             watch,
             observer,
             events: 0,
-            packet_hops: 0,
+            current: NO_LINK,
             order: 0,
             depth: 0,
             is_measuring: false,
@@ -491,6 +492,7 @@ fn build_flow(
         is_drawn: false,
         started_at,
         stop_at: spec.stop.unwrap_or(Time::MAX),
+        waiting: [0; 2],
         counts: FlowCounts::default(),
         hash: Fingerprint::default(),
     })

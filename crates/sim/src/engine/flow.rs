@@ -7,7 +7,6 @@ use comity_units::{Bytes, Span, Time};
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
-use super::packet::{Body, Packet};
 use super::schedule::Schedule;
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
@@ -29,6 +28,8 @@ pub(super) struct Flow {
     pub(super) is_drawn: bool,
     pub(super) started_at: Time,
     pub(super) stop_at: Time,
+    /// Packets on the last link of either path that wait for an event of their own.
+    pub(super) waiting: [u32; 2],
     pub(super) counts: FlowCounts,
     pub(super) hash: Fingerprint,
 }
@@ -111,7 +112,7 @@ pub(super) struct TcpFlow {
     /// The window at the last event, since when, and its integral over the watched interval so far.
     window: u64,
     window_since: Time,
-    window_integral: f64,
+    window_integral: u128,
     /// Round trips at the end of the warm-up: how many, and their sum.
     pub(super) rtt_at_warmup: (u64, Span),
 }
@@ -195,7 +196,7 @@ impl TcpFlow {
             reader: ReaderState::new(reader),
             window: 0,
             window_since: Time::ZERO,
-            window_integral: 0.0,
+            window_integral: 0,
             rtt_at_warmup: (0, Span::ZERO),
         }
     }
@@ -244,7 +245,7 @@ impl TcpFlow {
 
     fn integrate_window(&mut self, now: Time, warmup: Time) {
         let watched = now.saturating_since(self.window_since.max(warmup));
-        self.window_integral += self.window as f64 * watched.as_nanos() as f64;
+        self.window_integral += u128::from(self.window) * u128::from(watched.as_nanos());
         self.window_since = now;
     }
 
@@ -252,7 +253,7 @@ impl TcpFlow {
     pub(super) fn mean_window(&mut self, warmup: Time, end: Time) -> Option<f64> {
         self.integrate_window(end, warmup);
         let watched = end.since(warmup)?.as_nanos();
-        (watched > 0).then(|| self.window_integral / watched as f64)
+        (watched > 0).then(|| self.window_integral as f64 / watched as f64)
     }
 
     /// The sender's state, for observers.
@@ -290,23 +291,6 @@ impl TcpFlow {
 /// The size of an IPv4 header without options.
 const IPV4_HEADER: u32 = 20;
 
-impl DatagramFlow {
-    /// The next packet, sent at `now`.
-    #[inline]
-    pub(super) fn emit(&mut self, flow: u32, at: u32, now: Time) -> Packet {
-        let number = self.next_number;
-        self.next_number += 1;
-        Packet {
-            flow,
-            wire: self.wire,
-            sent_at: now,
-            at,
-            is_return: false,
-            body: Body::Datagram(number),
-        }
-    }
-}
-
 impl TcpWorkload {
     pub(super) fn new(
         workload: &Workload,
@@ -334,6 +318,24 @@ impl TcpWorkload {
 }
 
 impl Flow {
+    /// Whether a path entry is on the way from the destination to the source, which lies behind the other.
+    #[inline]
+    pub(super) fn is_return(&self, at: u32) -> bool {
+        at >= self.backward.start
+    }
+
+    /// How many packets wait at the end of the path with the entry `at`.
+    #[inline]
+    pub(super) fn waiting(&mut self, at: u32) -> &mut u32 {
+        &mut self.waiting[usize::from(self.is_return(at))]
+    }
+
+    /// Whether the next packet to come to the end of that path is not on its last link yet.
+    #[inline]
+    pub(super) fn is_next(&self, at: u32) -> bool {
+        self.waiting[usize::from(self.is_return(at))] == 0
+    }
+
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),

@@ -569,7 +569,20 @@ impl Connection {
     // ---------------------------------------------------------------- output
 
     /// The next segment to send now, if any.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        // Most calls find nothing: the one after the last segment.
+        let is_idle =
+            self.state == State::Established && !self.receiver.ack_now && self.sender.is_idle();
+        if is_idle {
+            None
+        } else {
+            self.next_segment(now)
+        }
+    }
+
+    #[inline(never)]
+    fn next_segment(&mut self, now: Time) -> Option<Segment> {
         match self.state {
             State::Closed | State::Listen | State::SynSent | State::SynReceived
                 if self.refusal.is_some() =>
@@ -580,9 +593,7 @@ impl Connection {
             State::Closed | State::Listen => None,
             State::SynSent | State::SynReceived => self.poll_syn(now),
             _ => {
-                if self.sender.may_have_something()
-                    && let Some(outgoing) = self.sender.poll(now, &self.config)
-                {
+                if let Some(outgoing) = self.sender.poll(now, &self.config) {
                     return Some(self.data_segment(now, outgoing));
                 }
                 self.receiver.ack_now.then(|| self.pure_ack(now))
@@ -631,40 +642,45 @@ impl Connection {
         if outgoing.length > 0 && outgoing.end() >= self.sender.end {
             flags |= Flags::PSH;
         }
-        Segment {
-            sequence: self.config.initial_sequence + outgoing.start as u32,
-            payload: outgoing.length,
-            flags,
-            ..self.pure_ack(now)
-        }
+        let sequence = self.config.initial_sequence + outgoing.start as u32;
+        self.segment(now, sequence, outgoing.length, flags)
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
-        let timestamps = self.config.timestamps.then(|| Timestamps {
-            value: timestamp(now),
-            echo: self.timestamp_recent,
-        });
-        let sack = if self.config.sack && self.receiver.has_gap() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
-        } else {
-            SackBlocks::EMPTY
-        };
+        // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
+        let sequence = self.config.initial_sequence + self.sender.max as u32;
+        self.segment(now, sequence, 0, Flags::ACK)
+    }
+
+    /// A segment that acknowledges what arrived, whatever else it carries.
+    #[inline]
+    fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
         let window = self
             .receiver
             .offer(&self.config, self.config.window_scaling);
-        Segment {
-            // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
-            sequence: self.config.initial_sequence + self.sender.max as u32,
+        let mut segment = Segment {
+            sequence,
             acknowledgement: self.acknowledge(),
-            payload: 0,
+            payload,
             window,
-            flags: Flags::ACK,
-            options: Options {
-                timestamps,
-                sack,
-                ..Options::default()
-            },
+            flags,
+            options: Options::default(),
+        };
+        if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
+            self.add_options(now, &mut segment.options);
+        }
+        segment
+    }
+
+    /// The options of a segment that is no SYN.
+    fn add_options(&self, now: Time, options: &mut Options) {
+        options.timestamps = self.config.timestamps.then(|| Timestamps {
+            value: timestamp(now),
+            echo: self.timestamp_recent,
+        });
+        if self.config.sack && self.receiver.has_gap() {
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
+            options.sack = self.receiver.sack_blocks(SackBlocks::CAPACITY - 1);
         }
     }
 

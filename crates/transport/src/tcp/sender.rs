@@ -26,6 +26,16 @@ pub(super) struct Outgoing {
     pub(super) fin: bool,
 }
 
+/// What a glance at the windows shows.
+enum Glance {
+    /// There is nothing to send, or no room for it.
+    Nothing,
+    /// This leaves.
+    Segment(Outgoing),
+    /// More than the windows has to be asked.
+    Unclear,
+}
+
 /// An acknowledgement, in stream offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acknowledgement<'a> {
@@ -100,6 +110,9 @@ pub(super) struct Sender {
     /// Since the last event the pacer alone held a segment back.
     held_by_pacer: bool,
     duplicate_since_arming: bool,
+    /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so that the
+    /// windows alone decide what may be sent.
+    is_quiet: bool,
     recovery: AnyRecovery,
     rtt: RttEstimator,
     pub(super) controller: Box<dyn Controller>,
@@ -135,6 +148,7 @@ impl Sender {
             probe: false,
             held_by_pacer: false,
             duplicate_since_arming: false,
+            is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
             rtt,
             controller,
@@ -169,6 +183,7 @@ impl Sender {
 
     pub(super) fn set_recovery(&mut self, recovery: RecoveryConfig) {
         self.recovery = AnyRecovery::new(recovery);
+        self.is_quiet = self.recovery.is_quiet();
     }
 
     /// The lowest acknowledgement that a segment still on its way can carry (RFC 5961, section 5.2).
@@ -194,9 +209,12 @@ impl Sender {
 
     /// The window in force: congestion window with inflation, cut by the peer's.
     fn usable_window(&self) -> u64 {
-        self.window
-            .saturating_add_signed(self.recovery.inflation())
-            .min(self.peer_window)
+        let inflated = if self.is_quiet {
+            self.window
+        } else {
+            self.window.saturating_add_signed(self.recovery.inflation())
+        };
+        inflated.min(self.peer_window)
     }
 
     pub(super) fn is_recovering(&self) -> bool {
@@ -302,7 +320,7 @@ impl Sender {
         let acked = ack.offset - self.una;
         // The flow used what it was allowed if another segment would not have fitted.
         let app_limited = self.in_flight() + u64::from(config.mss) <= self.window;
-        let reaction = if self.recovery.is_quiet() {
+        let reaction = if self.is_quiet {
             Reaction {
                 grow: true,
                 restart_timer: true,
@@ -314,7 +332,9 @@ impl Sender {
                 to: ack.offset,
                 mss: config.mss,
             };
-            self.recovery.on_advance(&advance)
+            let reaction = self.recovery.on_advance(&advance);
+            self.is_quiet = self.recovery.is_quiet();
+            reaction
         };
         // The SYN takes a number but is no data: it opens no window.
         let was_syn = self.una == 0;
@@ -412,6 +432,7 @@ impl Sender {
         };
         let window = self.usable_window();
         let reaction = self.recovery.on_duplicate(&duplicate);
+        self.is_quiet = self.recovery.is_quiet();
         if reaction.release && config.limited_transmit {
             self.released += 1;
             let allowance = u64::from(self.released) * u64::from(config.mss);
@@ -519,6 +540,7 @@ impl Sender {
         self.statistics.timeouts += 1;
         self.expiries += 1;
         self.recovery.on_timeout(self.max);
+        self.is_quiet = self.recovery.is_quiet();
         let (in_flight, window) = (self.in_flight(), self.usable_window());
         if let Some(board) = &mut self.scoreboard {
             board.clear();
@@ -565,18 +587,72 @@ impl Sender {
 
     // ---------------------------------------------------------------- sending
 
-    /// Whether [`Sender::poll`] might have something: a quick look that is right whenever it says no.
+    /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
     #[inline]
-    pub(super) fn may_have_something(&self) -> bool {
+    pub(super) fn poll(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        match self.glance(config) {
+            Glance::Nothing => None,
+            Glance::Segment(outgoing) => {
+                self.burst += 1;
+                self.sent(now, outgoing)
+            }
+            Glance::Unclear => {
+                if self.may_have_something() {
+                    self.poll_with_care(now, config)
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    /// Whether everything was sent and nothing is to be sent again.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.next >= self.stream_end() && self.is_quiet && !(self.resend_first | self.probe)
+    }
+
+    /// What the windows alone say is to be sent, where nothing else has a say. It does not change anything,
+    /// and [`Sender::poll_with_care`] would not either where it says "nothing".
+    #[inline]
+    fn glance(&self, config: &Config) -> Glance {
+        let windows_decide = self.is_quiet
+            && !(self.resend_first | self.probe)
+            && self.release_edge == 0
+            && self.pacing == Pacing::Unpaced
+            && config.max_burst.is_none();
+        if !windows_decide {
+            return Glance::Unclear;
+        }
+        let outgoing = self.segment_at(self.next, self.stream_end(), config);
+        if outgoing.is_empty() {
+            return Glance::Nothing;
+        }
+        let window = self.window.min(self.peer_window);
+        if outgoing.end_of_data() <= self.una.saturating_add(window) {
+            return Glance::Segment(outgoing);
+        }
+        // A part of a segment may fit into the peer's window, and a window that stays closed is to be probed.
+        let room = self.room_at(self.next);
+        let is_partial = room > 0 && room >= self.peer_window_max / 2;
+        if self.window < self.peer_window || self.una < self.next && !is_partial {
+            return Glance::Nothing;
+        }
+        Glance::Unclear
+    }
+
+    /// Whether [`Sender::poll_with_care`] might have something: a quick look that is right whenever it says no.
+    fn may_have_something(&self) -> bool {
         self.next < self.stream_end() && self.next < self.una + self.usable_window()
-            || !self.recovery.is_quiet()
+            || !self.is_quiet
             || self.resend_first
             || self.probe
             || self.next < self.stream_end() && self.peer_window < self.window
     }
 
-    /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
-    pub(super) fn poll(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+    /// What to send now, whatever the state.
+    #[inline(never)]
+    fn poll_with_care(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
         if core::mem::take(&mut self.probe)
             && let Some(outgoing) = self.probe_segment(now, config)
         {
@@ -697,6 +773,7 @@ impl Sender {
     }
 
     /// Accounts for a segment that leaves.
+    #[inline]
     fn sent(&mut self, now: Time, outgoing: Outgoing) -> Option<Outgoing> {
         let end = outgoing.end();
         let idle = !self.has_outstanding();
