@@ -8,6 +8,7 @@ use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
+use super::sections::SectionFlow;
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
@@ -39,6 +40,7 @@ pub(super) struct Flow {
 pub(super) enum Agent {
     Tcp(Box<TcpFlow>),
     Datagram(DatagramFlow),
+    Sections(Box<SectionFlow>),
 }
 
 #[derive(Debug, Default)]
@@ -298,7 +300,7 @@ impl TcpWorkload {
         chunk: u64,
         start: Time,
     ) -> Self {
-        match (*workload, schedule) {
+        match (workload, schedule) {
             (Workload::File(bytes), _) => Self::File(bytes.get()),
             (
                 Workload::TokenBucket {
@@ -308,7 +310,7 @@ impl TcpWorkload {
                 },
                 _,
             ) => Self::Bucket {
-                bucket: Bucket::new(depth, refill, interval, start),
+                bucket: Bucket::new(*depth, *refill, *interval, start),
                 chunk,
             },
             (_, Some(schedule)) => Self::Schedule { schedule, chunk },
@@ -340,6 +342,7 @@ impl Flow {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
             Agent::Datagram(_) => 0,
+            Agent::Sections(sections) => sections.memory(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
@@ -375,9 +378,14 @@ impl Flow {
             tokens_used_bytes: counts.tokens_used,
             ..FlowReport::default()
         };
-        if let (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) = (&mut self.agent, &spec.transport)
-        {
-            tcp.complete(&mut report, settings, watch);
+        match (&mut self.agent, &spec.transport) {
+            (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) => {
+                tcp.complete(&mut report, settings, watch);
+            }
+            (Agent::Sections(sections), TransportSpec::Sections(settings)) => {
+                sections.complete(&mut report, settings);
+            }
+            _ => {}
         }
         report.goodput_bps = per_second(report.delivered_bytes);
         report.throughput_bps = per_second(report.delivered_wire_bytes);
