@@ -91,8 +91,7 @@ impl Video {
         let others = self.group.max(1) - 1;
         let references = others.div_ceil(self.b_frames.saturating_add(1));
         let between = others - references;
-        let whole =
-            intra + predicted * f64::from(references) + bidirectional * f64::from(between);
+        let whole = intra + predicted * f64::from(references) + bidirectional * f64::from(between);
         let of_group = f64::from(self.group.max(1)) * self.rate.as_bps() as f64 / 8.0 / self.fps;
         let ratio = match kind {
             FrameKind::Intra | FrameKind::Other => intra,
@@ -150,7 +149,10 @@ impl Encoder {
             let square = libm::log(1.0 + variation * variation);
             bytes *= libm::exp(libm::sqrt(square) * self.random.normal() - square / 2.0);
         }
-        (bytes.round().clamp(1.0, f64::from(LARGEST_FRAME)) as u32, kind)
+        (
+            bytes.round().clamp(1.0, f64::from(LARGEST_FRAME)) as u32,
+            kind,
+        )
     }
 }
 

@@ -229,12 +229,22 @@ mod tests {
         ledger.on_gap(SectionId(1), GapReason::Overdue);
         let report = ledger.report();
         assert_eq!((report.submitted, report.on_time, report.late), (7, 5, 1));
-        assert_eq!((report.gaps.overdue, report.gaps.sum(), report.open), (1, 1, 0));
+        assert_eq!(
+            (report.gaps.overdue, report.gaps.sum(), report.open),
+            (1, 1, 0)
+        );
         // Only the first frame: the second is missing, and the second group began late.
         assert_eq!(report.decodable, 1);
         assert_eq!(report.predicted.on_time, 2);
         assert_eq!(report.predicted.decodable, 0);
-        assert_eq!(report.intra, FrameCounts { submitted: 2, on_time: 1, decodable: 1 });
+        assert_eq!(
+            report.intra,
+            FrameCounts {
+                submitted: 2,
+                on_time: 1,
+                decodable: 1
+            }
+        );
     }
 
     #[test]
@@ -248,9 +258,17 @@ mod tests {
         arrive(&mut ledger, 0, 200);
         let report = ledger.report();
         assert_eq!((report.submitted, report.on_time, report.late), (3, 1, 0));
-        assert_eq!((report.open, report.decodable), (2, 0), "number 1 is open still");
+        assert_eq!(
+            (report.open, report.decodable),
+            (2, 0),
+            "number 1 is open still"
+        );
         assert!((report.slack_p1_s.unwrap() - 0.07).abs() < 0.001);
         arrive(&mut ledger, 1, 100);
-        assert_eq!(ledger.report().decodable, 2, "the deadline itself is in time");
+        assert_eq!(
+            ledger.report().decodable,
+            2,
+            "the deadline itself is in time"
+        );
     }
 }

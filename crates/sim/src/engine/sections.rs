@@ -5,15 +5,13 @@ use std::sync::Arc;
 use comity_transport::datagram::{
     Connection, Event as ConnectionEvent, SentStatistics, Statistics,
 };
-use comity_transport::timeline::{
-    Delivery, Elided, Importance, Outgoing, SectionId, StreamId,
-};
+use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, SectionId, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::Engine;
+use super::flow::Agent;
 use super::ledger::Ledger;
 use super::observe::{FlowEventKind, Observer, SenderState};
-use super::flow::Agent;
 use super::packet::{Body, Header, SectionPacket, Slot};
 use super::queue::{Class, Event};
 use super::schedule::Schedule;
