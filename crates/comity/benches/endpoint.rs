@@ -140,7 +140,12 @@ fn bare_bulk(megabytes: u64) -> Result<(), Failure> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         match state.recv(UdpSockRef::from(&receiver), &mut slices, &mut meta) {
-            Ok(count) => bytes += meta[..count].iter().map(|meta| meta.len as u64).sum::<u64>(),
+            Ok(count) => {
+                bytes += meta[..count]
+                    .iter()
+                    .map(|meta| meta.len as u64)
+                    .sum::<u64>()
+            }
             Err(_) => break,
         }
     }

@@ -408,15 +408,50 @@ impl OptionsBuilder {
         let mut config = self.config;
         let ranges = [
             ("latency (ms)", ms(self.latency), 1, ms(HOUR)),
-            ("connect timeout (ms)", ms(self.connect_timeout), 10, ms(HOUR)),
+            (
+                "connect timeout (ms)",
+                ms(self.connect_timeout),
+                10,
+                ms(HOUR),
+            ),
             ("idle timeout (ms)", ms(self.idle_timeout), 100, ms(DAY)),
             ("keep alive (ms)", ms(self.keep_alive), 10, ms(DAY)),
-            ("datagram size (bytes)", self.datagram_size.into(), 700, 65_000),
-            ("send buffer (bytes)", config.send_buffer.into(), 65_536, 1 << 40),
-            ("receive buffer (bytes)", config.receive_buffer.into(), 65_536, 1 << 40),
-            ("ack frequency (packets)", config.ack_frequency.into(), 1, 1_000),
-            ("most connections", self.most_connections as u128, 1, 1 << 20),
-            ("most waiting connections", self.most_waiting as u128, 1, 1 << 20),
+            (
+                "datagram size (bytes)",
+                self.datagram_size.into(),
+                700,
+                65_000,
+            ),
+            (
+                "send buffer (bytes)",
+                config.send_buffer.into(),
+                65_536,
+                1 << 40,
+            ),
+            (
+                "receive buffer (bytes)",
+                config.receive_buffer.into(),
+                65_536,
+                1 << 40,
+            ),
+            (
+                "ack frequency (packets)",
+                config.ack_frequency.into(),
+                1,
+                1_000,
+            ),
+            (
+                "most connections",
+                self.most_connections as u128,
+                1,
+                1 << 20,
+            ),
+            (
+                "most waiting connections",
+                self.most_waiting as u128,
+                1,
+                1 << 20,
+            ),
         ];
         for (name, value, least, most) in ranges {
             if !(least..=most).contains(&value) {

@@ -5,6 +5,7 @@
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 //! A [`scenario::Scenario`] is a network as text, with what is to be varied from run to run.
 
+pub mod frames;
 pub mod histogram;
 pub mod metrics;
 pub mod network;
@@ -18,5 +19,5 @@ mod engine;
 
 pub use engine::{
     Body, BuildError, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet,
-    RunOptions, SenderState, run, run_observed,
+    RunOptions, SectionPacket, SenderState, run, run_observed,
 };

@@ -1,9 +1,13 @@
 //! What is simulated, as plain data: nodes, one-way links, flows and their workloads.
 
+use std::sync::Arc;
+
 use comity_congestion::table::Parameters;
 use comity_link::LinkConfig;
-use comity_transport::tcp;
+use comity_transport::{datagram, tcp};
 use comity_units::{Bytes, Rate, Span, Time};
+
+use crate::frames::{Frame, Video};
 
 /// A network, the flows in it, and for how long it is watched.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +87,8 @@ pub enum TransportSpec {
     Tcp(TcpSpec),
     /// Datagrams without feedback, as the workload gives them.
     Datagram(DatagramSpec),
+    /// The deadline transport: sections, each with its deadline.
+    Sections(SectionsSpec),
 }
 
 /// TCP, as configured for one flow.
@@ -136,10 +142,27 @@ pub struct DatagramSpec {
     pub wire: Bytes,
 }
 
-/// What a flow has to send. Amounts are payload for TCP, bytes on the wire for datagrams.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The deadline transport, as configured for one flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SectionsSpec {
+    /// Both ends' settings. The seed is set for each end.
+    pub config: datagram::Config,
+    /// The name of the controller in [`comity_congestion::table`].
+    pub controller: String,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// The first congestion window.
+    pub initial_window: Bytes,
+    /// How long after it came into being a section has to have arrived; `None` for no deadlines.
+    pub latency: Option<Span>,
+    /// The size of the sections of workloads that say nothing of sizes.
+    pub section: Bytes,
+}
+
+/// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Workload {
-    /// Always more.
+    /// Always more; as sections, as many as the send buffer takes.
     Greedy,
     /// So much, then the end of the stream.
     File(Bytes),
@@ -174,6 +197,10 @@ pub enum Workload {
         /// The mean rate.
         rate: Rate,
     },
+    /// The frames of a synthetic encoder, each a section.
+    Video(Video),
+    /// These frames, in decoding order and once, each a section.
+    Frames(Arc<[Frame]>),
 }
 
 /// The spacing of constant-rate packets.

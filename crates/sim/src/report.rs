@@ -69,7 +69,7 @@ pub struct FlowReport {
     pub name: String,
     /// Its group.
     pub group: String,
-    /// Its controller and recovery, or `datagram`.
+    /// Its controller and recovery, `datagram`, or its controller and `sections`.
     pub kind: String,
     /// When it started.
     pub started: Time,
@@ -89,7 +89,8 @@ pub struct FlowReport {
     pub sent_packets: u64,
     /// Their bytes on the wire.
     pub sent_wire_bytes: u64,
-    /// Packets that carried payload for the second time or more.
+    /// Packets that carried payload for the second time or more; not counted for sections, which repeat bytes
+    /// and not packets.
     pub retransmitted_packets: u64,
     /// Retransmission timer expiries.
     pub timeouts: u64,
@@ -127,6 +128,105 @@ pub struct FlowReport {
     pub reads_satisfied: u64,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
+    /// What became of its sections, for flows of sections.
+    pub sections: Option<SectionsReport>,
+}
+
+/// What became of the sections of a flow. Counts are of those that came into being in measured time:
+///
+/// ```text
+/// submitted = on_time + late + gaps + open
+/// ```
+///
+/// Both ends of a simulated flow have the same clock, and by it a section is on time when it was complete no
+/// later than its deadline. What the receiver itself takes for the deadline may differ a little, as its view
+/// of the sender's clock is an estimate.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct SectionsReport {
+    /// Sections that the transport took.
+    pub submitted: u64,
+    /// Sections that it did not take for lack of room, and those that needed one of these.
+    pub refused: u64,
+    /// Sections that were complete by their deadline.
+    pub on_time: u64,
+    /// Sections that were complete after it.
+    pub late: u64,
+    /// Sections that the receiver gave to its application as gaps, by reason.
+    pub gaps: GapCounts,
+    /// Sections not settled at the end of the run.
+    pub open: u64,
+    /// Sections that were on time, as was everything that they need.
+    pub decodable: u64,
+    /// Intra frames.
+    pub intra: FrameCounts,
+    /// Predicted frames.
+    pub predicted: FrameCounts,
+    /// Bidirectional frames.
+    pub bidirectional: FrameCounts,
+    /// Bytes of sections that were sent at or after their deadline, since the start.
+    pub late_bytes: u64,
+    /// Bytes of sections that were sent again, measured.
+    pub repeated_bytes: u64,
+    /// Packets that the source declared lost, measured.
+    pub lost_packets: u64,
+    /// Packets declared lost that came after all, measured.
+    pub spurious_losses: u64,
+    /// Packets that arrived marked by the network, measured.
+    pub marked_packets: u64,
+    /// What the source would have let its application send at the end, in bit/s.
+    pub target_bitrate_bps: Option<f64>,
+    /// From a section's source time until it was complete, for complete ones.
+    pub age: Summary,
+    /// What 99 % of the complete sections had left until their deadline when they were complete, in seconds;
+    /// negative when that was after it.
+    pub slack_p1_s: Option<f64>,
+    /// What half of them had left.
+    pub slack_median_s: Option<f64>,
+    /// When the connection ended, if it did.
+    pub closed: Option<Time>,
+}
+
+/// Gaps by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct GapCounts {
+    /// The connection ended.
+    pub closed: u64,
+    /// The sender went on without saying why.
+    pub obsolete: u64,
+    /// The deadline came.
+    pub overdue: u64,
+    /// What they needed was given up.
+    pub dependency: u64,
+    /// They expired at the sender.
+    pub expired: u64,
+    /// They could not have arrived in time.
+    pub infeasible: u64,
+    /// The sender's application left them out or withdrew them.
+    pub withdrawn: u64,
+}
+
+impl GapCounts {
+    /// All gaps.
+    pub const fn sum(&self) -> u64 {
+        self.closed
+            + self.obsolete
+            + self.overdue
+            + self.dependency
+            + self.expired
+            + self.infeasible
+            + self.withdrawn
+    }
+}
+
+/// Frames of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct FrameCounts {
+    /// Submitted.
+    pub submitted: u64,
+    /// Complete by their deadline.
+    pub on_time: u64,
+    /// On time with everything that they need.
+    pub decodable: u64,
 }
 
 /// What one link did.

@@ -11,15 +11,18 @@ use comity_link::{
     CodelConfig, DelayProfile, DeliveryTrace, Jitter, Limit, LinkConfig, Loss, LossModel,
     LossPlace, Queue, RateProfile, RedConfig,
 };
+use comity_sim::frames::{Frame, FrameKind, Video};
 use comity_sim::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, Start, TcpSpec,
-    TransportSpec, Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, SectionsSpec,
+    Start, TcpSpec, TransportSpec, Workload,
 };
-use comity_sim::report::{Cost, RunReport};
+use comity_sim::report::{Cost, FlowReport, RunReport};
 use comity_sim::{
     Body, Fate, FlowEvent, FlowEventKind, LinkEvent, Observer, RunOptions, run, run_observed,
 };
+use comity_transport::datagram;
 use comity_transport::tcp::{Config, DelayedAck};
+use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
@@ -71,22 +74,29 @@ fn delay() -> impl Strategy<Value = DelayProfile> {
 }
 
 fn queue() -> impl Strategy<Value = Queue> {
-    let red = (2.0f64..5.0, 6.0f64..20.0, any::<bool>(), any::<bool>()).prop_map(
-        |(low, high, gentle, wait)| {
+    let red = (
+        2.0f64..5.0,
+        6.0f64..20.0,
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+    )
+        .prop_map(|(low, high, gentle, wait, ecn)| {
             Queue::Red(RedConfig {
                 min_threshold: low,
                 max_threshold: high,
                 weight: 0.05,
                 gentle,
                 wait,
+                ecn,
                 ..RedConfig::default()
             })
-        },
-    );
-    let codel = (1u64..20, 2u32..60).prop_map(|(target, limit)| {
+        });
+    let codel = (1u64..20, 2u32..60, any::<bool>()).prop_map(|(target, limit, ecn)| {
         Queue::CoDel(CodelConfig {
             target: Span::from_millis(target),
             limit: Limit::Packets(limit),
+            ecn,
             ..CodelConfig::default()
         })
     });
@@ -238,6 +248,97 @@ fn emission() -> impl Strategy<Value = Workload> {
     ]
 }
 
+/// Workloads of sections.
+fn sections_workload() -> impl Strategy<Value = Workload> {
+    let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
+    let video = (5.0f64..120.0, kbps(), 1u32..40, 0u32..5, 0.0f64..1.0).prop_map(
+        |(fps, rate, group, b_frames, variation)| {
+            Workload::Video(Video {
+                fps,
+                rate,
+                group,
+                b_frames,
+                ratio: [5.0, 2.0, 1.0],
+                variation,
+            })
+        },
+    );
+    let kind = prop::sample::select(vec![
+        FrameKind::Intra,
+        FrameKind::Predicted,
+        FrameKind::Bidirectional,
+        FrameKind::Other,
+    ]);
+    let frames = prop::collection::vec((0u64..60, 1u32..20_000, kind), 1..40).prop_map(|frames| {
+        let mut at = Span::ZERO;
+        let frame = |(later, bytes, kind)| {
+            at += Span::from_millis(later);
+            Frame { at, bytes, kind }
+        };
+        Workload::Frames(frames.into_iter().map(frame).collect())
+    });
+    prop_oneof![
+        3 => video,
+        1 => frames,
+        1 => Just(Workload::Greedy),
+        1 => kbps().prop_map(|rate| Workload::Poisson { rate }),
+        1 => (1u64..30).prop_map(|gap| Workload::Cbr {
+            spacing: CbrSpacing::Interval(Span::from_millis(gap)),
+            jitter: 0.3
+        }),
+    ]
+}
+
+/// The deadline transport in any of its modes.
+fn sections() -> impl Strategy<Value = TransportSpec> {
+    let modes = (
+        prop::sample::select(vec![
+            Reliability::Timeline,
+            Reliability::Timeline,
+            Reliability::None,
+            Reliability::Full,
+        ]),
+        prop::sample::select(vec![
+            DropPolicy::Infeasible,
+            DropPolicy::Expired,
+            DropPolicy::Never,
+        ]),
+        prop::sample::select(vec![Deliver::Paced, Deliver::Early]),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let controller = prop::sample::select(vec!["reno", "cubic", "vegas", "fixed"]);
+    let latency = prop::option::weighted(0.8, (1u64..400).prop_map(Span::from_millis));
+    let sizes = (600u32..3_000, 1u64..5_000, 2_000u64..200_000);
+    (modes, controller, latency, sizes).prop_map(
+        |(
+            (reliability, drop, deliver, ecn, pace_windows),
+            controller,
+            latency,
+            (payload, section, buffer),
+        )| {
+            TransportSpec::Sections(SectionsSpec {
+                config: datagram::Config {
+                    reliability,
+                    drop,
+                    deliver,
+                    payload,
+                    ecn,
+                    pace_windows,
+                    send_buffer: buffer,
+                    idle_timeout: Span::from_millis(700),
+                    ..datagram::Config::default()
+                },
+                controller: controller.to_owned(),
+                parameters: Parameters::new(),
+                initial_window: Bytes::new(u64::from(payload) * 10),
+                latency,
+                section: Bytes::new(section),
+            })
+        },
+    )
+}
+
 /// Source, steps to the destination, spread of the start and stop in milliseconds.
 type Ends = (usize, usize, u64, Option<u64>);
 
@@ -266,7 +367,9 @@ fn flow() -> impl Strategy<Value = What> {
             delay: Span::from_millis(delay),
         }),
     ];
-    prop_oneof![1 => datagram, 2 => (tcp(), workload, reader)]
+    let sections = (sections(), sections_workload())
+        .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));
+    prop_oneof![2 => datagram, 4 => (tcp(), workload, reader), 3 => sections]
 }
 
 /// Up to six nodes on a ring of links both ways, and chords.
@@ -362,6 +465,7 @@ impl Observer for Record {
     fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
         let number = |body: &Body| match body {
             Body::Datagram(number) => *number,
+            Body::Sections(packet) => packet.number.get(),
             Body::Tcp(segment) => {
                 u64::from(segment.sequence.get()) << 32 | u64::from(segment.acknowledgement.get())
             }
@@ -443,6 +547,9 @@ fn check_conservation(
         let delivered = record.delivered.get(&index).copied().unwrap_or(0);
         prop_assert_eq!(delivered, flow.delivered_bytes_total);
         prop_assert!(flow.delivered_bytes <= flow.delivered_bytes_total);
+        if let TransportSpec::Sections(_) = &spec.transport {
+            check_sections(spec, flow)?;
+        }
         let TransportSpec::Tcp(tcp) = &spec.transport else {
             continue;
         };
@@ -469,6 +576,34 @@ fn check_conservation(
             bound - 1
         );
     }
+    Ok(())
+}
+
+/// Every section that was submitted has one fate.
+fn check_sections(spec: &FlowSpec, flow: &FlowReport) -> Result<(), TestCaseError> {
+    let TransportSpec::Sections(settings) = &spec.transport else {
+        return Ok(());
+    };
+    let report = flow.sections.as_ref().expect("a report of the sections");
+    let fates = report.on_time + report.late + report.gaps.sum() + report.open;
+    prop_assert_eq!(report.submitted, fates, "{:?}", report);
+    prop_assert!(report.decodable <= report.on_time);
+    let kinds = [report.intra, report.predicted, report.bidirectional];
+    for kind in kinds {
+        prop_assert!(kind.decodable <= kind.on_time && kind.on_time <= kind.submitted);
+    }
+    let of_frames: u64 = kinds.iter().map(|kind| kind.submitted).sum();
+    match spec.workload {
+        Workload::Video(_) => prop_assert_eq!(of_frames, report.submitted),
+        Workload::Frames(_) => {}
+        _ => prop_assert_eq!((of_frames, report.decodable), (0, report.on_time)),
+    }
+    let config = &settings.config;
+    let enforces = config.drop != DropPolicy::Never && config.reliability != Reliability::Full;
+    if enforces || settings.latency.is_none() {
+        prop_assert_eq!(report.late_bytes, 0);
+    }
+    prop_assert_eq!(report.age.count, report.on_time + report.late);
     Ok(())
 }
 

@@ -102,6 +102,36 @@ const CASES: &[(&str, &str, &str)] = &[
         "[[flow]]\ngroup = \"tcp\"\ncount = 3\nwindow = 10\n",
         "flow = []",
     ),
+    (
+        "frames over TCP",
+        "window = 10",
+        "workload = { kind = \"video\", rate = \"1Mbps\" }",
+    ),
+    (
+        "a file as sections",
+        "window = 10",
+        "transport = \"sections\"\nworkload = { kind = \"file\", size = \"1MB\" }",
+    ),
+    (
+        "sections with keys of their own misspelled",
+        "window = 10",
+        "transport = \"sections\"\nlatncy = \"100ms\"\nworkload = { kind = \"vidoe\", rate = \"1Mbps\" }",
+    ),
+    (
+        "a drop policy that there is not",
+        "window = 10",
+        "transport = \"sections\"\ndrop = \"expird\"\nlatency = \"0s\"",
+    ),
+    (
+        "a video with two ratios and no frames",
+        "window = 10",
+        "transport = \"sections\"\nworkload = { kind = \"video\", rate = \"1Mbps\", ratio = [5, 2], group = 0 }",
+    ),
+    (
+        "a buffer below a section and a file of frames that is not there",
+        "window = 10",
+        "transport = \"sections\"\nbuffer = \"1kB\"\nworkload = { kind = \"frames\", file = \"none.csv\" }",
+    ),
     ("flows that are no list", "[[flow]]", "[flow]"),
     (
         "a number without its unit",

@@ -23,8 +23,8 @@ use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::options::Options;
 use crate::session::{
-    Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent,
-    Randomness, Session,
+    Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent, Randomness,
+    Session,
 };
 use crate::statistics::EndpointStatistics;
 
@@ -362,7 +362,10 @@ impl Driver {
         while let Some(event) = listener.poll_event() {
             if let ListenerEvent::Refused { from, why } = event {
                 // It fails when nobody listens.
-                let _ = self.shared.events.send(EndpointEvent::Refused { from, why });
+                let _ = self
+                    .shared
+                    .events
+                    .send(EndpointEvent::Refused { from, why });
             }
         }
     }
@@ -403,7 +406,10 @@ impl Driver {
     fn wait(&mut self) -> bool {
         let is_blocked = !self.out.is_empty();
         let is_busy = self.callers.is_busy()
-            || self.listener.as_ref().is_some_and(|listener| listener.is_busy());
+            || self
+                .listener
+                .as_ref()
+                .is_some_and(|listener| listener.is_busy());
         if is_busy && !is_blocked {
             return true;
         }

@@ -375,11 +375,13 @@ fn item(delivery: Delivery<bytes::Bytes>, core: &Transport, clock: Clock) -> Ite
             stream: gap.stream,
             id: gap.section,
             reason: gap.reason,
-            partial: gap.partial.map(|partial: timeline::inbox::Partial<_>| Partial {
-                about: about(&partial.meta),
-                payload: partial.payload,
-                missing: partial.missing,
-            }),
+            partial: gap
+                .partial
+                .map(|partial: timeline::inbox::Partial<_>| Partial {
+                    about: about(&partial.meta),
+                    payload: partial.payload,
+                    missing: partial.missing,
+                }),
         }),
     }
 }

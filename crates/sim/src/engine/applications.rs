@@ -13,7 +13,7 @@ impl<O: Observer> Engine<'_, O> {
         let (index, at_destination) = (source / 2, source % 2 == 1);
         let warmup = self.watch.warmup;
         let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
-            return;
+            return self.on_sections_timer(now, index, at_destination);
         };
         let end = tcp.end(at_destination);
         if end.timer_queued_for != now {
@@ -103,6 +103,10 @@ impl<O: Observer> Engine<'_, O> {
                 }
                 TcpWorkload::Greedy | TcpWorkload::File(_) => return None,
             },
+            Agent::Sections(sections) => {
+                let next = sections.produce(now);
+                return (!next.is_never()).then_some(next);
+            }
         };
         Some(next)
     }
@@ -115,6 +119,7 @@ impl<O: Observer> Engine<'_, O> {
         }
         match &mut flow.agent {
             Agent::Tcp(_) => self.pump(now, index, false),
+            Agent::Sections(_) => self.pump_sections(now, index, false),
             Agent::Datagram(datagram) => match &mut datagram.source {
                 DatagramSource::Schedule(_) => self.send_datagram(now, index),
                 DatagramSource::Bucket(bucket) => {
@@ -182,8 +187,13 @@ impl<O: Observer> Engine<'_, O> {
         let index = source / 2;
         let flow = &mut self.flows[index as usize];
         if source % 2 == 1 {
-            if let Agent::Tcp(tcp) = &mut flow.agent {
-                tcp.source.connection.truncate();
+            match &mut flow.agent {
+                Agent::Tcp(tcp) => tcp.source.connection.truncate(),
+                Agent::Sections(sections) => {
+                    sections.stop();
+                    self.pump_sections(now, index, false);
+                }
+                Agent::Datagram(_) => {}
             }
             return;
         }
@@ -200,6 +210,7 @@ impl<O: Observer> Engine<'_, O> {
                         .schedule(Event::new(first, Class::Application, index * 2));
                 }
             }
+            Agent::Sections(_) => self.start_sections(now, index),
             Agent::Tcp(tcp) => {
                 tcp.track_window(now, self.watch.warmup);
                 let connection = &mut tcp.source.connection;
@@ -226,9 +237,13 @@ impl<O: Observer> Engine<'_, O> {
     fn begin_measuring(&mut self) {
         self.is_measuring = true;
         for flow in &mut self.flows {
-            if let Agent::Tcp(tcp) = &mut flow.agent {
-                let statistics = tcp.source.connection.statistics();
-                tcp.rtt_at_warmup = (statistics.rtt_samples, statistics.rtt_sum);
+            match &mut flow.agent {
+                Agent::Tcp(tcp) => {
+                    let statistics = tcp.source.connection.statistics();
+                    tcp.rtt_at_warmup = (statistics.rtt_samples, statistics.rtt_sum);
+                }
+                Agent::Sections(sections) => sections.begin_measuring(),
+                Agent::Datagram(_) => {}
             }
         }
     }

@@ -8,6 +8,7 @@ use comity_congestion::table::{self, ParameterError, Setup, UnknownController};
 use comity_link::{
     ClockedLink, ConfigError, DelayProfile, LinkConfig, Queue, Random, RateProfile, ServedLink,
 };
+use comity_transport::datagram;
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -21,9 +22,12 @@ use super::packet::Arena;
 use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
+use super::sections::{Producer, SectionFlow};
 use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
+use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, TcpSpec, TransportSpec, Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, SectionsSpec, TcpSpec, TransportSpec,
+    Workload,
 };
 
 /// Why a network cannot be played.
@@ -78,6 +82,13 @@ pub enum BuildError {
         /// What is wrong.
         error: ParameterError,
     },
+    /// A setting of the deadline transport is out of range.
+    Sections {
+        /// The flow.
+        flow: String,
+        /// What is wrong.
+        error: datagram::ConfigError,
+    },
     /// A setting of a flow is impossible.
     Flow {
         /// The flow.
@@ -112,6 +123,7 @@ impl fmt::Display for BuildError {
             }
             Self::Controller { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Parameter { flow, error } => write!(f, "flow {flow:?}: {error}"),
+            Self::Sections { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Flow { flow, reason } => write!(f, "flow {flow:?}: {reason}"),
             Self::Warmup { warmup, duration } => {
                 write!(
@@ -156,11 +168,10 @@ impl<'o, O: Observer> Engine<'o, O> {
         let mut queue = EventQueue::new(links.len(), any_serves);
         let mut shared = Vec::new();
         for (index, spec) in network.flows.iter().enumerate() {
-            let is_tcp = matches!(spec.transport, TransportSpec::Tcp(_));
-            let (there, back) = if is_tcp {
-                (Use::Segments, Use::Answers)
-            } else {
-                (Use::Datagrams, Use::Nothing)
+            let (there, back) = match spec.transport {
+                TransportSpec::Datagram(_) => (Use::Datagrams, Use::Nothing),
+                TransportSpec::Sections(_) => (Use::Sections, Use::Reports),
+                TransportSpec::Tcp(_) => (Use::Segments, Use::Answers),
             };
             let (source, destination) = (spec.source, spec.destination);
             let forward = paths.find(network, &mut router, spec, (source, destination, there))?;
@@ -244,7 +255,12 @@ fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildErr
             name: spec.name.clone(),
             error,
         })?;
-        Ok(LinkState::new(model, spec.config.duplication > 0.0))
+        let marks = match &spec.config.queue {
+            Queue::CoDel(codel) => codel.ecn,
+            Queue::Red(red) => red.ecn,
+            Queue::DropTail(_) => false,
+        };
+        Ok(LinkState::new(model, spec.config.duplication > 0.0, marks))
     };
     network.links.iter().map(build).collect()
 }
@@ -293,6 +309,8 @@ enum Use {
     Answers,
     Datagrams,
     Nothing,
+    Reports,
+    Sections,
     Segments,
 }
 
@@ -354,6 +372,7 @@ impl Paths {
             // when its answers meet no others on their first link.
             let (source_may, sink_may) = match &flow.agent {
                 Agent::Datagram(_) => (false, true),
+                Agent::Sections(_) => (false, false),
                 Agent::Tcp(tcp) => (
                     matches!(tcp.workload, TcpWorkload::Greedy | TcpWorkload::File(_))
                         && self.has_own_way_out(flow.forward, links),
@@ -482,6 +501,7 @@ fn build_flow(
 ) -> Result<Flow, BuildError> {
     let seed = seed.derive("flow").derive(&spec.name);
     let stream = |name: &str| Random::new(seed.derive(name));
+    let warmup = Time::ZERO + network.warmup;
     let started_at = start_time(spec.start.at, spec.start.spread, &mut stream("start"));
     let first_link = paths
         .links(forward)
@@ -505,6 +525,12 @@ fn build_flow(
                 next_number: 0,
                 is_drawn: false,
             }))
+        }
+        TransportSpec::Sections(sections) => {
+            let random = stream("workload");
+            let producer = section_producer(spec, sections, started_at, random)?;
+            let flow = build_sections(spec, sections, producer, seed, (started_at, warmup))?;
+            Agent::Sections(Box::new(flow))
         }
     };
     Ok(Flow {
@@ -607,6 +633,105 @@ fn datagram_source(
     }
 }
 
+/// Two ends that begin at `started_at`.
+fn build_sections(
+    spec: &FlowSpec,
+    sections: &SectionsSpec,
+    producer: Producer,
+    seed: Seed,
+    (started_at, warmup): (Time, Time),
+) -> Result<SectionFlow, BuildError> {
+    let flow = || spec.name.clone();
+    let unknown = |error| BuildError::Controller {
+        flow: flow(),
+        error,
+    };
+    let refused = |error| BuildError::Parameter {
+        flow: flow(),
+        error,
+    };
+    let row = table::find(&sections.controller).map_err(unknown)?;
+    let setup = Setup {
+        initial_window: sections.initial_window,
+        seed: seed.derive("controller"),
+        ..Setup::new(Bytes::new(u64::from(sections.config.payload)))
+    };
+    let controller = row.build(&setup, &sections.parameters).map_err(refused)?;
+    let meter = row
+        .build_meter(&setup, &sections.parameters)
+        .transpose()
+        .map_err(refused)?;
+    // The destination sends nothing that a window would hold back.
+    let silent = table::find("fixed").map_err(unknown)?;
+    let silent = silent
+        .build(&setup, &table::Parameters::new())
+        .map_err(refused)?;
+    let end = |name, controller, meter| {
+        let config = datagram::Config {
+            seed: seed.derive(name),
+            ..sections.config
+        };
+        datagram::Connection::new(config, config.ack_delay, controller, meter, started_at).map_err(
+            |error| BuildError::Sections {
+                flow: flow(),
+                error,
+            },
+        )
+    };
+    let source = end("source", controller, None)?;
+    let sink = end("sink", silent, meter)?;
+    Ok(SectionFlow::new(
+        source,
+        sink,
+        producer,
+        sections.latency,
+        warmup,
+    ))
+}
+
+fn section_producer(
+    spec: &FlowSpec,
+    sections: &SectionsSpec,
+    start: Time,
+    random: Random,
+) -> Result<Producer, BuildError> {
+    let fail = |reason| BuildError::Flow {
+        flow: spec.name.clone(),
+        reason,
+    };
+    let bytes = u32::try_from(sections.section.get())
+        .ok()
+        .filter(|bytes| (1..=LARGEST_FRAME).contains(bytes))
+        .ok_or_else(|| fail("its sections are empty or larger than 16 MiB"))?;
+    match &spec.workload {
+        Workload::Greedy => Ok(Producer::Greedy(bytes)),
+        Workload::Video(video) => match video.fault() {
+            Some(fault) => Err(fail(fault)),
+            None => Ok(Producer::Encoder(Encoder::new(*video, start, random))),
+        },
+        Workload::Frames(frames) => Ok(Producer::List {
+            frames: Arc::clone(frames),
+            next: 0,
+            start,
+        }),
+        Workload::Cbr {
+            spacing: CbrSpacing::Gap(_),
+            ..
+        }
+        | Workload::File(_)
+        | Workload::TokenBucket { .. } => Err(fail(
+            "sections have no such source; expected the workload greedy, cbr with a rate or an \
+             interval, on_off, poisson, video or frames",
+        )),
+        Workload::Cbr { .. } | Workload::OnOff { .. } | Workload::Poisson { .. } => {
+            let interval = workload_interval(spec, u64::from(bytes), None)?;
+            Schedule::new(&spec.workload, interval, start, random)
+                .map(|schedule| Producer::Schedule(schedule, bytes))
+                .ok_or_else(|| fail("its workload has no calendar"))
+        }
+    }
+}
+
 /// The time between packets of `bytes` while the workload sends.
 fn workload_interval(
     spec: &FlowSpec,
@@ -651,6 +776,9 @@ fn workload_interval(
             Interval::exact(gap + transmission)
         }
         Workload::Greedy | Workload::File(_) => Interval::exact(Span::from_secs(1)),
+        Workload::Video(_) | Workload::Frames(_) => {
+            return Err(fail("only sections have frames as a workload"));
+        }
         Workload::TokenBucket { interval, .. } => {
             if interval.is_zero() {
                 return Err(fail("its token bucket is filled at no interval"));

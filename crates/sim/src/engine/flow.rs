@@ -9,6 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
+use super::sections::SectionFlow;
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
@@ -37,6 +38,7 @@ pub(super) struct Flow {
 pub(super) enum Agent {
     Tcp(Box<TcpFlow>),
     Datagram(Box<DatagramFlow>),
+    Sections(Box<SectionFlow>),
 }
 
 #[derive(Debug, Default)]
@@ -304,7 +306,7 @@ impl TcpWorkload {
         chunk: u32,
         start: Time,
     ) -> Self {
-        match (*workload, schedule) {
+        match (workload, schedule) {
             (Workload::File(bytes), _) => Self::File(bytes.get()),
             (
                 Workload::TokenBucket {
@@ -314,7 +316,7 @@ impl TcpWorkload {
                 },
                 _,
             ) => Self::Bucket {
-                bucket: Box::new(Bucket::new(depth, refill, interval, start)),
+                bucket: Box::new(Bucket::new(*depth, *refill, *interval, start)),
                 chunk,
             },
             (_, Some(schedule)) => Self::Schedule {
@@ -359,6 +361,7 @@ impl Flow {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
             Agent::Datagram(_) => size_of::<DatagramFlow>(),
+            Agent::Sections(sections) => sections.memory(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
@@ -395,9 +398,14 @@ impl Flow {
             tokens_used_bytes: counts.tokens_used,
             ..FlowReport::default()
         };
-        if let (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) = (&mut self.agent, &spec.transport)
-        {
-            tcp.complete(&mut report, settings, watch);
+        match (&mut self.agent, &spec.transport) {
+            (Agent::Tcp(tcp), TransportSpec::Tcp(settings)) => {
+                tcp.complete(&mut report, settings, watch);
+            }
+            (Agent::Sections(sections), TransportSpec::Sections(settings)) => {
+                sections.complete(&mut report, settings);
+            }
+            _ => {}
         }
         report.goodput_bps = per_second(report.delivered_bytes);
         report.throughput_bps = per_second(report.delivered_wire_bytes);

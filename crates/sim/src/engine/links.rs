@@ -51,6 +51,8 @@ pub(super) struct LinkState {
     pub(super) next_arrival: Time,
     /// When the queue is served next.
     pub(super) next_service: Time,
+    /// Whether it marks packets that allow it instead of dropping them.
+    pub(super) marks: bool,
     pub(super) hash: Fingerprint,
     /// How many paths lead over the link.
     pub(super) users: u32,
@@ -144,8 +146,9 @@ impl Counts {
 }
 
 impl LinkState {
-    /// A link; `makes_copies` says whether packets may come out of it twice.
-    pub(super) fn new(model: Model, makes_copies: bool) -> Self {
+    /// A link; `makes_copies` says whether packets may come out of it twice, `marks` whether some come out
+    /// marked.
+    pub(super) fn new(model: Model, makes_copies: bool, marks: bool) -> Self {
         // A copy comes out between its original and what follows: a packet that is computed ahead behind this
         // link would be there before the copy of the one in front of it.
         let keeps_order = !makes_copies
@@ -166,6 +169,7 @@ impl LinkState {
             wire,
             next_arrival: Time::MAX,
             next_service: Time::MAX,
+            marks,
             hash: Fingerprint::default(),
             users: 0,
             counts: Counts::default(),
@@ -369,9 +373,9 @@ impl LinkState {
 
 /// The part of a packet that the link models look at.
 #[inline]
-pub(super) fn link_view(wire: u32) -> LinkPacket {
+pub(super) fn link_view(wire: u32, ecn_capable: bool) -> LinkPacket {
     LinkPacket {
         bytes: wire,
-        ecn_capable: false,
+        ecn_capable,
     }
 }

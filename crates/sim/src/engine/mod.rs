@@ -19,6 +19,7 @@ mod applications;
 mod build;
 mod fingerprint;
 mod flow;
+mod ledger;
 mod links;
 mod observe;
 mod packet;
@@ -26,6 +27,7 @@ mod queue;
 mod room;
 mod route;
 mod schedule;
+mod sections;
 mod tournament;
 
 use comity_link::Outcome;
@@ -34,7 +36,7 @@ use comity_units::{Seed, Time};
 
 pub use build::BuildError;
 pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
-pub use packet::{Body, Packet};
+pub use packet::{Body, Packet, SectionPacket};
 pub(crate) use room::{Misfit, misfit};
 
 use crate::network::Network;
@@ -244,11 +246,15 @@ impl<O: Observer> Engine<'_, O> {
             self.queue_at_served(at, link, slot);
             return None;
         };
-        let outcome = model.offer(at, link_view(wire));
+        let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot));
+        let outcome = model.offer(at, view);
         let Outcome::Carried(way) = outcome else {
             self.lose(link, slot, at, outcome);
             return None;
         };
+        if way.marked {
+            self.arena.mark(slot);
+        }
         state.account_passage(at, (flow, wire), way, &self.watch);
         self.show_link(link, slot, at, outcome);
         if let Some(second) = way.duplicate {
@@ -280,6 +286,7 @@ impl<O: Observer> Engine<'_, O> {
         let flow = &self.flows[flow as usize];
         match &flow.agent {
             Agent::Datagram(_) => true,
+            Agent::Sections(_) => false,
             Agent::Tcp(tcp) => {
                 let end = if flow.is_return(at) {
                     &tcp.source
@@ -313,14 +320,14 @@ impl<O: Observer> Engine<'_, O> {
     /// A link made a second copy of a packet, which comes out at `arrival` and goes on to `place`.
     fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
         self.links[link as usize].count_duplicate(arrival, &self.watch);
-        let (header, body) = (*self.arena.header(slot), *self.arena.body(slot));
-        let counts = &mut self.flows[header.flow as usize].counts;
+        let flow = self.arena.header(slot).flow;
+        let counts = &mut self.flows[flow as usize].counts;
         counts.duplicated_packets += 1;
         if arrival > self.watch.end {
             counts.in_flight_at_end += 1;
             return;
         }
-        let copy = self.arena.insert(header, body);
+        let copy = self.arena.insert_copy(slot);
         self.arena.place(copy, place, arrival);
         self.put_on_wire(link, copy, place);
     }
@@ -344,9 +351,10 @@ impl<O: Observer> Engine<'_, O> {
         let flow = &mut self.flows[index as usize];
         let at_destination = !flow.is_return(at);
         flow.counts.received_packets += u64::from(at_destination);
-        if matches!(flow.agent, Agent::Tcp(_)) {
-            self.receive_segment(now, slot, index, at_destination);
-            return;
+        match &flow.agent {
+            Agent::Tcp(_) => return self.receive_segment(now, slot, index, at_destination),
+            Agent::Sections(_) => return self.receive_sections(now, slot, index, at_destination),
+            Agent::Datagram(_) => {}
         }
         flow.hash.add(now.as_nanos(), wire);
         let delivered = u64::from(wire);
@@ -471,10 +479,12 @@ impl<O: Observer> Engine<'_, O> {
 
     fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
         let wire = self.arena.header(slot).wire;
-        let Model::Served(model) = &mut self.links[link as usize].model else {
+        let state = &mut self.links[link as usize];
+        let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot));
+        let Model::Served(model) = &mut state.model else {
             return;
         };
-        if let Err(cause) = model.offer(now, link_view(wire), slot) {
+        if let Err(cause) = model.offer(now, view, slot) {
             self.settle(link, slot, Outcome::Dropped(cause));
         }
         self.arm_service(link);
@@ -520,6 +530,9 @@ impl<O: Observer> Engine<'_, O> {
             self.lose(link, slot, offered_at, outcome);
             return;
         };
+        if way.marked {
+            self.arena.mark(slot);
+        }
         self.links[link as usize].account_passage(offered_at, (flow, wire), way, &self.watch);
         self.show_link(link, slot, offered_at, outcome);
         if let Some(second) = way.duplicate {
@@ -594,6 +607,7 @@ impl<O: Observer> Engine<'_, O> {
         if O::ACTIVE {
             let state = match &self.flows[index as usize].agent {
                 Agent::Tcp(tcp) => Some(tcp.sender_state()),
+                Agent::Sections(sections) => Some(sections.sender_state()),
                 Agent::Datagram(_) => None,
             };
             self.observer.on_flow(

@@ -1,7 +1,8 @@
 //! Packets in flight, and the arena that holds them.
 
+use comity_transport::datagram::Ecn;
 use comity_transport::tcp::Segment;
-use comity_units::Time;
+use comity_units::{PacketNumber, Time};
 
 /// A packet on its way, as observers see it.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,17 @@ pub enum Body {
     Datagram(u64),
     /// A TCP segment.
     Tcp(Segment),
+    /// A packet of the deadline transport.
+    Sections(SectionPacket),
+}
+
+/// A packet of the deadline transport; its payload lies elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SectionPacket {
+    /// Its number in its direction.
+    pub number: PacketNumber,
+    /// The mark of its IP header: what the sender set, or what the network made of it.
+    pub ecn: Ecn,
 }
 
 /// The index of a packet in the arena.
@@ -72,6 +84,11 @@ pub(super) struct Arena {
     headers: Vec<Header>,
     bodies: Vec<Body>,
     free: Slot,
+    /// The payloads of [`Body::Sections`], each in the place of its slot. Buffers stay where they are when
+    /// their packet is gone, so that in the long run none is allocated.
+    payloads: Vec<Vec<u8>>,
+    /// Where the next payload is written before it has a slot.
+    pub(super) draft: Vec<u8>,
 }
 
 impl Default for Arena {
@@ -80,6 +97,8 @@ impl Default for Arena {
             headers: Vec::new(),
             bodies: Vec::new(),
             free: NONE,
+            payloads: Vec::new(),
+            draft: Vec::new(),
         }
     }
 }
@@ -126,6 +145,59 @@ impl Arena {
     #[inline]
     pub(super) fn body(&self, slot: Slot) -> &Body {
         &self.bodies[slot as usize]
+    }
+
+    /// Stores a packet whose payload is the draft.
+    pub(super) fn insert_draft(&mut self, header: Header, packet: SectionPacket) -> Slot {
+        let slot = self.insert(header, Body::Sections(packet));
+        let mut draft = std::mem::take(&mut self.draft);
+        std::mem::swap(self.payload_place(slot), &mut draft);
+        draft.clear();
+        self.draft = draft;
+        slot
+    }
+
+    fn payload_place(&mut self, slot: Slot) -> &mut Vec<u8> {
+        let index = slot as usize;
+        if index >= self.payloads.len() {
+            self.payloads.resize_with(index + 1, Vec::new);
+        }
+        &mut self.payloads[index]
+    }
+
+    /// Stores a second copy of a packet.
+    #[cold]
+    pub(super) fn insert_copy(&mut self, slot: Slot) -> Slot {
+        let (header, body) = (self.headers[slot as usize], self.bodies[slot as usize]);
+        let copy = self.insert(header, body);
+        if matches!(body, Body::Sections(_)) {
+            let mut place = std::mem::take(self.payload_place(copy));
+            place.clear();
+            place.extend_from_slice(self.payload(slot));
+            *self.payload_place(copy) = place;
+        }
+        copy
+    }
+
+    /// The payload of a packet of sections.
+    pub(super) fn payload(&self, slot: Slot) -> &[u8] {
+        self.payloads.get(slot as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the network may mark the packet instead of dropping it.
+    pub(super) fn is_ecn_capable(&self, slot: Slot) -> bool {
+        match &self.bodies[slot as usize] {
+            Body::Sections(packet) => packet.ecn != Ecn::NotCapable,
+            Body::Datagram(_) | Body::Tcp(_) => false,
+        }
+    }
+
+    /// The network marks the packet.
+    #[cold]
+    pub(super) fn mark(&mut self, slot: Slot) {
+        if let Body::Sections(packet) = &mut self.bodies[slot as usize] {
+            packet.ecn = Ecn::CongestionExperienced;
+        }
     }
 
     /// Puts a packet to its next place: the path entry behind the link that it travels on, and the time when
@@ -175,6 +247,11 @@ impl Arena {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.headers.capacity() * size_of::<Header>() + self.bodies.capacity() * size_of::<Body>()
+        let payloads: usize = self.payloads.iter().map(Vec::capacity).sum();
+        self.headers.capacity() * size_of::<Header>()
+            + self.bodies.capacity() * size_of::<Body>()
+            + self.payloads.capacity() * size_of::<Vec<u8>>()
+            + payloads
+            + self.draft.capacity()
     }
 }

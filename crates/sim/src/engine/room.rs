@@ -81,6 +81,10 @@ fn byte_limit(config: &LinkConfig) -> Option<u64> {
 fn full_packet(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(datagram) => datagram.wire.get(),
+        TransportSpec::Sections(sections) => {
+            let piece = sections.section.get().min(sections.config.payload.into());
+            piece + u64::from(sections.config.overhead)
+        }
         TransportSpec::Tcp(tcp) => {
             let payload = match flow.workload {
                 Workload::File(size) => size.get().min(tcp.config.mss.into()),
@@ -95,6 +99,8 @@ fn full_packet(flow: &FlowSpec) -> u64 {
 fn acknowledgement(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(_) => 0,
+        // A departure and an acknowledgement of one range, in the smallest numbers.
+        TransportSpec::Sections(sections) => u64::from(sections.config.overhead) + 13,
         TransportSpec::Tcp(tcp) => tcp.headers.of_data(tcp.config.timestamps).into(),
     }
 }

@@ -97,7 +97,11 @@ impl Schedule {
             Workload::Poisson { .. } => Pattern::Poisson {
                 mean: interval.as_nanos_f64(),
             },
-            Workload::Greedy | Workload::File(_) | Workload::TokenBucket { .. } => return None,
+            Workload::Greedy
+            | Workload::File(_)
+            | Workload::TokenBucket { .. }
+            | Workload::Video(_)
+            | Workload::Frames(_) => return None,
         };
         let mut schedule = Self {
             pattern,

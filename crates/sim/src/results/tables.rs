@@ -8,7 +8,7 @@ use super::column::{AXIS, Columns, Table, Values, Visitor};
 use super::variation::{Variation, variations};
 use super::{AxisValue, CompletedRun, ENGINE_VERSION, ScenarioInfo, WriteError, hash};
 use crate::metrics;
-use crate::report::{FlowReport, FlowSeries, LinkReport, LinkSeries};
+use crate::report::{FlowReport, FlowSeries, LinkReport, LinkSeries, SectionsReport};
 
 /// The names of all tables, in their order.
 pub(super) const NAMES: [&str; 7] = [
@@ -268,6 +268,7 @@ impl<'a> Tables<'a> {
             .unsigned("reads", |row| row.of.reads)
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
             .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes);
+        let columns = sections(columns);
         let rows = self.runs.iter().flat_map(|run| {
             (0..)
                 .zip(&run.completed.report.flows)
@@ -551,6 +552,53 @@ fn sharing<'a, R: 'a>(
             of(row).baseline.map(|halves| halves.worst)
         })
         .maybe_number("separation", move |row| of(row).separation)
+}
+
+/// Adds what became of the sections of a flow; empty for other flows.
+fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
+    type Count = fn(&SectionsReport) -> u64;
+    const COUNTS: [(&str, Count); 27] = [
+        ("sections_submitted", |of| of.submitted),
+        ("sections_refused", |of| of.refused),
+        ("sections_on_time", |of| of.on_time),
+        ("sections_late", |of| of.late),
+        ("sections_open", |of| of.open),
+        ("sections_decodable", |of| of.decodable),
+        ("gaps_closed", |of| of.gaps.closed),
+        ("gaps_obsolete", |of| of.gaps.obsolete),
+        ("gaps_overdue", |of| of.gaps.overdue),
+        ("gaps_dependency", |of| of.gaps.dependency),
+        ("gaps_expired", |of| of.gaps.expired),
+        ("gaps_infeasible", |of| of.gaps.infeasible),
+        ("gaps_withdrawn", |of| of.gaps.withdrawn),
+        ("intra_submitted", |of| of.intra.submitted),
+        ("intra_on_time", |of| of.intra.on_time),
+        ("intra_decodable", |of| of.intra.decodable),
+        ("predicted_submitted", |of| of.predicted.submitted),
+        ("predicted_on_time", |of| of.predicted.on_time),
+        ("predicted_decodable", |of| of.predicted.decodable),
+        ("bidirectional_submitted", |of| of.bidirectional.submitted),
+        ("bidirectional_on_time", |of| of.bidirectional.on_time),
+        ("bidirectional_decodable", |of| of.bidirectional.decodable),
+        ("sent_late_bytes", |of| of.late_bytes),
+        ("repeated_bytes", |of| of.repeated_bytes),
+        ("lost_packets", |of| of.lost_packets),
+        ("spurious_loss_packets", |of| of.spurious_losses),
+        ("marked_packets", |of| of.marked_packets),
+    ];
+    let counts = COUNTS.iter().fold(columns, |columns, &(name, count)| {
+        columns.maybe_unsigned(name, move |row| row.of.sections.as_ref().map(count))
+    });
+    let of = |row: &Row<'a, FlowReport>| row.of.sections.as_ref();
+    counts
+        .maybe_number("target_bitrate_bps", move |row| of(row)?.target_bitrate_bps)
+        .maybe_number("section_age_mean_s", move |row| {
+            let age = of(row)?.age;
+            (age.count > 0).then_some(age.mean)
+        })
+        .maybe_number("slack_p1_s", move |row| of(row)?.slack_p1_s)
+        .maybe_number("slack_p50_s", move |row| of(row)?.slack_median_s)
+        .maybe_unsigned("closed_ns", move |row| of(row)?.closed.map(Time::as_nanos))
 }
 
 /// A count summed over the flows of a run.

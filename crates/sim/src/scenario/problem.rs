@@ -9,6 +9,7 @@ use comity_link::{ConfigError, TraceError};
 use comity_units::{Bytes, ParseError};
 
 use super::source::{Place, Sources};
+use crate::frames::FramesError;
 
 /// One thing that is wrong with a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -183,6 +184,13 @@ pub enum ProblemKind {
         /// What is wrong with it.
         error: TraceError,
     },
+    /// A file that the scenario names does not hold frames.
+    Frames {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        error: FramesError,
+    },
     /// Parameters that the controller does not take.
     Controller {
         /// What the table of controllers says.
@@ -301,6 +309,12 @@ pub enum Unfit {
     BinsTooShort,
     /// Datagrams have no feedback that would stop a greedy source.
     GreedyDatagrams,
+    /// A buffer that no section fits into.
+    BufferBelowSection,
+    /// Frames without the transport for them.
+    FramesWithoutSections,
+    /// A workload that sections do not have.
+    WorkloadWithoutSections,
     /// The header takes the whole packet.
     PacketWithinHeader,
     /// SACK recovery without the option.
@@ -351,6 +365,14 @@ impl fmt::Display for Unfit {
                  give a workload such as { kind = \"cbr\", rate = \"1Mbps\" }"
             }
             Self::PacketWithinHeader => "the headers leave no room for payload",
+            Self::BufferBelowSection => "the buffer has to hold at least one section",
+            Self::FramesWithoutSections => {
+                "frames are sent with transport = \"sections\" only"
+            }
+            Self::WorkloadWithoutSections => {
+                "sections have the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
+                 video and frames"
+            }
             Self::SackRecoveryWithoutSack => {
                 "recovery = \"sack\" needs the option: leave `sack` out or set it to true"
             }
@@ -448,6 +470,9 @@ impl Problem {
             }
             ProblemKind::Trace { file, error } => {
                 format!("`{path}`: the file \"{file}\" is not such a trace: {error}")
+            }
+            ProblemKind::Frames { file, error } => {
+                format!("`{path}`: the file \"{file}\" does not hold frames: {error}")
             }
             ProblemKind::Controller { error } => format!("`{path}`: {error}"),
             ProblemKind::Link { error } => format!("`{path}`: {error}"),

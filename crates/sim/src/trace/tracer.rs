@@ -183,7 +183,8 @@ impl<'n, W: Write> Tracer<'n, W> {
         };
         let protocol = match spec.transport {
             crate::network::TransportSpec::Tcp(_) => "TCP",
-            crate::network::TransportSpec::Datagram(_) => "UDP",
+            crate::network::TransportSpec::Datagram(_)
+            | crate::network::TransportSpec::Sections(_) => "UDP",
         };
         let description = Description {
             title,
@@ -262,7 +263,7 @@ impl<'n, W: Write> Tracer<'n, W> {
         };
         let kind = match &packet.body {
             Body::Tcp(segment) => PacketKind::Tcp(segment),
-            Body::Datagram(_) => PacketKind::Udp {
+            Body::Datagram(_) | Body::Sections(_) => PacketKind::Udp {
                 payload: packet.wire.saturating_sub(DATAGRAM_HEADERS),
             },
         };
@@ -405,11 +406,12 @@ impl Row<'_> {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
         let segment = self.packet.and_then(|packet| match &packet.body {
             Body::Tcp(segment) => Some(segment),
-            Body::Datagram(_) => None,
+            Body::Datagram(_) | Body::Sections(_) => None,
         });
         let sequence = self.packet.map(|packet| match &packet.body {
             Body::Tcp(segment) => segment.sequence.get().into(),
             Body::Datagram(number) => *number,
+            Body::Sections(packet) => packet.number.get(),
         });
         let direction = match self.packet.map(|packet| packet.is_return) {
             None => "",
@@ -534,7 +536,7 @@ impl<W: Write> SenderLog<W> {
                 offset: self.offset(segment.sequence),
                 length: segment.payload,
             }),
-            Body::Tcp(_) | Body::Datagram(_) => None,
+            Body::Tcp(_) | Body::Datagram(_) | Body::Sections(_) => None,
         };
         if let (Some(state), Some(data)) = (state, data) {
             if state.retransmitted > self.retransmitted {

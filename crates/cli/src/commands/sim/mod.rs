@@ -3,6 +3,7 @@
 pub(crate) mod list;
 pub(crate) mod run;
 pub(crate) mod schema;
+mod sections;
 mod summary;
 mod tables;
 pub(crate) mod trace;

@@ -9,6 +9,7 @@ use comity_sim::scenario::{Run, Scenario};
 use comity_units::Span;
 use serde_json::{Map, Value, json};
 
+use super::sections::{self, Sections};
 use super::tables::{RateUnit, Table, digits, percent, thousands};
 
 /// The version of the JSON document: raised when a key changes its meaning or goes away.
@@ -57,6 +58,7 @@ struct Group {
     /// The mean time from start to end of those flows that came to one.
     completion: Vec<f64>,
     completed: usize,
+    sections: Sections,
 }
 
 /// A link at one point; each list has a value for each run.
@@ -69,14 +71,14 @@ struct Link {
     wait: Vec<f64>,
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
     metrics::mean_with_interval(values)
         .ok()
         .map(|estimate| estimate.mean)
 }
 
 /// The mean of as many values as there are, with half of the interval that the true mean lies in.
-fn estimate(values: &[f64]) -> Value {
+pub(super) fn estimate(values: &[f64]) -> Value {
     match metrics::mean_with_interval(values) {
         Ok(estimate) => json!({
             "mean": estimate.mean,
@@ -87,7 +89,7 @@ fn estimate(values: &[f64]) -> Value {
     }
 }
 
-fn least(values: &[f64]) -> Option<f64> {
+pub(super) fn least(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::min)
 }
 
@@ -140,6 +142,7 @@ impl Group {
             self.convergence.extend(time.map(Span::as_secs_f64));
         }
         self.add_completion(flows);
+        self.sections.add(flows);
     }
 
     /// The mean time to equal shares, and where it is not that of all runs, of how many it is.
@@ -182,6 +185,7 @@ impl Group {
             "convergence_s": estimate(&self.convergence),
             "completed_flows": self.completed,
             "completion_s": estimate(&self.completion),
+            "sections": self.sections.json(),
         })
     }
 }
@@ -292,6 +296,10 @@ impl Summary {
         text.push_str("\n\n");
         text.push_str(&self.groups(scenario).to_string());
         text.push_str("\n\n");
+        if let Some(table) = self.sections(scenario) {
+            text.push_str(&table.to_string());
+            text.push_str("\n\n");
+        }
         text.push_str(&self.links(scenario).to_string());
         if self.has_warmup {
             text.push_str(
@@ -398,6 +406,37 @@ impl Summary {
         table
     }
 
+    /// What became of sections, if there are any.
+    fn sections(&self, scenario: &Scenario) -> Option<Table> {
+        let groups = || {
+            let all = self.points.iter().flat_map(|point| &point.groups);
+            all.filter(|group| !group.sections.is_empty())
+        };
+        groups().next()?;
+        let unit = RateUnit::of(groups().filter_map(|group| group.sections.target()));
+        let axes = scenario.axes();
+        let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
+        header.push("group".into());
+        header.extend(sections::header(unit));
+        let columns = header.len();
+        let mut table = Table::new(header);
+        for column in axes.len() + 1..columns {
+            table.right(column);
+        }
+        for point in &self.points {
+            for group in &point.groups {
+                if group.sections.is_empty() {
+                    continue;
+                }
+                let mut row: Vec<String> = point.values.iter().map(AxisValue::to_string).collect();
+                row.push(group.name.clone());
+                row.extend(group.sections.row(unit));
+                table.row(row);
+            }
+        }
+        Some(table)
+    }
+
     fn links(&self, scenario: &Scenario) -> Table {
         let axes = scenario.axes();
         let mut header: Vec<String> = axes.iter().map(|axis| (*axis).to_owned()).collect();
@@ -424,7 +463,7 @@ impl Summary {
     }
 }
 
-fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
+pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or("-".into(), show)
 }
 

@@ -17,7 +17,7 @@ use super::super::tables::flow::{
 };
 use super::graph::{Graph, Taken};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
-use super::{Library, Limits};
+use super::{Library, Limits, sections};
 use crate::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TransportSpec,
     Workload,
@@ -42,7 +42,7 @@ pub(super) fn build(
 ) {
     let written = &table.written;
     let transport = transport(table, cx);
-    let workload = workload(table, cx);
+    let workload = workload(table, library, cx);
     check_times(table, scenario, cx);
     let own = table
         .access
@@ -126,7 +126,7 @@ pub(super) fn build(
     }
 }
 
-fn unfit(reason: Unfit) -> ProblemKind {
+pub(super) fn unfit(reason: Unfit) -> ProblemKind {
     ProblemKind::Unfit { reason }
 }
 
@@ -271,8 +271,9 @@ fn check_times(table: &FlowTable, scenario: &ScenarioTable, cx: &mut Context<'_>
     }
 }
 
-fn workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<Workload> {
+fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<Workload> {
     let datagram = matches!(table.transport, TransportTable::Datagram(_));
+    check_workload(table, cx)?;
     Some(match &table.workload {
         None | Some(WorkloadTable::Greedy(_)) if datagram => {
             cx.report_at(&table.written, "workload", unfit(Unfit::GreedyDatagrams));
@@ -301,7 +302,34 @@ fn workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<Workload> {
             }
         }
         Some(WorkloadTable::Poisson(table)) => Workload::Poisson { rate: table.rate },
+        Some(WorkloadTable::Video(table)) => Workload::Video(sections::video(table, cx)?),
+        Some(WorkloadTable::Frames(table)) => match library.frames(cx.files, &table.file) {
+            Ok(frames) => Workload::Frames(frames),
+            Err(kind) => {
+                cx.report_at(&table.written, "file", kind);
+                return None;
+            }
+        },
     })
+}
+
+/// Whether the transport and the workload go together; `None` after a report.
+fn check_workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<()> {
+    let are_sections = matches!(table.transport, TransportTable::Sections(_));
+    let reason = match &table.workload {
+        Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_)) if !are_sections => {
+            Unfit::FramesWithoutSections
+        }
+        Some(WorkloadTable::File(_) | WorkloadTable::TokenBucket(_)) if are_sections => {
+            Unfit::WorkloadWithoutSections
+        }
+        Some(WorkloadTable::Cbr(cbr)) if are_sections && cbr.gap.is_some() => {
+            Unfit::WorkloadWithoutSections
+        }
+        _ => return Some(()),
+    };
+    cx.report_at(&table.written, "workload", unfit(reason));
+    None
 }
 
 fn spacing(table: &CbrTable, cx: &mut Context<'_>) -> Option<CbrSpacing> {
@@ -343,6 +371,9 @@ fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
         TransportTable::Datagram(datagram) => Some(TransportSpec::Datagram(DatagramSpec {
             wire: datagram.packet,
         })),
+        TransportTable::Sections(table_of_sections) => {
+            sections::spec(table_of_sections, table, cx).map(TransportSpec::Sections)
+        }
     }
 }
 
@@ -479,7 +510,7 @@ impl Packets {
     }
 }
 
-fn size(extent: Extent, payload: Bytes) -> Bytes {
+pub(super) fn size(extent: Extent, payload: Bytes) -> Bytes {
     match extent {
         Extent::Packets(packets) => payload * packets.into(),
         Extent::Bytes(bytes) => bytes,
@@ -488,7 +519,7 @@ fn size(extent: Extent, payload: Bytes) -> Bytes {
 }
 
 /// Sizes below 2³² whose bounds the schema has checked.
-fn narrow(bytes: Bytes) -> u32 {
+pub(super) fn narrow(bytes: Bytes) -> u32 {
     u32::try_from(bytes.get()).unwrap_or(u32::MAX)
 }
 
@@ -600,7 +631,10 @@ fn with_parameters(
 }
 
 /// The key that a refusal of a controller is about.
-fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'static str {
+pub(super) fn blamed(
+    error: &comity_congestion::table::ParameterError,
+    written: &At,
+) -> &'static str {
     use comity_congestion::table::ParameterError;
     let key = match error {
         ParameterError::OutOfRange { name, .. } => match *name {

@@ -3,11 +3,12 @@
 mod flow;
 mod graph;
 mod link;
+mod sections;
 mod topology;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::RunSettings;
 use super::problem::{Problem, ProblemKind, Unfit};
@@ -15,6 +16,7 @@ use super::schema::{Context, Files};
 use super::source::Place;
 use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
 use crate::engine::{Misfit, misfit};
+use crate::frames::{Frame, parse_frames};
 use crate::metrics::Convergence;
 use crate::network::Network;
 use comity_link::{RateProfile, parse_mahimahi, parse_steps};
@@ -45,10 +47,11 @@ impl Default for Limits {
     }
 }
 
-/// The trace files that were read so far: a sweep reads each once.
+/// The trace files and files of frames that were read so far: a sweep reads each once.
 #[derive(Debug, Default)]
 pub(super) struct Library {
     read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
+    frames: Mutex<BTreeMap<String, Result<Arc<[Frame]>, ProblemKind>>>,
 }
 
 impl Library {
@@ -68,6 +71,33 @@ impl Library {
             .or_insert_with(|| read_trace(files, file, format))
             .clone()
     }
+
+    fn frames(&self, files: &dyn Files, file: &str) -> Result<Arc<[Frame]>, ProblemKind> {
+        let mut read = self
+            .frames
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        read.entry(file.to_owned())
+            .or_insert_with(|| {
+                let text = read_file(files, file)?;
+                parse_frames(&text)
+                    .map(Into::into)
+                    .map_err(|error| ProblemKind::Frames {
+                        file: file.into(),
+                        error,
+                    })
+            })
+            .clone()
+    }
+}
+
+fn read_file(files: &dyn Files, file: &str) -> Result<String, ProblemKind> {
+    files
+        .read(Path::new(file))
+        .map_err(|error| ProblemKind::File {
+            file: file.into(),
+            reason: error.to_string(),
+        })
 }
 
 fn read_trace(
@@ -75,12 +105,7 @@ fn read_trace(
     file: &str,
     format: TraceFormat,
 ) -> Result<RateProfile, ProblemKind> {
-    let text = files
-        .read(Path::new(file))
-        .map_err(|error| ProblemKind::File {
-            file: file.into(),
-            reason: error.to_string(),
-        })?;
+    let text = read_file(files, file)?;
     let as_steps = match format {
         TraceFormat::Steps => true,
         TraceFormat::Mahimahi => false,

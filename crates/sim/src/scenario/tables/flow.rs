@@ -9,6 +9,7 @@ use super::super::kinds::{
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
+use super::sections::{FramesTable, SectionsTable, VideoTable};
 use super::topology::{Access, host_link};
 use super::{FROM_PRESET, MAX_FLOWS};
 
@@ -78,6 +79,7 @@ tagged! {
     enum TransportTable ("a transport") by transport or "tcp" {
         "tcp" => Tcp(TcpTable);
         "datagram" => Datagram(DatagramTable);
+        "sections" => Sections(SectionsTable);
     }
 }
 
@@ -355,7 +357,8 @@ table! {
 }
 
 tagged! {
-    /// What a flow has to send. Amounts are payload for TCP, bytes on the wire for datagrams.
+    /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.
+    /// Workloads without frames of their own give packets or sections of one size.
     enum WorkloadTable ("a workload") by kind {
         "greedy" => Greedy(GreedyTable);
         "file" => File(FileTable);
@@ -363,6 +366,8 @@ tagged! {
         "on_off" => OnOff(OnOffTable);
         "token_bucket" => TokenBucket(TokenBucketTable);
         "poisson" => Poisson(PoissonTable);
+        "video" => Video(VideoTable);
+        "frames" => Frames(FramesTable);
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod flow;
 pub(super) mod link;
+pub(super) mod sections;
 pub(super) mod topology;
 
 use comity_units::Span;

@@ -1,0 +1,156 @@
+//! What became of the sections of a group of flows at one point of a sweep.
+
+use comity_sim::report::{FlowReport, FrameCounts, SectionsReport};
+use serde_json::{Value, json};
+
+use super::summary::{estimate, least, mean, or_dash};
+use super::tables::{RateUnit, digits, percent, thousands};
+
+/// Each list has a value for each run.
+#[derive(Debug, Default)]
+pub(super) struct Sections {
+    submitted: Vec<f64>,
+    refused: Vec<f64>,
+    on_time: Vec<f64>,
+    late: Vec<f64>,
+    decodable: Vec<f64>,
+    intra: Vec<f64>,
+    predicted: Vec<f64>,
+    bidirectional: Vec<f64>,
+    given_up: Vec<f64>,
+    overdue: Vec<f64>,
+    sent_late: Vec<f64>,
+    repeated: Vec<f64>,
+    lost: Vec<f64>,
+    target: Vec<f64>,
+    slack_p1: Vec<f64>,
+    slack_median: Vec<f64>,
+}
+
+/// The headings of [`Sections::row`].
+pub(super) fn header(unit: RateUnit) -> Vec<String> {
+    let fixed = [
+        "sections",
+        "on time",
+        "late",
+        "given up",
+        "overdue",
+        "I",
+        "P",
+        "B",
+        "decodable",
+        "late bytes",
+        "repeated kB",
+        "lost",
+        "slack p1 ms",
+        "p50",
+    ];
+    let mut header: Vec<String> = fixed.map(Into::into).into();
+    header.push(format!("target {}", unit.name));
+    header
+}
+
+impl Sections {
+    /// Takes in those of a run that are flows of sections.
+    pub(super) fn add(&mut self, flows: &[&FlowReport]) {
+        let reports: Vec<&SectionsReport> = flows
+            .iter()
+            .filter_map(|flow| flow.sections.as_ref())
+            .collect();
+        if reports.is_empty() {
+            return;
+        }
+        let sum =
+            |of: fn(&SectionsReport) -> u64| reports.iter().map(|report| of(report)).sum::<u64>();
+        let submitted = sum(|of| of.submitted);
+        self.submitted.push(submitted as f64);
+        self.refused.push(sum(|of| of.refused) as f64);
+        let share = |list: &mut Vec<f64>, part: u64, whole: u64| {
+            if whole > 0 {
+                list.push(part as f64 / whole as f64);
+            }
+        };
+        share(&mut self.on_time, sum(|of| of.on_time), submitted);
+        share(&mut self.late, sum(|of| of.late), submitted);
+        share(&mut self.decodable, sum(|of| of.decodable), submitted);
+        let given_up = |of: &SectionsReport| of.gaps.sum() - of.gaps.overdue;
+        share(&mut self.given_up, sum(given_up), submitted);
+        share(&mut self.overdue, sum(|of| of.gaps.overdue), submitted);
+        let kinds: [(&mut Vec<f64>, fn(&SectionsReport) -> FrameCounts); 3] = [
+            (&mut self.intra, |of| of.intra),
+            (&mut self.predicted, |of| of.predicted),
+            (&mut self.bidirectional, |of| of.bidirectional),
+        ];
+        for (list, kind) in kinds {
+            let on_time = reports.iter().map(|of| kind(of).on_time).sum();
+            let submitted = reports.iter().map(|of| kind(of).submitted).sum();
+            share(list, on_time, submitted);
+        }
+        self.sent_late.push(sum(|of| of.late_bytes) as f64);
+        self.repeated.push(sum(|of| of.repeated_bytes) as f64);
+        self.lost.push(sum(|of| of.lost_packets) as f64);
+        let each = |of: fn(&SectionsReport) -> Option<f64>| -> Vec<f64> {
+            reports.iter().filter_map(|report| of(report)).collect()
+        };
+        self.target.extend(mean(&each(|of| of.target_bitrate_bps)));
+        self.slack_p1.extend(least(&each(|of| of.slack_p1_s)));
+        self.slack_median
+            .extend(mean(&each(|of| of.slack_median_s)));
+    }
+
+    /// Whether there are flows of sections in the group.
+    pub(super) fn is_empty(&self) -> bool {
+        self.submitted.is_empty()
+    }
+
+    pub(super) fn target(&self) -> Option<f64> {
+        mean(&self.target)
+    }
+
+    pub(super) fn row(&self, unit: RateUnit) -> Vec<String> {
+        let share = |values: &[f64]| or_dash(mean(values), percent);
+        let count = |values: &[f64]| or_dash(mean(values), |mean| thousands(mean.round() as u64));
+        let millis = |values: &[f64]| or_dash(mean(values), |seconds| digits(seconds * 1e3));
+        vec![
+            count(&self.submitted),
+            share(&self.on_time),
+            share(&self.late),
+            share(&self.given_up),
+            share(&self.overdue),
+            share(&self.intra),
+            share(&self.predicted),
+            share(&self.bidirectional),
+            share(&self.decodable),
+            count(&self.sent_late),
+            or_dash(mean(&self.repeated), |bytes| digits(bytes / 1e3)),
+            count(&self.lost),
+            millis(&self.slack_p1),
+            millis(&self.slack_median),
+            or_dash(mean(&self.target), |target| unit.show(target)),
+        ]
+    }
+
+    pub(super) fn json(&self) -> Value {
+        if self.is_empty() {
+            return Value::Null;
+        }
+        json!({
+            "submitted": estimate(&self.submitted),
+            "refused": estimate(&self.refused),
+            "on_time_ratio": estimate(&self.on_time),
+            "late_ratio": estimate(&self.late),
+            "given_up_ratio": estimate(&self.given_up),
+            "overdue_ratio": estimate(&self.overdue),
+            "decodable_ratio": estimate(&self.decodable),
+            "intra_on_time_ratio": estimate(&self.intra),
+            "predicted_on_time_ratio": estimate(&self.predicted),
+            "bidirectional_on_time_ratio": estimate(&self.bidirectional),
+            "sent_late_bytes": estimate(&self.sent_late),
+            "repeated_bytes": estimate(&self.repeated),
+            "lost_packets": estimate(&self.lost),
+            "target_bitrate_bps": estimate(&self.target),
+            "slack_p1_s": estimate(&self.slack_p1),
+            "slack_p50_s": estimate(&self.slack_median),
+        })
+    }
+}

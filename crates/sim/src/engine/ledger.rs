@@ -1,0 +1,274 @@
+//! What became of the sections of a flow.
+
+use std::collections::VecDeque;
+
+use comity_transport::timeline::inbox::GapReason;
+use comity_transport::timeline::{Reason, SectionId};
+use comity_units::{Span, Time};
+
+use crate::frames::FrameKind;
+use crate::histogram::Distribution;
+use crate::report::{FrameCounts, SectionsReport};
+
+/// Follows each section from its submission to its delivery or gap.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    warmup: Time,
+    /// From a section's source time to its deadline.
+    latency: Option<Span>,
+    /// The sections from `first` on whose fate, or that of one before them, is open.
+    entries: VecDeque<Entry>,
+    first: u64,
+    /// The last section before `first` that others are predicted from, and whether it can be decoded.
+    reference: Option<(u64, bool)>,
+    counts: SectionsReport,
+    age: Distribution,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    source_time: Time,
+    kind: FrameKind,
+    needs: Option<SectionId>,
+    is_measured: bool,
+    fate: Option<Fate>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    OnTime,
+    Late,
+    Gap,
+}
+
+impl Ledger {
+    pub(super) fn new(warmup: Time, latency: Option<Span>) -> Self {
+        Self {
+            warmup,
+            latency,
+            ..Self::default()
+        }
+    }
+
+    /// The transport took a section; its number is one above that of the last.
+    pub(super) fn on_submitted(&mut self, now: Time, kind: FrameKind, needs: Option<SectionId>) {
+        let is_measured = now >= self.warmup;
+        if is_measured {
+            self.counts.submitted += 1;
+            if let Some(frames) = frames(&mut self.counts, kind) {
+                frames.submitted += 1;
+            }
+        }
+        self.entries.push_back(Entry {
+            source_time: now,
+            kind,
+            needs,
+            is_measured,
+            fate: None,
+        });
+    }
+
+    /// The transport did not take a section.
+    pub(super) fn on_refused(&mut self, now: Time) {
+        self.counts.refused += u64::from(now >= self.warmup);
+    }
+
+    /// A section was whole at `completed`.
+    pub(super) fn on_section(&mut self, section: SectionId, completed: Time) {
+        let latency = self.latency;
+        let fate = |entry: &Entry| {
+            let deadline = latency.map_or(Time::MAX, |latency| entry.source_time + latency);
+            if completed <= deadline {
+                Fate::OnTime
+            } else {
+                Fate::Late
+            }
+        };
+        let Some((entry, fate)) = self.settle(section, fate) else {
+            return;
+        };
+        if entry.is_measured {
+            self.age
+                .record(completed.saturating_since(entry.source_time));
+            if fate == Fate::OnTime {
+                self.counts.on_time += 1;
+                if let Some(frames) = frames(&mut self.counts, entry.kind) {
+                    frames.on_time += 1;
+                }
+            } else {
+                self.counts.late += 1;
+            }
+        }
+        self.judge();
+    }
+
+    /// Something of a section is missing for good.
+    pub(super) fn on_gap(&mut self, section: SectionId, reason: GapReason) {
+        let Some((entry, _)) = self.settle(section, |_| Fate::Gap) else {
+            return;
+        };
+        if entry.is_measured {
+            let gaps = &mut self.counts.gaps;
+            *match reason {
+                GapReason::Closed => &mut gaps.closed,
+                GapReason::Obsolete => &mut gaps.obsolete,
+                GapReason::Overdue => &mut gaps.overdue,
+                GapReason::Dropped(Reason::Dependency) => &mut gaps.dependency,
+                GapReason::Dropped(Reason::Expired) => &mut gaps.expired,
+                GapReason::Dropped(Reason::Infeasible) => &mut gaps.infeasible,
+                GapReason::Dropped(Reason::Cancelled | Reason::Shed) => &mut gaps.withdrawn,
+            } += 1;
+        }
+        self.judge();
+    }
+
+    /// Takes down the fate of a section that has none yet.
+    fn settle(
+        &mut self,
+        section: SectionId,
+        fate: impl FnOnce(&Entry) -> Fate,
+    ) -> Option<(Entry, Fate)> {
+        let index = usize::try_from(section.0.checked_sub(self.first)?).ok()?;
+        let entry = self.entries.get_mut(index)?;
+        if entry.fate.is_some() {
+            return None;
+        }
+        let fate = fate(entry);
+        entry.fate = Some(fate);
+        Some((*entry, fate))
+    }
+
+    /// Finds out which sections can be decoded, in their order, as far as that is decided.
+    fn judge(&mut self) {
+        while let Some(&entry) = self.entries.front()
+            && let Some(fate) = entry.fate
+        {
+            self.entries.pop_front();
+            let number = self.first;
+            self.first += 1;
+            // A frame needs the reference decoded last, if any.
+            let has_what_it_needs = entry
+                .needs
+                .is_none_or(|needs| self.reference == Some((needs.0, true)));
+            let is_decodable = fate == Fate::OnTime && has_what_it_needs;
+            if matches!(entry.kind, FrameKind::Intra | FrameKind::Predicted) {
+                self.reference = Some((number, is_decodable));
+            }
+            if entry.is_measured && is_decodable {
+                self.counts.decodable += 1;
+                if let Some(frames) = frames(&mut self.counts, entry.kind) {
+                    frames.decodable += 1;
+                }
+            }
+        }
+    }
+
+    /// What there is to say at the end.
+    pub(super) fn report(&self) -> SectionsReport {
+        let open = self
+            .entries
+            .iter()
+            .filter(|entry| entry.is_measured && entry.fate.is_none());
+        // Slack is what the latency leaves beyond the age, so that its low quantiles are the age's high ones.
+        let slack = |share| Some(self.latency?.as_secs_f64() - self.age.quantile(share)?);
+        SectionsReport {
+            open: open.count() as u64,
+            age: self.age.summary(),
+            slack_p1_s: slack(0.99),
+            slack_median_s: slack(0.5),
+            ..self.counts.clone()
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>() + self.age.memory()
+    }
+}
+
+fn frames(counts: &mut SectionsReport, kind: FrameKind) -> Option<&mut FrameCounts> {
+    match kind {
+        FrameKind::Intra => Some(&mut counts.intra),
+        FrameKind::Predicted => Some(&mut counts.predicted),
+        FrameKind::Bidirectional => Some(&mut counts.bidirectional),
+        FrameKind::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATENCY: Span = Span::from_millis(100);
+
+    /// Submits `kinds` at 10 ms each, each needing the reference before it.
+    fn submit(ledger: &mut Ledger, kinds: &[FrameKind]) {
+        let mut last = None;
+        for (number, &kind) in (0..).zip(kinds) {
+            let needs = if kind == FrameKind::Intra { None } else { last };
+            ledger.on_submitted(Time::from_millis(10 * number), kind, needs);
+            if kind != FrameKind::Bidirectional {
+                last = Some(SectionId(number));
+            }
+        }
+    }
+
+    fn arrive(ledger: &mut Ledger, number: u64, age: u64) {
+        let completed = Time::from_millis(10 * number + age);
+        ledger.on_section(SectionId(number), completed);
+    }
+
+    #[test]
+    fn what_needs_a_lost_frame_is_not_decodable() {
+        use FrameKind::{Bidirectional as B, Intra as I, Predicted as P};
+        let mut ledger = Ledger::new(Time::ZERO, Some(LATENCY));
+        submit(&mut ledger, &[I, P, B, P, B, I, P]);
+        for number in [0, 2, 3, 4, 6] {
+            arrive(&mut ledger, number, 40);
+        }
+        arrive(&mut ledger, 5, 101);
+        ledger.on_gap(SectionId(1), GapReason::Overdue);
+        let report = ledger.report();
+        assert_eq!((report.submitted, report.on_time, report.late), (7, 5, 1));
+        assert_eq!(
+            (report.gaps.overdue, report.gaps.sum(), report.open),
+            (1, 1, 0)
+        );
+        // Only the first frame: the second is missing, and the second group began late.
+        assert_eq!(report.decodable, 1);
+        assert_eq!(report.predicted.on_time, 2);
+        assert_eq!(report.predicted.decodable, 0);
+        assert_eq!(
+            report.intra,
+            FrameCounts {
+                submitted: 2,
+                on_time: 1,
+                decodable: 1
+            }
+        );
+    }
+
+    #[test]
+    fn fates_count_once_from_the_warm_up_on_and_in_any_order() {
+        use FrameKind::Other;
+        let mut ledger = Ledger::new(Time::from_millis(10), Some(LATENCY));
+        submit(&mut ledger, &[Other; 4]);
+        arrive(&mut ledger, 2, 30);
+        arrive(&mut ledger, 2, 30);
+        ledger.on_gap(SectionId(2), GapReason::Closed);
+        arrive(&mut ledger, 0, 200);
+        let report = ledger.report();
+        assert_eq!((report.submitted, report.on_time, report.late), (3, 1, 0));
+        assert_eq!(
+            (report.open, report.decodable),
+            (2, 0),
+            "number 1 is open still"
+        );
+        assert!((report.slack_p1_s.unwrap() - 0.07).abs() < 0.001);
+        arrive(&mut ledger, 1, 100);
+        assert_eq!(
+            ledger.report().decodable,
+            2,
+            "the deadline itself is in time"
+        );
+    }
+}

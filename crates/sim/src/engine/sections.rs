@@ -1,0 +1,457 @@
+//! Flows of sections: two ends of the deadline transport, and what gives the sections.
+
+use std::sync::Arc;
+
+use comity_transport::datagram::{
+    Connection, Event as ConnectionEvent, SentStatistics, Statistics,
+};
+use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, SectionId, StreamId};
+use comity_units::{Bytes, Rate, Span, Time};
+
+use super::Engine;
+use super::flow::Agent;
+use super::ledger::Ledger;
+use super::observe::{FlowEventKind, Observer, SenderState};
+use super::packet::{Body, Header, SectionPacket, Slot};
+use super::queue::{Class, Event};
+use super::schedule::Schedule;
+use crate::frames::{Encoder, Frame, FrameKind};
+use crate::network::SectionsSpec;
+use crate::report::FlowReport;
+
+/// The only stream of a flow.
+const STREAM: StreamId = StreamId(0);
+
+/// A connection of the deadline transport, its application, and what became of what it gave.
+#[derive(Debug)]
+pub(super) struct SectionFlow {
+    source: End,
+    sink: End,
+    producer: Producer,
+    ledger: Ledger,
+    latency: Option<Span>,
+    /// The last frame that others are predicted from.
+    reference: Option<SectionId>,
+    /// Predicted frames since the last intra frame.
+    depth: u32,
+    /// A reference was refused: nothing can be decoded before the next intra frame.
+    is_broken: bool,
+    has_stopped: bool,
+    closed_at: Option<Time>,
+    at_warmup: AtWarmup,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+struct End {
+    connection: Connection<Elided>,
+    /// The time for which a timer event stands in the queue.
+    timer_queued_for: Time,
+}
+
+/// What had been counted when measuring began.
+#[derive(Debug, Default)]
+struct AtWarmup {
+    sent: SentStatistics,
+    received_wire_bytes: u64,
+    received_marked: u64,
+}
+
+/// What gives sections.
+#[derive(Debug)]
+pub(super) enum Producer {
+    /// As many of this size as are taken.
+    Greedy(u32),
+    /// One of this size at each time of a calendar.
+    Schedule(Schedule, u32),
+    /// Frames of a synthetic encoder.
+    Encoder(Encoder),
+    /// Frames of a list, from the start of the flow.
+    List {
+        frames: Arc<[Frame]>,
+        next: usize,
+        start: Time,
+    },
+}
+
+impl Producer {
+    /// When the next section comes into being; [`Time::MAX`] for never, or whenever there is room.
+    fn peek(&self) -> Time {
+        match self {
+            Self::Greedy(_) => Time::MAX,
+            Self::Schedule(schedule, _) => schedule.peek(),
+            Self::Encoder(encoder) => encoder.peek(),
+            Self::List {
+                frames,
+                next,
+                start,
+            } => frames
+                .get(*next)
+                .map_or(Time::MAX, |frame| *start + frame.at),
+        }
+    }
+
+    /// The next section.
+    fn next(&mut self) -> Option<(u32, FrameKind)> {
+        match self {
+            Self::Greedy(bytes) => Some((*bytes, FrameKind::Other)),
+            Self::Schedule(schedule, bytes) => {
+                schedule.advance();
+                Some((*bytes, FrameKind::Other))
+            }
+            Self::Encoder(encoder) => Some(encoder.next()),
+            Self::List { frames, next, .. } => {
+                let frame = frames.get(*next)?;
+                *next += 1;
+                Some((frame.bytes, frame.kind))
+            }
+        }
+    }
+}
+
+impl SectionFlow {
+    pub(super) fn new(
+        source: Connection<Elided>,
+        sink: Connection<Elided>,
+        producer: Producer,
+        latency: Option<Span>,
+        warmup: Time,
+    ) -> Self {
+        let end = |connection| End {
+            connection,
+            timer_queued_for: Time::MAX,
+        };
+        Self {
+            source: end(source),
+            sink: end(sink),
+            producer,
+            ledger: Ledger::new(warmup, latency),
+            latency,
+            reference: None,
+            depth: 0,
+            is_broken: false,
+            has_stopped: false,
+            closed_at: None,
+            at_warmup: AtWarmup::default(),
+        }
+    }
+
+    fn end(&mut self, at_destination: bool) -> &mut End {
+        if at_destination {
+            &mut self.sink
+        } else {
+            &mut self.source
+        }
+    }
+
+    /// When the source's application acts next; [`Time::MAX`] for never.
+    pub(super) fn next_emission(&self) -> Time {
+        self.producer.peek()
+    }
+
+    /// Submits all sections that have come into being by `now`. Returns when the next one will.
+    pub(super) fn produce(&mut self, now: Time) -> Time {
+        while self.producer.peek() <= now
+            && let Some((bytes, kind)) = self.producer.next()
+        {
+            self.submit(now, bytes, kind);
+        }
+        self.producer.peek()
+    }
+
+    /// Lets a greedy source fill the send buffer.
+    fn fill(&mut self, now: Time) {
+        let Producer::Greedy(bytes) = self.producer else {
+            return;
+        };
+        if self.has_stopped || !self.source.connection.is_open() {
+            return;
+        }
+        // Sections that expire at once leave room for ever more of them.
+        for _ in 0..self.source.connection.config().send_sections {
+            let section = self.section(now, bytes, FrameKind::Other);
+            if self.source.connection.submit(now, section).is_err() {
+                return;
+            }
+            self.ledger.on_submitted(now, FrameKind::Other, None);
+        }
+    }
+
+    fn submit(&mut self, now: Time, bytes: u32, kind: FrameKind) {
+        let needs_more = matches!(kind, FrameKind::Predicted | FrameKind::Bidirectional);
+        let is_reference = matches!(kind, FrameKind::Intra | FrameKind::Predicted);
+        let section = self.section(now, bytes, kind);
+        let needs = section.needs;
+        let connection = &mut self.source.connection;
+        let is_worthless = needs_more && self.is_broken;
+        let taken = if is_worthless || !connection.is_open() {
+            None
+        } else {
+            connection.submit(now, section).ok()
+        };
+        let Some(id) = taken else {
+            self.is_broken |= is_reference;
+            self.ledger.on_refused(now);
+            return;
+        };
+        self.ledger.on_submitted(now, kind, needs);
+        if is_reference {
+            self.reference = Some(id);
+            self.depth += 1;
+        }
+        if kind == FrameKind::Intra {
+            self.is_broken = false;
+            self.depth = 0;
+        }
+    }
+
+    fn section(&self, now: Time, bytes: u32, kind: FrameKind) -> Outgoing<Elided> {
+        let (importance, needs) = match kind {
+            FrameKind::Intra => (u8::MAX, None),
+            FrameKind::Predicted => {
+                let below = u8::try_from(self.depth).unwrap_or(u8::MAX);
+                let importance = (u8::MAX - 1).saturating_sub(below).max(2);
+                (importance, self.reference)
+            }
+            FrameKind::Bidirectional => (1, self.reference),
+            FrameKind::Other => (128, None),
+        };
+        Outgoing {
+            stream: STREAM,
+            importance: Importance(importance),
+            source_time: now,
+            deadline: self.latency.map_or(Time::MAX, |latency| now + latency),
+            needs,
+            payload: Elided(bytes),
+        }
+    }
+
+    /// The source's application gives no more.
+    pub(super) fn stop(&mut self) {
+        if !self.has_stopped {
+            self.has_stopped = true;
+            self.source.connection.end(STREAM);
+        }
+    }
+
+    pub(super) fn begin_measuring(&mut self) {
+        let received = self.sink.connection.statistics().received;
+        self.at_warmup = AtWarmup {
+            sent: self.source.connection.statistics().sent,
+            received_wire_bytes: received.wire_bytes,
+            received_marked: received.marked_packets,
+        };
+    }
+
+    /// The source's state, for observers.
+    pub(super) fn sender_state(&self) -> SenderState {
+        let Statistics { sent, path, .. } = self.source.connection.statistics();
+        let nanos = |span: Option<Span>| span.map_or(0, Span::as_nanos);
+        SenderState {
+            window: path.window.get(),
+            ssthresh: path.ssthresh.map_or(0, Bytes::get),
+            in_flight: path.in_flight.get(),
+            srtt_ns: nanos(path.srtt),
+            rtt_variation_ns: path.rtt_variation.as_nanos(),
+            min_rtt_ns: nanos(path.min_rtt),
+            latest_rtt_ns: nanos(path.latest_rtt),
+            retransmitted: 0,
+            timeouts: sent.persistent_congestions,
+            fast_retransmits: sent.loss_events,
+            is_recovering: false,
+        }
+    }
+
+    /// Adds to a report what only these ends know.
+    pub(super) fn complete(&self, report: &mut FlowReport, settings: &SectionsSpec) {
+        let Statistics { sent, path, .. } = self.source.connection.statistics();
+        let received = self.sink.connection.statistics().received;
+        let before = &self.at_warmup;
+        report.kind = format!("{}/sections", settings.controller);
+        report.delivered_wire_bytes = received.wire_bytes - before.received_wire_bytes;
+        report.timeouts = sent.persistent_congestions;
+        report.fast_retransmits = sent.loss_events;
+        report.srtt_s = path.srtt.map(Span::as_secs_f64);
+        report.min_rtt_s = path.min_rtt.map(Span::as_secs_f64);
+        report.window_bytes = (path.window != Bytes::MAX).then(|| path.window.get());
+        report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
+        let mut sections = self.ledger.report();
+        sections.late_bytes = sent.late_bytes;
+        sections.repeated_bytes = sent.repeated_bytes - before.sent.repeated_bytes;
+        sections.lost_packets = sent.lost_packets - before.sent.lost_packets;
+        sections.spurious_losses = sent.spurious_losses - before.sent.spurious_losses;
+        sections.marked_packets = received.marked_packets - before.received_marked;
+        sections.target_bitrate_bps = path.target_bitrate.map(|rate: Rate| rate.as_bps() as f64);
+        sections.closed = self.closed_at;
+        report.sections = Some(sections);
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.ledger.memory()
+    }
+}
+
+impl<O: Observer> Engine<'_, O> {
+    /// A flow of sections begins.
+    pub(super) fn start_sections(&mut self, now: Time, index: u32) {
+        let Agent::Sections(sections) = &self.flows[index as usize].agent else {
+            return;
+        };
+        let first = sections.next_emission();
+        if !first.is_never() {
+            self.queue
+                .schedule(Event::new(first, Class::Application, index * 2));
+        }
+        self.pump_sections(now, index, true);
+        self.pump_sections(now, index, false);
+    }
+
+    /// A packet has come to its end of a connection.
+    pub(super) fn receive_sections(
+        &mut self,
+        now: Time,
+        slot: Slot,
+        index: u32,
+        at_destination: bool,
+    ) {
+        let flow = &mut self.flows[index as usize];
+        let (Agent::Sections(sections), Body::Sections(packet)) =
+            (&mut flow.agent, *self.arena.body(slot))
+        else {
+            return;
+        };
+        if at_destination {
+            if now >= self.watch.warmup {
+                let sent_at = self.arena.header(slot).sent_at;
+                flow.counts.delay.record(now.saturating_since(sent_at));
+            }
+        } else {
+            flow.hash.add(now.as_nanos(), packet.number.get() as u32);
+        }
+        let payload = self.arena.payload(slot);
+        let connection = &mut sections.end(at_destination).connection;
+        // What an end holds against the other closes the connection, which its events tell.
+        let _ = connection.on_packet(now, packet.number, packet.ecn, payload);
+        self.show_received(index, now, slot, 0);
+        self.arena.free(slot);
+        self.pump_sections(now, index, at_destination);
+    }
+
+    pub(super) fn on_sections_timer(&mut self, now: Time, index: u32, at_destination: bool) {
+        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        let end = sections.end(at_destination);
+        if end.timer_queued_for != now {
+            return;
+        }
+        end.timer_queued_for = Time::MAX;
+        if end.connection.next_timer() > now {
+            // The timer was moved on since.
+            self.arm_sections(now, index, at_destination);
+            return;
+        }
+        end.connection.on_timer(now);
+        if O::ACTIVE {
+            self.show_flow(index, now, at_destination, FlowEventKind::Timer);
+        }
+        self.pump_sections(now, index, at_destination);
+    }
+
+    /// Lets an end hand over what is due and send what it may, and sees to its timer.
+    pub(super) fn pump_sections(&mut self, now: Time, index: u32, at_destination: bool) {
+        self.hand_sections_over(now, index, at_destination);
+        loop {
+            let flow = &mut self.flows[index as usize];
+            let Agent::Sections(sections) = &mut flow.agent else {
+                return;
+            };
+            if !at_destination {
+                sections.fill(now);
+            }
+            let connection = &mut sections.end(at_destination).connection;
+            let Some(sent) = connection.poll_transmit(now, &mut self.arena.draft) else {
+                break;
+            };
+            let wire = sent.payload + connection.config().overhead;
+            let path = if at_destination {
+                flow.counts.returned_packets += 1;
+                flow.backward
+            } else {
+                flow.counts.sent_packets += 1;
+                flow.counts.sent_wire_bytes += u64::from(wire);
+                flow.forward
+            };
+            let header = Header::new(now, index, wire, path.start);
+            let packet = SectionPacket {
+                number: sent.number,
+                ecn: sent.ecn,
+            };
+            let slot = self.arena.insert_draft(header, packet);
+            self.show_sent(index, now, slot);
+            self.carry(now, slot);
+        }
+        self.arm_sections(now, index, at_destination);
+    }
+
+    /// Takes what an end has for its application.
+    fn hand_sections_over(&mut self, now: Time, index: u32, at_destination: bool) {
+        loop {
+            let flow = &mut self.flows[index as usize];
+            let Agent::Sections(sections) = &mut flow.agent else {
+                return;
+            };
+            let connection = &mut sections.end(at_destination).connection;
+            let Some(delivery) = connection.poll_delivery(now) else {
+                break;
+            };
+            match delivery {
+                Delivery::Section(received) => {
+                    let (section, bytes) = (received.meta.section, u64::from(received.meta.length));
+                    let completed = received.completed;
+                    sections.ledger.on_section(section, completed);
+                    flow.hash.add(completed.as_nanos(), section.0 as u32);
+                    flow.counts.delivered_total += bytes;
+                    if now >= self.watch.warmup {
+                        flow.counts.delivered_measured += bytes;
+                    }
+                    if O::ACTIVE {
+                        let delivered = FlowEventKind::Delivered(bytes);
+                        self.show_flow(index, now, at_destination, delivered);
+                    }
+                }
+                Delivery::Gap(gap) => {
+                    flow.hash.add(!now.as_nanos(), gap.section.0 as u32);
+                    sections.ledger.on_gap(gap.section, gap.reason);
+                }
+            }
+        }
+        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        while let Some(event) = sections.end(at_destination).connection.poll_event() {
+            if matches!(event, ConnectionEvent::Closed(_)) {
+                sections.closed_at.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Sees to it that an end's next timer has an event no later than it.
+    fn arm_sections(&mut self, now: Time, index: u32, at_destination: bool) {
+        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        let end = sections.end(at_destination);
+        let due = end.connection.next_timer();
+        if due < end.timer_queued_for {
+            // The end has just sent all that it may: what it asks for at once cannot be had at this instant.
+            let due = due.max(now + SOONEST);
+            end.timer_queued_for = due;
+            let source = index * 2 + u32::from(at_destination);
+            self.queue.schedule(Event::new(due, Class::Timer, source));
+        }
+    }
+}
+
+/// An end that asks for its timer at once gets it so much later, so that time goes on.
+const SOONEST: Span = Span::from_micros(1);

@@ -1,0 +1,397 @@
+//! Frames of a video: a synthetic encoder, and files of frames.
+//!
+//! Frames come in the order in which they are decoded, one at a time, at equal distances: what an encoder
+//! gives that holds frames back until it has the ones that they are predicted from.
+//!
+//! ```text
+//! shown      I  B  B  P  B  B  P        group = 7, b_frames = 2
+//! decoded    I  P  B  B  P  B  B
+//! ```
+//!
+//! Groups are closed: the last frame of a group is a reference, so that no frame needs anything of another
+//! group. A predicted frame needs the reference before it, a bidirectional one the reference decoded last,
+//! which needs the one before it: a chain that leads to the group's first frame.
+
+use std::fmt;
+
+use comity_link::Random;
+use comity_units::{Rate, Span, Time};
+
+/// What a frame is predicted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// Nothing: it begins a group.
+    Intra,
+    /// The reference before it.
+    Predicted,
+    /// The references on either side of it; nothing is predicted from it.
+    Bidirectional,
+    /// Not a frame of a video, or not known.
+    Other,
+}
+
+/// A frame as an encoder gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// When, counted from the start of the flow.
+    pub at: Span,
+    /// Its size, at least one byte.
+    pub bytes: u32,
+    /// Its kind.
+    pub kind: FrameKind,
+}
+
+/// A synthetic encoder.
+///
+/// ```text
+/// frame k leaves at k / fps
+/// mean size of a kind = its ratio · (group · rate / 8 / fps) / (sum of the ratios over a group)
+/// size    = mean · e^(σ·z − σ²/2)      z standard normal,  σ² = ln(1 + variation²)
+/// ```
+///
+/// Differs from a real encoder in: 1. sizes of successive frames are independent; 2. there is no rate
+/// control that makes up for large frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Video {
+    /// Frames per second, above zero.
+    pub fps: f64,
+    /// The mean rate.
+    pub rate: Rate,
+    /// Frames in a group, at least 1.
+    pub group: u32,
+    /// Bidirectional frames between two references.
+    pub b_frames: u32,
+    /// How large intra, predicted and bidirectional frames are on average, in any one unit; above zero.
+    pub ratio: [f64; 3],
+    /// The standard deviation of sizes of one kind as a share of their mean; 0 for equal sizes.
+    pub variation: f64,
+}
+
+impl Video {
+    /// The kind of the frame with this number in decoding order.
+    pub fn kind(&self, number: u64) -> FrameKind {
+        let place = number % u64::from(self.group.max(1));
+        if place == 0 {
+            FrameKind::Intra
+        } else if (place - 1).is_multiple_of(u64::from(self.b_frames) + 1) {
+            FrameKind::Predicted
+        } else {
+            FrameKind::Bidirectional
+        }
+    }
+
+    /// When the frame with this number leaves, counted from the start.
+    pub fn time(&self, number: u64) -> Span {
+        Span::from_nanos((number as f64 * 1e9 / self.fps).round() as u64)
+    }
+
+    /// The mean size of frames of a kind, in bytes.
+    pub fn mean_bytes(&self, kind: FrameKind) -> f64 {
+        let [intra, predicted, bidirectional] = self.ratio;
+        let others = self.group.max(1) - 1;
+        let references = others.div_ceil(self.b_frames.saturating_add(1));
+        let between = others - references;
+        let whole = intra + predicted * f64::from(references) + bidirectional * f64::from(between);
+        let of_group = f64::from(self.group.max(1)) * self.rate.as_bps() as f64 / 8.0 / self.fps;
+        let ratio = match kind {
+            FrameKind::Intra | FrameKind::Other => intra,
+            FrameKind::Predicted => predicted,
+            FrameKind::Bidirectional => bidirectional,
+        };
+        of_group * ratio / whole
+    }
+
+    /// Why there cannot be such an encoder, if there cannot.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        let is_positive = |value: f64| value.is_finite() && value > 0.0;
+        if !is_positive(self.fps) || self.rate == Rate::ZERO || self.group == 0 {
+            return Some("its video has no frames: fps, rate and group have to be above zero");
+        }
+        if !self.ratio.into_iter().all(is_positive) {
+            return Some("the ratios of its frames' sizes have to be above zero");
+        }
+        (!self.variation.is_finite() || self.variation < 0.0)
+            .then_some("the variation of its frames' sizes has to be zero or more")
+    }
+}
+
+/// Gives the frames of a [`Video`], one after the other.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    video: Video,
+    start: Time,
+    number: u64,
+    random: Random,
+}
+
+impl Encoder {
+    pub(crate) fn new(video: Video, start: Time, random: Random) -> Self {
+        Self {
+            video,
+            start,
+            number: 0,
+            random,
+        }
+    }
+
+    /// When the next frame leaves.
+    pub(crate) fn peek(&self) -> Time {
+        self.start + self.video.time(self.number)
+    }
+
+    /// The next frame.
+    pub(crate) fn next(&mut self) -> (u32, FrameKind) {
+        let kind = self.video.kind(self.number);
+        self.number += 1;
+        let mut bytes = self.video.mean_bytes(kind);
+        let variation = self.video.variation;
+        if variation > 0.0 {
+            let square = libm::log(1.0 + variation * variation);
+            bytes *= libm::exp(libm::sqrt(square) * self.random.normal() - square / 2.0);
+        }
+        (
+            bytes.round().clamp(1.0, f64::from(LARGEST_FRAME)) as u32,
+            kind,
+        )
+    }
+}
+
+/// The largest frame, in bytes.
+pub const LARGEST_FRAME: u32 = 16 << 20;
+
+/// What is wrong with a file of frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FramesError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What it says and what was expected.
+    pub fault: FramesFault,
+}
+
+/// What is wrong with a line of a file of frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FramesFault {
+    /// Not three fields.
+    Fields {
+        /// How many there are.
+        found: usize,
+    },
+    /// The time is none.
+    Time {
+        /// The field.
+        found: String,
+    },
+    /// The time lies before that of the line above.
+    Order,
+    /// The size is none.
+    Bytes {
+        /// The field.
+        found: String,
+    },
+    /// The type is none.
+    Kind {
+        /// The field.
+        found: String,
+    },
+    /// There is no frame in the file.
+    Empty,
+}
+
+impl fmt::Display for FramesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.fault {
+            FramesFault::Fields { found } => write!(
+                f,
+                "{found} {}, expected time_s,bytes,type",
+                if *found == 1 { "field" } else { "fields" }
+            ),
+            FramesFault::Time { found } => write!(
+                f,
+                "the time is {found:?}, expected seconds from 0 to {LATEST}"
+            ),
+            FramesFault::Order => f.write_str("the time lies before that of the frame above"),
+            FramesFault::Bytes { found } => write!(
+                f,
+                "the size is {found:?}, expected a whole number of bytes from 1 to {LARGEST_FRAME}"
+            ),
+            FramesFault::Kind { found } => {
+                write!(f, "the type is {found:?}, expected I, P, B or -")
+            }
+            FramesFault::Empty => f.write_str("no frames, expected at least one"),
+        }
+    }
+}
+
+impl std::error::Error for FramesError {}
+
+/// The latest time in a file, in seconds: a year.
+const LATEST: u32 = 365 * 24 * 3600;
+
+/// Reads a file of frames: `time_s,bytes,type` in each line, in decoding order.
+///
+/// The type is `I`, `P`, `B`, or `-` for what is neither. Empty lines, lines that begin with `#` and a
+/// heading `time_s,...` are left out.
+///
+/// # Errors
+/// [`FramesError`] for the first line that is none.
+pub fn parse_frames(text: &str) -> Result<Vec<Frame>, FramesError> {
+    let mut frames: Vec<Frame> = Vec::new();
+    for (index, content) in text.lines().enumerate() {
+        let content = content.trim();
+        if content.is_empty() || content.starts_with('#') || content.starts_with("time_s") {
+            continue;
+        }
+        let fail = |fault| FramesError {
+            line: index + 1,
+            fault,
+        };
+        let fields: Vec<&str> = content.split(',').map(str::trim).collect();
+        let &[time, bytes, kind] = &fields[..] else {
+            let found = fields.len();
+            return Err(fail(FramesFault::Fields { found }));
+        };
+        let at = time
+            .parse::<f64>()
+            .ok()
+            .filter(|seconds| (0.0..=f64::from(LATEST)).contains(seconds))
+            .map(Span::from_secs_f64)
+            .ok_or_else(|| fail(FramesFault::Time { found: time.into() }))?;
+        if frames.last().is_some_and(|last| at < last.at) {
+            return Err(fail(FramesFault::Order));
+        }
+        let bytes = bytes
+            .parse::<u32>()
+            .ok()
+            .filter(|size| (1..=LARGEST_FRAME).contains(size))
+            .ok_or_else(|| {
+                fail(FramesFault::Bytes {
+                    found: bytes.into(),
+                })
+            })?;
+        let kind = match kind {
+            "I" | "i" => FrameKind::Intra,
+            "P" | "p" => FrameKind::Predicted,
+            "B" | "b" => FrameKind::Bidirectional,
+            "-" | "" => FrameKind::Other,
+            other => {
+                return Err(fail(FramesFault::Kind {
+                    found: other.into(),
+                }));
+            }
+        };
+        frames.push(Frame { at, bytes, kind });
+    }
+    if frames.is_empty() {
+        return Err(FramesError {
+            line: text.lines().count().max(1),
+            fault: FramesFault::Empty,
+        });
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comity_units::Seed;
+
+    fn video() -> Video {
+        Video {
+            fps: 25.0,
+            rate: Rate::from_kbps(1_000),
+            group: 9,
+            b_frames: 2,
+            ratio: [8.0, 3.0, 1.0],
+            variation: 0.0,
+        }
+    }
+
+    fn letters(video: &Video, count: u64) -> String {
+        let letter = |number| match video.kind(number) {
+            FrameKind::Intra => 'I',
+            FrameKind::Predicted => 'P',
+            FrameKind::Bidirectional => 'B',
+            FrameKind::Other => '-',
+        };
+        (0..count).map(letter).collect()
+    }
+
+    #[test]
+    fn groups_are_closed() {
+        // Shown: I BB P BB P B P, so that the last run is a short one.
+        assert_eq!(letters(&video(), 11), "IPBBPBBPBIP");
+        let plain = Video {
+            b_frames: 0,
+            group: 3,
+            ..video()
+        };
+        assert_eq!(letters(&plain, 7), "IPPIPPI");
+        let intra = Video {
+            group: 1,
+            ..video()
+        };
+        assert_eq!(letters(&intra, 3), "III");
+    }
+
+    #[test]
+    fn sizes_have_their_ratio_and_make_the_rate() {
+        // 9 frames in 0.36 s at 1 Mb/s are 45,000 bytes; a group is 8 + 3·3 + 5·1 = 22 parts.
+        let mut encoder = Encoder::new(video(), Time::ZERO, comity_link::Random::new(Seed::new(1)));
+        let sizes: Vec<u32> = (0..4).map(|_| encoder.next().0).collect();
+        assert_eq!(sizes, [16_364, 6_136, 2_045, 2_045]);
+        assert_eq!(encoder.peek(), Time::from_millis(160));
+        let total: u64 = (4..9).map(|_| u64::from(encoder.next().0)).sum();
+        assert!((44_990..=45_010).contains(&(total + 26_590)), "{total}");
+    }
+
+    #[test]
+    fn sizes_vary_as_asked_and_keep_their_mean() {
+        let varied = Video {
+            group: 1,
+            variation: 0.5,
+            ..video()
+        };
+        let mut encoder = Encoder::new(varied, Time::ZERO, comity_link::Random::new(Seed::new(7)));
+        let sizes: Vec<f64> = (0..40_000).map(|_| f64::from(encoder.next().0)).collect();
+        let mean = sizes.iter().sum::<f64>() / 40_000.0;
+        let variance = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / 40_000.0;
+        // 5,000 bytes; four standard errors of the mean are 1 %.
+        assert!((4_950.0..5_050.0).contains(&mean), "{mean}");
+        let variation = variance.sqrt() / mean;
+        assert!((0.48..0.52).contains(&variation), "{variation}");
+    }
+
+    #[test]
+    fn a_file_gives_its_frames() {
+        let text = "time_s,bytes,type\n# a note\n0,9000,I\n\n0.04, 1000 ,P\n0.04,20,-\n";
+        let frame = |millis, bytes, kind| Frame {
+            at: Span::from_millis(millis),
+            bytes,
+            kind,
+        };
+        assert_eq!(
+            parse_frames(text).unwrap(),
+            [
+                frame(0, 9_000, FrameKind::Intra),
+                frame(40, 1_000, FrameKind::Predicted),
+                frame(40, 20, FrameKind::Other),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_none_says_where_and_why() {
+        for (text, expected) in [
+            ("0,1,I\n1,2", "line 2: 2 fields, expected time_s,bytes,type"),
+            ("-1,1,I", "line 1: the time is \"-1\""),
+            ("2,1,I\n1,1,P", "line 2: the time lies before"),
+            ("0,0,I", "line 1: the size is \"0\""),
+            ("0,1,X", "line 1: the type is \"X\", expected I, P, B or -"),
+            ("# nothing\n", "line 1: no frames"),
+        ] {
+            let error = parse_frames(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

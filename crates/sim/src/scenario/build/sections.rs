@@ -1,0 +1,87 @@
+//! From tables to flows of sections.
+
+use comity_congestion::table::{Parameters, Setup, find};
+use comity_transport::datagram;
+use comity_units::{Bytes, Span};
+
+use super::super::problem::{ProblemKind, Unfit};
+use super::super::schema::Context;
+use super::super::tables::flow::{FlowTable, WorkloadTable};
+use super::super::tables::sections::{SectionsTable, VideoTable};
+use super::flow::{blamed, narrow, size, unfit};
+use crate::frames::Video;
+use crate::network::SectionsSpec;
+
+/// The latency of sections where none is given.
+const USUAL_LATENCY: Span = Span::from_millis(120);
+
+/// The transport of a flow of sections; `None` only after a report.
+pub(super) fn spec(
+    table: &SectionsTable,
+    flow: &FlowTable,
+    cx: &mut Context<'_>,
+) -> Option<SectionsSpec> {
+    let reported = cx.problems.len();
+    let written = &table.written;
+    let is_greedy = matches!(flow.workload, None | Some(WorkloadTable::Greedy(_)));
+    let usual = (!is_greedy).then_some(USUAL_LATENCY);
+    if table.section > table.buffer {
+        cx.report_at(written, "buffer", unfit(Unfit::BufferBelowSection));
+    }
+    let mut spec = SectionsSpec {
+        config: datagram::Config {
+            reliability: table.reliability,
+            drop: table.drop,
+            deliver: table.deliver,
+            payload: narrow(table.payload),
+            overhead: narrow(table.overhead),
+            ack_frequency: table.ack_frequency,
+            ack_delay: table.ack_delay,
+            idle_timeout: table.idle_timeout,
+            pace_windows: table.pace_windows,
+            ecn: table.ecn,
+            send_buffer: table.buffer.get(),
+            ..datagram::Config::default()
+        },
+        controller: table.controller.clone(),
+        parameters: Parameters::new(),
+        initial_window: size(table.initial_window, table.payload),
+        latency: table.latency.unwrap_or(usual),
+        section: table.section,
+    };
+    let row = find(&spec.controller).ok()?;
+    if let Some(table) = &table.parameters {
+        let path = written.path_of("parameters");
+        table.set(row, &mut spec.parameters, &path, cx);
+    }
+    if cx.problems.len() > reported {
+        return None;
+    }
+    let setup = Setup {
+        initial_window: spec.initial_window,
+        ..Setup::new(Bytes::new(u64::from(spec.config.payload)))
+    };
+    if let Err(error) = row.build(&setup, &spec.parameters) {
+        let key = blamed(&error, written);
+        cx.report_at(written, key, ProblemKind::Controller { error });
+        return None;
+    }
+    Some(spec)
+}
+
+pub(super) fn video(table: &VideoTable, cx: &mut Context<'_>) -> Option<Video> {
+    let Ok(ratio) = <[f64; 3]>::try_from(table.ratio.as_slice()) else {
+        let (found, min, max) = (table.ratio.len(), 3, 3);
+        let kind = ProblemKind::Length { found, min, max };
+        cx.report_at(&table.written, "ratio", kind);
+        return None;
+    };
+    Some(Video {
+        fps: table.fps,
+        rate: table.rate,
+        group: table.group,
+        b_frames: table.b_frames,
+        ratio,
+        variation: table.variation,
+    })
+}

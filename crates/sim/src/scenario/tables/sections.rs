@@ -1,0 +1,124 @@
+//! The tables of the deadline transport and of what is sent with it.
+
+use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
+use comity_units::{Bytes, Rate, Span};
+
+use super::super::kinds::{
+    Amount, Choice, Count, Either, Extent, ExtentKind, Flag, List, POSITIVE_SPAN, RATE, Real, Text,
+    Word,
+};
+use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
+use super::super::schema::{Default, Optional, Required, table};
+
+/// No deadlines.
+const NO_LATENCY: Option<Span> = None;
+
+table! {
+    /// The deadline transport: sections of data, each of which has to arrive within `latency`.
+    struct SectionsTable ("sections") {
+        /// The congestion control.
+        controller: String = Default(ControllerName, "\"cubic\"");
+        /// Its parameters.
+        parameters: Option<ParameterTable> = Optional(ParametersKind, "the controller's defaults");
+        /// The first congestion window.
+        initial_window: Extent = Default(
+            ExtentKind { min: 1, unlimited: false },
+            "\"10 packets\"",
+        );
+        /// How long after it came into being a section has to have arrived, or `"none"` for no deadlines.
+        latency: Option<Option<Span>> = Optional(
+            Either::<Option<Span>, _, _>::of(Word("none", NO_LATENCY), POSITIVE_SPAN),
+            "\"120ms\", and \"none\" with a greedy workload",
+        );
+        /// When the sender gives sections up by itself.
+        drop: DropPolicy = Default(
+            Choice(&[
+                ("infeasible", DropPolicy::Infeasible, "when they cannot arrive in time any more"),
+                ("expired", DropPolicy::Expired, "when their deadline has passed"),
+                ("never", DropPolicy::Never, "never: they are sent however late"),
+            ]),
+            "\"infeasible\"",
+        );
+        /// When the receiver hands sections to its application.
+        deliver: Deliver = Default(
+            Choice(&[
+                ("paced", Deliver::Paced, "at their deadline"),
+                ("early", Deliver::Early, "in order, as soon as they are whole"),
+            ]),
+            "\"paced\"",
+        );
+        /// How long lost bytes are sent again.
+        reliability: Reliability = Default(
+            Choice(&[
+                ("timeline", Reliability::Timeline, "until the deadline of their section"),
+                ("none", Reliability::None, "never"),
+                ("full", Reliability::Full, "until they have arrived; deadlines are not enforced"),
+            ]),
+            "\"timeline\"",
+        );
+        /// The protected payload of a full packet; with `overhead` it is the packet on the wire.
+        payload: Bytes = Default(
+            Amount { min: Bytes::new(600), max: Bytes::new(60_000) },
+            "\"1400B\"",
+        );
+        /// What a packet has on the wire besides: 29 bytes of header and tag, UDP and IP.
+        overhead: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"57B\"");
+        /// Whether packets ask the network to mark instead of drop.
+        ecn: bool = Default(Flag, "true");
+        /// Whether windows are spread over the round trip where the controller itself does not pace.
+        pace_windows: bool = Default(Flag, "true");
+        /// An acknowledgement leaves at the latest after so many packets that ask for one.
+        ack_frequency: u32 = Default(Count { min: 1, max: 1_000 }, "2");
+        /// An acknowledgement leaves at the latest so long after the first packet that asks for one.
+        ack_delay: Span = Default(
+            Amount { min: Span::ZERO, max: Span::from_secs(1) },
+            "\"5ms\"",
+        );
+        /// The connection ends when nothing has arrived for so long.
+        idle_timeout: Span = Default(
+            Amount { min: Span::from_millis(100), max: Span::from_secs(24 * 3600) },
+            "\"5s\"",
+        );
+        /// The size of the sections of workloads other than `video` and `frames`.
+        section: Bytes = Default(
+            Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
+            "\"1200B\"",
+        );
+        /// The most bytes of sections that the sender holds, sent or not; what goes beyond is refused, and a
+        /// greedy source gives no more.
+        buffer: Bytes = Default(
+            Amount { min: Bytes::new(1), max: Bytes::new(1 << 30) },
+            "\"16MiB\"",
+        );
+    }
+}
+
+table! {
+    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"`.
+    struct VideoTable ("a video") {
+        /// The mean rate.
+        rate: Rate = Required(RATE);
+        /// Frames per second.
+        fps: f64 = Default(Real { min: 0.1, max: 1_000.0 }, "30");
+        /// Frames in a group, of which the first is an intra frame.
+        group: u32 = Default(Count { min: 1, max: 100_000 }, "30");
+        /// Bidirectional frames between two references.
+        b_frames: u32 = Default(Count { min: 0, max: 16 }, "2");
+        /// How large intra, predicted and bidirectional frames are on average, in any one unit.
+        ratio: Vec<f64> = Default(
+            List { item: Real { min: 0.001, max: 1_000_000.0 }, min: 3, max: 3 },
+            "[5, 2, 1]",
+        );
+        /// The standard deviation of the sizes of frames of one kind as a share of their mean. Sizes are
+        /// lognormal; 0 makes them equal.
+        variation: f64 = Default(Real { min: 0.0, max: 10.0 }, "0");
+    }
+}
+
+table! {
+    /// Frames of a file, in decoding order and each a section, for `transport = "sections"`.
+    struct FramesTable ("frames of a file") {
+        /// The file, with `time_s,bytes,type` in each line; the type is I, P, B or -.
+        file: String = Required(Text("the name of a file of frames"));
+    }
+}

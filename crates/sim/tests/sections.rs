@@ -1,0 +1,209 @@
+//! Flows of sections: what reaches the report of the deadline transport when it is played.
+
+mod common;
+
+use comity_congestion::table::Parameters;
+use comity_link::{CodelConfig, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
+use comity_sim::frames::Video;
+use comity_sim::network::{CbrSpacing, Network, SectionsSpec, Start, TransportSpec, Workload};
+use comity_sim::report::{FlowReport, RunReport, SectionsReport};
+use comity_sim::{RunOptions, run};
+use comity_transport::datagram::Config;
+use comity_transport::timeline::Reliability;
+use comity_units::{Bytes, Rate, Seed, Span};
+
+use common::Builder;
+
+fn spec(latency: u64, config: Config) -> SectionsSpec {
+    SectionsSpec {
+        config,
+        controller: "reno".to_owned(),
+        parameters: Parameters::new(),
+        initial_window: Bytes::new(u64::from(config.payload) * 10),
+        latency: Some(Span::from_millis(latency)),
+        section: Bytes::new(1_000),
+    }
+}
+
+/// 20 ms, a drop-tail queue of 60 packets.
+fn link(mbps: u64) -> LinkConfig {
+    LinkConfig {
+        queue: Queue::DropTail(Limit::Packets(60)),
+        ..LinkConfig::new(Rate::from_mbps(mbps), Span::from_millis(20))
+    }
+}
+
+fn video(kbps: u64) -> Workload {
+    Workload::Video(Video {
+        fps: 25.0,
+        rate: Rate::from_kbps(kbps),
+        group: 25,
+        b_frames: 2,
+        ratio: [5.0, 2.0, 1.0],
+        variation: 0.0,
+    })
+}
+
+/// One flow for 20 s, of which the last 15 are measured.
+fn network(there: LinkConfig, spec: SectionsSpec, workload: Workload) -> Network {
+    let mut builder = Builder::new(20, 5);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    let back = LinkConfig {
+        losses: Vec::new(),
+        ..there.clone()
+    };
+    builder.link(a, b, there);
+    builder.link(b, a, back);
+    let flow = builder.flow("video", (a, b), TransportSpec::Sections(spec), workload);
+    flow.start = Start::default();
+    builder.network
+}
+
+fn play(network: &Network) -> RunReport {
+    run(network, Seed::new(1), &RunOptions::default()).unwrap()
+}
+
+fn only(report: &RunReport) -> (&FlowReport, &SectionsReport) {
+    let flow = &report.flows[0];
+    (flow, flow.sections.as_ref().unwrap())
+}
+
+#[test]
+fn on_a_path_of_its_own_every_frame_is_on_time() {
+    let report = play(&network(
+        link(8),
+        spec(120, Config::default()),
+        video(4_000),
+    ));
+    let (flow, sections) = only(&report);
+    // 25 frames/s for 15 s, of which the last 120 ms are not due at the end.
+    assert_eq!(sections.submitted, 375);
+    assert_eq!(sections.on_time + sections.open, 375);
+    assert!((3..=4).contains(&sections.open), "{}", sections.open);
+    assert_eq!(sections.decodable, sections.on_time);
+    assert_eq!(sections.intra.submitted, 15);
+    assert_eq!(sections.predicted.submitted, 15 * 8);
+    assert_eq!(sections.bidirectional.submitted, 15 * 16);
+    assert_eq!(
+        (
+            sections.late_bytes,
+            sections.repeated_bytes,
+            sections.lost_packets
+        ),
+        (0, 0, 0)
+    );
+    assert!(
+        (3.9e6..4.05e6).contains(&flow.goodput_bps),
+        "{}",
+        flow.goodput_bps
+    );
+    // 1,400 bytes of payload in packets of 1,457 at the most.
+    let overhead = flow.throughput_bps / flow.goodput_bps;
+    assert!((1.04..1.10).contains(&overhead), "{overhead}");
+    assert_eq!(flow.kind, "reno/sections");
+}
+
+#[test]
+fn a_section_takes_its_transmission_and_its_way() {
+    let workload = Workload::Cbr {
+        spacing: CbrSpacing::Interval(Span::from_millis(20)),
+        jitter: 0.0,
+    };
+    let report = play(&network(link(8), spec(100, Config::default()), workload));
+    let (_, sections) = only(&report);
+    assert_eq!(sections.submitted, 750);
+    // 1,000 bytes, 57 around the payload and 4 of departure at 8 Mb/s take 1.061 ms, the frame's header of 10
+    // to 40 bytes up to 40 µs more, then 20 ms of way.
+    let age = sections.age;
+    assert!((0.021_07..0.021_11).contains(&age.min), "{age:?}");
+    assert!((0.021_07..0.021_3).contains(&age.median), "{age:?}");
+    let slack = sections.slack_median_s.unwrap();
+    assert!((0.078_5..0.079_1).contains(&slack), "{slack}");
+    assert!(sections.slack_p1_s.unwrap() <= slack);
+}
+
+#[test]
+fn lost_bytes_come_again_in_time_unless_they_must_not() {
+    let lossy = LinkConfig {
+        losses: vec![Loss {
+            model: LossModel::Bernoulli(0.05),
+            place: LossPlace::AfterTransmission,
+        }],
+        ..link(20)
+    };
+    let config = |reliability| Config {
+        reliability,
+        ..Config::default()
+    };
+    let with = |reliability| {
+        let spec = SectionsSpec {
+            controller: "fixed".to_owned(),
+            ..spec(200, config(reliability))
+        };
+        play(&network(lossy.clone(), spec, video(2_000)))
+    };
+    let timeline = with(Reliability::Timeline);
+    let (_, sections) = only(&timeline);
+    let due = sections.submitted - sections.open;
+    assert!(sections.on_time as f64 > 0.995 * due as f64, "{sections:?}");
+    assert!(sections.repeated_bytes > 100_000, "{sections:?}");
+    assert_eq!(sections.late_bytes, 0);
+
+    let none = with(Reliability::None);
+    let (_, sections) = only(&none);
+    let due = sections.submitted - sections.open;
+    // Frames of 5, 10 and 24 packets are whole with 0.77, 0.60 and 0.29: 0.70 of them on average.
+    assert!((sections.on_time as f64) < 0.9 * due as f64, "{sections:?}");
+    assert_eq!(sections.repeated_bytes, 0);
+    assert!(sections.gaps.sum() > 30, "{sections:?}");
+    assert!(sections.decodable < sections.on_time / 2, "{sections:?}");
+}
+
+#[test]
+fn marks_reach_the_receiver_and_take_the_place_of_losses() {
+    let marking = LinkConfig {
+        queue: Queue::CoDel(CodelConfig {
+            ecn: true,
+            ..CodelConfig::default()
+        }),
+        ..link(4)
+    };
+    let with = |ecn| {
+        let config = Config {
+            ecn,
+            ..Config::default()
+        };
+        let spec = SectionsSpec {
+            latency: None,
+            ..spec(100, config)
+        };
+        play(&network(marking.clone(), spec, Workload::Greedy))
+    };
+    let marked = with(true);
+    let (flow, sections) = only(&marked);
+    assert!(sections.marked_packets > 20, "{sections:?}");
+    assert!(marked.links[0].marked >= sections.marked_packets);
+    assert_eq!(sections.lost_packets, 0, "{sections:?}");
+    assert!(
+        (3.0e6..3.9e6).contains(&flow.goodput_bps),
+        "{}",
+        flow.goodput_bps
+    );
+
+    let dropped = with(false);
+    let (_, sections) = only(&dropped);
+    assert_eq!((sections.marked_packets, dropped.links[0].marked), (0, 0));
+    assert!(sections.lost_packets > 20, "{sections:?}");
+}
+
+#[test]
+fn a_frame_that_finds_no_room_takes_with_it_what_needs_it() {
+    // An intra frame has 5 of 37 parts of a second's 500,000 bytes, 67,568, which is more than the buffer.
+    let config = Config {
+        send_buffer: 60_000,
+        ..Config::default()
+    };
+    let report = play(&network(link(20), spec(200, config), video(4_000)));
+    let (_, sections) = only(&report);
+    assert_eq!((sections.submitted, sections.refused), (0, 375));
+}
