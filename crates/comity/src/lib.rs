@@ -80,7 +80,7 @@ pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
+pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
     Account, EndpointStatistics, Gaps, Pacing, Path, Peer, Protection, Sent, Statistics,
 };
-pub use crate::statistics::Received as ReceivedStatistics;

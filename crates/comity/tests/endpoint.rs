@@ -81,7 +81,10 @@ async fn finishing_delivers_everything_and_both_ends_know() {
     let receive = async {
         let mut sections = 0;
         while let Some(item) = listener.recv().await {
-            assert_eq!(item.into_section().unwrap().payload, payload(sections, 30_000));
+            assert_eq!(
+                item.into_section().unwrap().payload,
+                payload(sections, 30_000)
+            );
             sections += 1;
         }
         sections
@@ -91,7 +94,13 @@ async fn finishing_delivers_everything_and_both_ends_know() {
     assert_eq!(received, 50);
     let end = listener.closed().await;
     assert!(end.is_clean(), "{end}");
-    assert!(matches!(end, End::Peer { code: CloseCode::DONE, .. }));
+    assert!(matches!(
+        end,
+        End::Peer {
+            code: CloseCode::DONE,
+            ..
+        }
+    ));
     let refused = caller.try_send(Section::new("more")).unwrap_err();
     assert!(matches!(refused, SendError::Ended(End::Local { .. })));
     assert_eq!(caller.statistics().await.sent.sections.acknowledged, 50);
@@ -183,7 +192,12 @@ async fn a_full_listener_is_told() {
     let error = connect(endpoint.local_address(), options.clone())
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("as many connections as it takes"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("as many connections as it takes"),
+        "{error}"
+    );
     drop(accepted);
 }
 
