@@ -168,11 +168,11 @@ pub(crate) struct Run {
     pub(crate) out: Option<PathBuf>,
 
     /// How many runs to play at a time [default: one on each processor]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Run every point with this seed instead of those of the file
-    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
     pub(crate) seed: Option<u64>,
 
     /// Run every point with these seeds, such as 1-5 or 1,2,7
@@ -411,6 +411,16 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("{text:?} is no share; expected 0% to 100%, or 0 to 1"))
 }
 
+fn jobs(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "expected a whole number from 1".to_owned())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
 /// Seeds as written on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds(pub(crate) Vec<u64>);
@@ -436,6 +446,14 @@ fn seeds(text: &str) -> Result<Seeds, String> {
             return Err(format!("{part:?} has more than {MOST} seeds"));
         }
         seeds.extend(first..=last);
+    }
+    let mut sorted = seeds.clone();
+    sorted.sort_unstable();
+    if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!(
+            "{} is given twice, and runs of one seed are the same run",
+            pair[0]
+        ));
     }
     Ok(Seeds(seeds))
 }
@@ -464,7 +482,16 @@ mod tests {
     fn seeds_are_lists_and_ranges() {
         assert_eq!(seeds("1-3,7"), Ok(Seeds(vec![1, 2, 3, 7])));
         assert_eq!(seeds("5"), Ok(Seeds(vec![5])));
-        for bad in ["", "a", "3-1", "1-99999999999", "-1", "1,,2"] {
+        for bad in [
+            "",
+            "a",
+            "3-1",
+            "1-99999999999",
+            "-1",
+            "1,,2",
+            "1,1",
+            "1-3,2",
+        ] {
             assert!(seeds(bad).is_err(), "{bad:?} was accepted");
         }
     }

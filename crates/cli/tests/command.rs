@@ -109,6 +109,40 @@ fn a_run_prints_a_table_for_people() {
     assert_eq!(out(&ends(0, &["sim", "run", &file, "--quiet"])), "");
 }
 
+/// A reader's share of reads that found their data is shown where there is a reader, and a warm-up is where
+/// there is one.
+#[test]
+fn readers_and_the_warmup_are_mentioned_where_they_are() {
+    let (_folder, file) = small();
+    let plain = out(&ends(0, &["sim", "run", &file]));
+    assert!(!plain.contains("reads in time") && !plain.contains("warm-up"));
+    let reader = "flow.tcp.reader={ kind = \"playback\", bytes = \"1B\", interval = \"100ms\" }";
+    let text = out(&ends(
+        0,
+        &[
+            "sim",
+            "run",
+            &file,
+            "--set",
+            reader,
+            "--set",
+            "scenario.warmup=500ms",
+        ],
+    ));
+    assert!(text.contains("reads in time"), "{text}");
+    let words = |line: usize| {
+        text.lines()
+            .nth(line)
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+    };
+    // One byte is always there; datagrams have no reader.
+    assert_eq!(words(3).last(), Some(&"100.0%"), "{text}");
+    assert_eq!(words(4).last(), Some(&"-"), "{text}");
+    assert!(text.contains("from the end of its warm-up"), "{text}");
+}
+
 /// Every key of the document is described, and none is described that is not there.
 #[test]
 fn the_json_document_is_the_one_described() {
@@ -228,6 +262,23 @@ fn results_are_stored_in_every_format() {
     let flows = fs::read_to_string(folder.path().join("out.csv/flows.csv")).unwrap();
     assert_eq!(flows.lines().count(), 1 + 4 * 3);
     assert!(flows.lines().next().unwrap().contains("axis.queue"));
+    let path = folder.path().join("bins.csv");
+    let out = path.to_str().unwrap();
+    ends(
+        0,
+        &[
+            "sim",
+            "run",
+            &file,
+            "-q",
+            "-o",
+            out,
+            "--set",
+            "scenario.bins=1ms",
+        ],
+    );
+    let series = fs::read_to_string(path.join("flow_series.csv")).unwrap();
+    assert!(!series.contains(&u64::MAX.to_string()), "an empty cell");
     let nowhere = folder.path().join("no/such/folder/out.json");
     let output = ends(
         1,
@@ -275,6 +326,11 @@ fn mistakes_end_with_2_and_say_what_is_wrong() {
             vec!["sim", "run", "nowhere.toml"],
             "`nowhere.toml` cannot be read",
         ),
+        #[cfg(unix)]
+        (
+            vec!["sim", "run", "/dev/zero"],
+            "`/dev/zero` cannot be read: it is longer than 16777216 bytes",
+        ),
         (
             vec!["sim", "run", &file, "--set", "flow.tcp.cout=3"],
             "did you mean \"count\"?",
@@ -289,7 +345,19 @@ fn mistakes_end_with_2_and_say_what_is_wrong() {
         ),
         (
             vec!["sim", "run", &file, "--jobs", "0"],
-            "invalid value '0'",
+            "invalid value '0' for '--jobs <N>': expected a whole number from 1",
+        ),
+        (
+            vec!["sim", "run", &file, "--seed", "x"],
+            "invalid value 'x' for '--seed <N>': expected a whole number from 0 to",
+        ),
+        (
+            vec!["sim", "run", &file, "--seeds", "1-3,2"],
+            "2 is given twice",
+        ),
+        (
+            vec!["sim", "run", &file, "--set", "scenario.seeds=[4,4]"],
+            "a seed is given twice",
         ),
         (vec!["sim", "run"], "required arguments were not provided"),
         (
@@ -370,6 +438,10 @@ fn a_trace_is_written_to_every_file() {
     assert!(
         !events.contains(",bottleneck.reverse,"),
         "this link was not asked for"
+    );
+    assert!(
+        !events.contains(&u64::MAX.to_string()),
+        "no slow-start threshold is an empty cell"
     );
     // A single flow needs no name in the file's.
     ends(
@@ -519,13 +591,11 @@ fn a_closed_pipe_is_no_failure() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_stores_nothing() {
-    use std::io::{BufRead, BufReader};
-
     let (folder, file) = small();
     let path = folder.path().join("out.json");
     fs::write(&path, "before").unwrap();
     // An hour of simulated time for each of 4000 runs.
-    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+    let child = Command::new(env!("CARGO_BIN_EXE_comity"))
         .args([
             "sim",
             "run",
@@ -541,7 +611,33 @@ fn an_interrupt_stores_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(interrupt(child), "interrupted: no results were stored\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// So does it end a long trace, and nothing unfinished is left.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_trace_leaves_nothing() {
+    let (folder, file) = small();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("events.csv"), "before").unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["sim", "trace", &file, "--set", "scenario.duration=1000h"])
+        .args(["--csv", &path("events.csv"), "--qlog", &path("flow.qlog")])
+        .args(["--pcapng", &path("link.pcapng")])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(interrupt(child), "interrupted: no trace was written\n");
+    assert_eq!(fs::read_to_string(path("events.csv")).unwrap(), "before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// Presses the interrupt key, which ends the command with 130. Returns what it said.
+#[cfg(unix)]
+fn interrupt(child: std::process::Child) -> String {
     // The handler of the key is there before the first run is; `/proc` tells when.
     let caught = || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
@@ -557,13 +653,9 @@ fn an_interrupt_stores_nothing() {
         .status()
         .unwrap();
     assert!(pressed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(
-        lines.next().unwrap().unwrap(),
-        "interrupted: no results were stored"
-    );
-    assert_eq!(fs::read_to_string(&path).unwrap(), "before");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    said(&output)
 }
 
 /// A port of the loopback interface where nobody listens.

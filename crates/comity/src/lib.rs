@@ -4,6 +4,58 @@
 //! [`Section`]s, each with one deadline: a video frame, a block of sound. The peer receives each of them exactly
 //! once, as an [`Item`]: whole, or as a [`Gap`] with the reason. Nothing is sent that cannot arrive in time, and a
 //! congestion controller keeps the connection's share of the network fair.
+//!
+//! ```
+//! use comity::{Endpoint, Item, Options, Section, connect};
+//! use std::time::Duration;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Both ends know the passphrase. Every section has 400 ms from its source time to its arrival.
+//! let options = Options::builder()
+//!     .passphrase("correct horse battery")
+//!     .latency(Duration::from_millis(400))
+//!     .build()?;
+//!
+//! // One end listens, the other one calls; either may send.
+//! let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, options.clone())?;
+//! let address = endpoint.local_address();
+//! let (sender, receiver) = tokio::join!(connect(address, options), endpoint.accept());
+//! let (sender, receiver) = (sender?, receiver.ok_or("the endpoint was closed")?);
+//!
+//! for frame in 0..3_u8 {
+//!     sender.send(Section::new(vec![frame; 20_000])).await?;
+//! }
+//! let (finished, ()) = tokio::join!(sender.finish(), async {
+//!     while let Some(item) = receiver.recv().await {
+//!         match item {
+//!             Item::Section(frame) => println!("{}: {} bytes", frame.id, frame.payload.len()),
+//!             Item::Gap(gap) => println!("{}: missing, {:?}", gap.id, gap.reason),
+//!         }
+//!     }
+//! });
+//! finished?;
+//!
+//! let statistics = sender.statistics().await;
+//! assert_eq!(statistics.sent.sections.acknowledged, 3);
+//! assert_eq!(statistics.sent.late_bytes, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |----|-----|
+//! | choose passphrase or keys, latency, controller, buffers | [`Options`] |
+//! | answer callers, or share one socket among many calls | [`Endpoint`] |
+//! | send what has a stream, importance, deadline or dependency | [`Section`] |
+//! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
+//! | learn what became of each section | [`Connection::events`] |
+//! | count, on both ends | [`Connection::statistics`] |
+//! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
+//!
+//! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong to one thread per
+//! endpoint. [`session`] is the secure half without any socket, and [`Transport`] the deadline transport as what such a
+//! session carries, for hosts with sockets of their own.
 #![forbid(unsafe_code)]
 
 mod core;
@@ -29,7 +81,7 @@ pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
+pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
     Account, EndpointStatistics, Gaps, Pacing, Path, Peer, Protection, Sent, Statistics,
 };
-pub use crate::statistics::Received as ReceivedStatistics;

@@ -102,8 +102,7 @@ impl Default for RttConfig {
 /// is coarse, as in ns-2 and BSD, because a timer of one tick may fire at once.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
-    /// 8 · SRTT in ticks; zero before the first sample.
-    smoothed_by_8: u64,
+    smoothed: SmoothedRtt,
     /// 4 · RTTVAR in ticks.
     variation_by_4: u64,
     /// SRTT + 4 · RTTVAR, before floor and back-off.
@@ -112,6 +111,37 @@ pub struct RttEstimator {
     min: Span,
     backoff_exponent: u8,
     has_sample: bool,
+}
+
+/// The smoothed round-trip time alone, for laws that need nothing else of it: `SRTT` of [`RttEstimator`], in
+/// ticks of the caller's choice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SmoothedRtt {
+    /// 8 · SRTT; zero before the first sample.
+    ticks_by_8: u64,
+}
+
+impl SmoothedRtt {
+    /// Takes in a round trip of so many ticks.
+    pub(crate) fn on_sample(&mut self, ticks: u64) {
+        let ticks = ticks.clamp(1, LONGEST_SAMPLE);
+        self.ticks_by_8 = if self.ticks_by_8 == 0 {
+            ticks << 3
+        } else {
+            (self.ticks_by_8 + ticks)
+                .saturating_sub(self.ticks())
+                .max(1)
+        };
+    }
+
+    /// The smoothed time in ticks; zero before the first sample.
+    pub(crate) const fn ticks(self) -> u64 {
+        self.ticks_by_8 >> 3
+    }
+
+    const fn is_empty(self) -> bool {
+        self.ticks_by_8 == 0
+    }
 }
 
 /// Beyond this many doublings every timeout is at its ceiling.
@@ -124,7 +154,7 @@ impl RttEstimator {
     /// An estimator without measurements.
     pub const fn new(config: &RttConfig) -> Self {
         Self {
-            smoothed_by_8: 0,
+            smoothed: SmoothedRtt { ticks_by_8: 0 },
             variation_by_4: 0,
             unclamped: config.initial_timeout,
             latest: Span::ZERO,
@@ -154,22 +184,18 @@ impl RttEstimator {
         }
         .clamp(1, LONGEST_SAMPLE);
 
-        if self.smoothed_by_8 == 0 {
-            self.smoothed_by_8 = measured << 3;
+        if self.smoothed.is_empty() {
             self.variation_by_4 = measured << 1;
         } else {
-            let smoothed = self.smoothed_by_8 >> 3;
-            self.smoothed_by_8 = (self.smoothed_by_8 + measured)
-                .saturating_sub(smoothed)
-                .max(1);
-            let deviation = measured.abs_diff(smoothed);
+            let deviation = measured.abs_diff(self.smoothed.ticks());
             let variation = self.variation_by_4 >> 2;
             self.variation_by_4 = (self.variation_by_4 + deviation)
                 .saturating_sub(variation)
                 .max(1);
         }
+        self.smoothed.on_sample(measured);
         let floor = config.granularity.as_nanos() / tick;
-        let ticks = (self.smoothed_by_8 + (self.variation_by_4.max(floor) << 3)) >> 3;
+        let ticks = (self.smoothed.ticks_by_8 + (self.variation_by_4.max(floor) << 3)) >> 3;
         self.unclamped = Span::from_nanos(ticks.saturating_mul(tick));
     }
 
@@ -194,8 +220,8 @@ impl RttEstimator {
         self.backoff_exponent =
             (self.backoff_exponent + 1).min(config.max_doublings.min(MOST_DOUBLINGS));
         if config.forget_after_backoff && self.backoff_exponent > 3 {
-            self.variation_by_4 += self.smoothed_by_8 >> 3;
-            self.smoothed_by_8 = 0;
+            self.variation_by_4 += self.smoothed.ticks();
+            self.smoothed = SmoothedRtt::default();
         }
     }
 
@@ -211,10 +237,9 @@ impl RttEstimator {
 
     /// The smoothed round-trip time, once there is one.
     pub fn smoothed(&self, config: &RttConfig) -> Option<Span> {
-        (self.smoothed_by_8 > 0).then(|| {
-            Span::from_nanos(
-                (self.smoothed_by_8 >> 3).saturating_mul(config.tick.as_nanos().max(1)),
-            )
+        (!self.smoothed.is_empty()).then(|| {
+            let tick = config.tick.as_nanos().max(1);
+            Span::from_nanos(self.smoothed.ticks().saturating_mul(tick))
         })
     }
 

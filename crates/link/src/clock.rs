@@ -99,6 +99,74 @@ impl Clock {
         self.free_at
     }
 
+    /// The size of the packet that was sent last.
+    #[inline]
+    pub(crate) const fn size(&self) -> u32 {
+        self.bytes
+    }
+
+    /// How long the link takes for a packet of that size, rounded down to a nanosecond.
+    pub(crate) const fn service(&self) -> u64 {
+        self.whole
+    }
+
+    /// The nanoseconds for which the link is busy from `now` on.
+    #[inline]
+    pub(crate) fn backlog(&self, now: Time) -> u64 {
+        self.free_at.as_nanos().saturating_sub(now.as_nanos())
+    }
+
+    /// Makes ready for packets of this size.
+    pub(crate) fn prepare(&mut self, bytes: u32) {
+        self.divide(bytes);
+    }
+
+    /// Sends one more packet of the last one's size, handed over at `now`: when its service begins and ends.
+    /// `None`, and nothing is done, where the end lies beyond all time.
+    #[inline]
+    pub(crate) fn send_another(&mut self, now: Time) -> Option<(Time, Time)> {
+        let (start, slack) = if now >= self.free_at {
+            (now, 0)
+        } else {
+            (self.free_at, self.slack)
+        };
+        let (slack, spill) = slack.overflowing_sub(self.rest);
+        let end = start
+            .as_nanos()
+            .checked_add(self.whole + u64::from(spill))?;
+        self.free_at = Time::from_nanos(end);
+        self.slack = if spill {
+            slack.wrapping_add(self.rate)
+        } else {
+            slack
+        };
+        Some((start, self.free_at))
+    }
+
+    /// How many packets of the last one's size are still in a link that has sent nothing else since it was
+    /// idle: of `n` of them with `w` units of work each, `n − 1` times `w` is less than what is left.
+    pub(crate) fn packets_left(&self, now: Time) -> u64 {
+        let left = self
+            .capacity(now, self.free_at)
+            .saturating_sub(u128::from(self.slack));
+        u64::try_from(left.div_ceil(work_of(self.bytes).max(1))).unwrap_or(u64::MAX)
+    }
+
+    /// The departures of the last `count` packets, all of the last one's size and sent without a pause.
+    pub(crate) fn last_departures(&self, count: u64) -> impl Iterator<Item = Time> {
+        let each = work_of(self.bytes);
+        let (free_at, slack, rate) = (self.free_at, u128::from(self.slack), self.rate);
+        (0..count).rev().map(move |behind| {
+            // What is done behind the packet, less what the last nanosecond leaves undone, lies before the end.
+            let after = (each * u128::from(behind)).saturating_add(slack);
+            let earlier = match after.checked_div(u128::from(rate)) {
+                Some(whole) => u64::try_from(whole).unwrap_or(u64::MAX),
+                None => 0,
+            };
+            Time::from_nanos(free_at.as_nanos().saturating_sub(earlier))
+        })
+    }
+
     /// Does `work` after everything else; when it is done.
     pub(crate) fn transmit_work(&mut self, work: u128) -> Time {
         let slack = u128::from(self.slack);

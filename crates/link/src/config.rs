@@ -112,6 +112,18 @@ impl Limit {
             Self::Bytes(limit) => bytes + u64::from(arriving) <= limit.get(),
         }
     }
+
+    /// How many packets of one size find room.
+    pub(crate) fn packets_of(&self, bytes: u32) -> u64 {
+        match *self {
+            Self::Unlimited => u64::MAX,
+            Self::Packets(limit) => u64::from(limit),
+            Self::Bytes(limit) => limit
+                .get()
+                .checked_div(u64::from(bytes))
+                .unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// Where packets wait.

@@ -1,5 +1,6 @@
 //! What is queued or in service, known from departure times alone.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use comity_units::Time;
@@ -9,18 +10,33 @@ use crate::config::Limit;
 /// The departures of all packets that are still in the link, in order.
 ///
 /// A packet is in the link until its departure, which is known when it is handed over; entries whose time
-/// has passed are taken out only when somebody asks. An untracked ring stays empty and allocates nothing.
+/// has passed are taken out only when somebody asks. A ring that keeps no records stays empty and allocates
+/// nothing.
 ///
 /// The slots are a power of two in number, so that an index wraps with one `and`.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
-    slots: Vec<Leaving>,
+    slots: Box<[Leaving]>,
     /// The first entry and the number of entries, counted without wrapping.
     first: u32,
     count: u32,
+    /// How many entries were made since one of another size.
+    alike: u32,
     bytes: u64,
     limit: Limit,
-    tracked: bool,
+    records: Records,
+}
+
+/// What a ring records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Records {
+    /// Nothing: no limit asks for it.
+    Nothing,
+    /// Nothing so far: all packets since the link was idle last have one size, so that the clock alone says
+    /// when each leaves.
+    Implied,
+    /// Every departure.
+    Departures,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,23 +45,36 @@ struct Leaving {
     bytes: u32,
 }
 
+/// So many packets of one size make it likely that more of it follow.
+const ALIKE: u32 = 16;
+
 impl Ring {
-    /// A ring for this limit. `tracked` keeps the records also where no limit needs them.
-    pub(crate) const fn new(limit: Limit, tracked: bool) -> Self {
-        let tracked = tracked || !matches!(limit, Limit::Unlimited);
+    /// A ring for this limit.
+    pub(crate) fn new(limit: Limit, records: Records) -> Self {
         Self {
-            slots: Vec::new(),
+            slots: Box::default(),
             first: 0,
             count: 0,
+            alike: 0,
             bytes: 0,
             limit,
-            tracked,
+            records,
         }
     }
 
     #[inline]
-    pub(crate) const fn is_tracked(&self) -> bool {
-        self.tracked
+    pub(crate) const fn records(&self) -> Records {
+        self.records
+    }
+
+    /// Whether the ring holds every departure.
+    #[inline]
+    pub(crate) fn is_tracked(&self) -> bool {
+        self.records == Records::Departures
+    }
+
+    pub(crate) const fn limit(&self) -> Limit {
+        self.limit
     }
 
     /// The entry `offset` places behind the first slot in use, whether it holds a packet or not.
@@ -61,11 +90,20 @@ impl Ring {
         if self.count == 0 { None } else { self.slot(0) }
     }
 
-    /// Forgets everything: the link has been empty since the last packet left.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
+    /// Begins anew with a link whose departures the clock can tell for now.
+    pub(crate) fn imply(&mut self) {
+        self.records = Records::Implied;
         self.count = 0;
         self.bytes = 0;
+    }
+
+    /// Records every departure from now on, and those of packets of `bytes` each that are on their way.
+    pub(crate) fn record(&mut self, departures: impl Iterator<Item = Time>, bytes: u32) {
+        self.records = Records::Departures;
+        self.alike = 0;
+        for at in departures {
+            self.push(at, bytes);
+        }
     }
 
     /// Forgets what has left by `now`.
@@ -86,6 +124,16 @@ impl Ring {
         self.limit.has_room(self.packets(), self.bytes, bytes)
     }
 
+    /// Whether all entries have one size, and will probably have it for a while.
+    pub(crate) fn is_uniform(&self) -> bool {
+        self.alike >= self.count.max(ALIKE)
+    }
+
+    /// Notes that the packet pushed last has another size than the one before.
+    pub(crate) fn change_size(&mut self) {
+        self.alike = 0;
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, at: Time, bytes: u32) {
         if self.count as usize == self.slots.len() {
@@ -97,6 +145,7 @@ impl Ring {
             *slot = Leaving { at, bytes };
         }
         self.count += 1;
+        self.alike = self.alike.saturating_add(1);
         self.bytes += u64::from(bytes);
     }
 
@@ -110,7 +159,7 @@ impl Ring {
             bytes: 0,
         };
         slots.resize(slots.capacity().next_power_of_two(), nothing);
-        self.slots = slots;
+        self.slots = slots.into();
         self.first = 0;
     }
 

@@ -60,6 +60,68 @@ fn constant_bit_rate_into_drop_tail() {
 
 /// The offers above with a limit in bytes and two sizes: 1,000 B fit beside 2,000 B under a limit of
 /// 3,000 B, and at the boundary a packet fits exactly.
+/// 1 Mb/s: 1,000 bytes take 8 ms. Room for three.
+#[test]
+fn another_packet_of_the_same_size_is_taken_without_counting() {
+    let mut link = ClockedLink::new(
+        &LinkConfig {
+            queue: Queue::DropTail(Limit::Packets(3)),
+            ..LinkConfig::new(Rate::from_mbps(1), Span::from_millis(1))
+        },
+        Seed::new(1),
+    )
+    .unwrap();
+    let at = Time::from_millis;
+    assert_eq!(link.offer_another(at(0), 1_000), None, "no packet before");
+    assert_eq!(carried(link.offer(at(0), packet(1_000))).departure, at(8));
+    assert_eq!(link.offer_another(at(0), 500), None, "another size");
+    let second = link.offer_another(at(0), 1_000).unwrap();
+    assert_eq!(
+        [second.start, second.departure, second.arrival],
+        [at(8), at(16), at(17)]
+    );
+    assert_eq!(link.offer_another(at(0), 1_000).unwrap().departure, at(24));
+    assert_eq!(link.offer_another(at(7), 1_000), None, "three are there");
+    assert_eq!(
+        link.offer(at(7), packet(1_000)),
+        Outcome::Dropped(DropCause::QueueFull)
+    );
+    // Two and the one that has just left.
+    assert_eq!(link.offer_another(at(8), 1_000).unwrap().departure, at(32));
+    // A second size among them has the departures written down, and then one packet too many is refused too.
+    assert_eq!(carried(link.offer(at(16), packet(500))).departure, at(36));
+    assert_eq!(link.offer_another(at(16), 500), None);
+    assert_eq!(
+        link.offer(at(23), packet(500)),
+        Outcome::Dropped(DropCause::QueueFull)
+    );
+    assert_eq!(link.backlog(at(23)).packets, Some(3));
+    assert_eq!(link.backlog(at(24)).bytes, Bytes::new(1_500));
+}
+
+/// The same link: a packet of another size that is dropped has the departures written down all the same.
+#[test]
+fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
+    let mut link = ClockedLink::new(
+        &LinkConfig {
+            queue: Queue::DropTail(Limit::Packets(3)),
+            ..LinkConfig::new(Rate::from_mbps(1), Span::from_millis(1))
+        },
+        Seed::new(1),
+    )
+    .unwrap();
+    let at = Time::from_millis;
+    for _ in 0..3 {
+        carried(link.offer(at(0), packet(1_000)));
+    }
+    let full = Outcome::Dropped(DropCause::QueueFull);
+    assert_eq!(link.offer(at(7), packet(500)), full);
+    assert_eq!(link.offer_another(at(8), 1_000), None);
+    assert_eq!(carried(link.offer(at(8), packet(1_000))).departure, at(32));
+    assert_eq!(link.offer(at(15), packet(500)), full);
+    assert_eq!(carried(link.offer(at(16), packet(500))).departure, at(36));
+}
+
 #[test]
 fn a_limit_in_bytes_counts_what_is_in_service() {
     let config = LinkConfig {

@@ -431,11 +431,17 @@ fn check(rates: &[(u64, u64)], queue: Queue, offers: &[(u64, Packet)], punctual:
     if steps.len() == 1 {
         clocked.push(base.clone());
     }
-    for config in &clocked {
+    for (config, tries_another) in clocked.iter().flat_map(|c| [(c, false), (c, true)]) {
         let mut link = ClockedLink::new(config, seed).unwrap();
         let got: Vec<Fate> = offers
             .iter()
-            .map(|&(at, packet)| fate(link.offer(Time::from_nanos(at), packet)))
+            .map(|&(at, packet)| {
+                let now = Time::from_nanos(at);
+                let another = tries_another
+                    .then(|| link.offer_another(now, packet.bytes))
+                    .flatten();
+                fate(another.map_or_else(|| link.offer(now, packet), Outcome::Carried))
+            })
             .collect();
         assert_same(&expected, &got);
         assert_eq!(link.average_queue().is_some(), average.is_some());
@@ -455,8 +461,43 @@ fn check(rates: &[(u64, u64)], queue: Queue, offers: &[(u64, Packet)], punctual:
     assert_same(&expected, &served(&mut link, offers, &rates[1..], punctual));
 }
 
+/// Runs of packets of one size, so that a link goes over between counting by its clock and by its records.
+fn offers_in_runs() -> impl Strategy<Value = Vec<(u64, Packet)>> {
+    let run = (
+        prop::sample::select(vec![1_u32, 40, 150, 290]),
+        prop::collection::vec(prop_oneof![Just(0), 0..40_u64, 0..600_u64], 1..30),
+    );
+    prop::collection::vec(run, 1..12).prop_map(|runs| {
+        let mut now = 0;
+        let mut offers = Vec::new();
+        for (bytes, gaps) in runs {
+            for gap in gaps {
+                now += gap;
+                offers.push((
+                    now,
+                    Packet {
+                        bytes,
+                        ecn_capable: false,
+                    },
+                ));
+            }
+        }
+        offers
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn runs_of_one_size_into_drop_tail(
+        rate in prop_oneof![9 => rate(), 1 => Just(0)],
+        limit in limit(),
+        offers in offers_in_runs(),
+        punctual: bool,
+    ) {
+        check(&[(0, rate)], Queue::DropTail(limit), &offers, punctual);
+    }
 
     #[test]
     fn constant_rate_drop_tail(

@@ -254,6 +254,49 @@ fn parquet_holds_the_values_with_their_types() {
     assert_eq!(read_parquet(&path.join("link_series.parquet")).len(), 2);
 }
 
+/// Bins of a second, measured from 1.5 to 10.5 s: eight whole ones, of 1 and 3 bytes in turn. The mean is 2
+/// and the deviation 1; over two bins there is no variation, and five fit only once.
+#[test]
+fn the_variation_of_goodput_depends_on_the_time_scale() {
+    let mut set = two_runs();
+    set.runs.truncate(1);
+    let report = &mut set.runs[0].report;
+    report.warmup = Span::from_millis(1_500);
+    report.duration = Span::from_millis(10_500);
+    report.flows[0].name = "a".into();
+    let series = report.series.as_mut().unwrap();
+    series.bin = Span::from_secs(1);
+    series.flows[0].delivered_bytes = vec![9, 9, 1, 3, 1, 3, 1, 3, 1, 3, 9];
+    // What is not there is nothing: three of eight bins hold 4.
+    series.flows[1].delivered_bytes = vec![0, 0, 4, 4, 4];
+    let path = scratch("variation").join("out");
+    write(&set, Format::Csv, &path).unwrap();
+    let table = fs::read_to_string(path.join("flow_variation.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').collect())
+        .collect();
+    let found: Vec<(&str, &str, f64)> = rows
+        .iter()
+        .map(|row| (row[2], row[1], row[0].parse().unwrap()))
+        .collect();
+    let second = (5.0_f64 / 3.0).sqrt();
+    // Pairs of 8, 4, 0 and 0: a mean of 3, and a variance of (25 + 1 + 9 + 9) / 4 = 11.
+    let pairs = 11.0_f64.sqrt() / 3.0;
+    let expected = [
+        ("1000000000", "8", 0.5),
+        ("2000000000", "4", 0.0),
+        ("1000000000", "8", second),
+        ("2000000000", "4", pairs),
+    ];
+    assert_eq!(found.len(), expected.len(), "{table}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!((found.0, found.1), (expected.0, expected.1), "{table}");
+        assert!((found.2 - expected.2).abs() < 1e-12, "{table}");
+    }
+}
+
 #[test]
 fn parquet_says_where_it_comes_from() {
     let home = scratch("provenance");
@@ -328,6 +371,7 @@ fn csv_and_json_hold_the_same_as_parquet() {
         "links",
         "flow_series",
         "link_series",
+        "flow_variation",
     ] {
         let expected = read_parquet(&columns.join(format!("{table}.parquet")));
         let mut reader = csv::Reader::from_path(separated.join(format!("{table}.csv"))).unwrap();
@@ -425,7 +469,7 @@ fn the_same_results_give_the_same_bytes() {
             })
             .collect()
     };
-    for (format, files) in [(Format::Parquet, 6), (Format::Csv, 7), (Format::Json, 1)] {
+    for (format, files) in [(Format::Parquet, 7), (Format::Csv, 8), (Format::Json, 1)] {
         let (one, other) = (tree("one", format), tree("other", format));
         assert_eq!(one.len(), files, "{format:?}");
         assert_eq!(one, other, "{format:?}");

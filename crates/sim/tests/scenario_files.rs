@@ -405,6 +405,13 @@ fn every_key_replaces_its_own_setting() {
             },
         ),
         (
+            "give_up_after = 15",
+            Config {
+                give_up_after: std::num::NonZeroU32::new(15),
+                ..base
+            },
+        ),
+        (
             "max_burst = 3",
             Config {
                 max_burst: Some(3),

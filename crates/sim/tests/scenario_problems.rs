@@ -244,6 +244,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "duration = \"10s\"\nwarmup = \"10s\"",
     ),
     (
+        "a seed given twice",
+        "duration = \"10s\"",
+        "duration = \"10s\"\nseeds = [3, 1, 3]",
+    ),
+    (
         "bins without number",
         "duration = \"10s\"",
         "duration = \"10s\"\nbins = \"1ns\"",

@@ -268,3 +268,149 @@ mod random_paths {
         }
     }
 }
+
+#[test]
+fn a_receiver_that_runs_out_of_room_stops_the_sender_and_starts_it_again() {
+    let path = link(Rate::from_mbps(50));
+    let sender = Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        ..Config::default()
+    };
+    let receiver = Config {
+        receive_buffer: 400_000,
+        deliver: comity_transport::timeline::Deliver::Paced,
+        ..sender
+    };
+    let mut pair = Pair::new(
+        [end("reno", sender), end("reno", receiver)],
+        [&path, &path],
+        Seed::new(1),
+    );
+    // Each is handed out a second after it was made, so that they pile up at the receiver: 50 Mb/s would bring
+    // 6 MB in that second.
+    for number in 0..100 {
+        let section = section(
+            Time::ZERO,
+            number,
+            20_000,
+            Span::from_millis(1_000 + 20 * number),
+        );
+        pair.ends[0].submit(Time::ZERO, section).expect("room");
+    }
+    pair.run_until(Time::from_millis(900));
+    let held = pair.ends[1].statistics().inbox.held;
+    assert!((200_000..=400_000).contains(&held), "{held}");
+    assert!(pair.run_until_settled(Span::from_secs(60)));
+    pair.run_until(pair.now() + Span::from_secs(2));
+    assert_eq!(whole(&pair, 100), 100);
+    check_accounts(&pair);
+}
+
+#[test]
+fn sections_larger_than_the_room_left_pass_all_the_same() {
+    let path = link(Rate::from_mbps(50));
+    let config = Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        receive_buffer: 1_000_000,
+        ..Config::default()
+    };
+    let mut pair = Pair::new(ends("reno", config), [&path, &path], Seed::new(1));
+    for number in 0..6 {
+        let section = section(Time::ZERO, number, 900_000, Span::from_secs(30));
+        pair.ends[0].submit(Time::ZERO, section).expect("room");
+    }
+    assert!(pair.run_until_settled(Span::from_secs(100)));
+    pair.run_until(Time::from_secs(120));
+    assert_eq!(whole(&pair, 6), 6);
+}
+
+#[test]
+fn closing_settles_everything_at_both_ends() {
+    use comity_transport::datagram::{CloseReason, Event};
+    use comity_transport::wire::CloseCode;
+    let path = link(Rate::from_mbps(1));
+    let mut pair = Pair::new(
+        ends("reno", Config::default()),
+        [&path, &path],
+        Seed::new(1),
+    );
+    for number in 0..5 {
+        let section = section(Time::ZERO, number, 50_000, Span::from_secs(10));
+        pair.ends[0].submit(Time::ZERO, section).expect("room");
+    }
+    pair.run_until(Time::from_millis(500));
+    let now = pair.now();
+    pair.ends[0].close(now, CloseCode::DONE, "enough");
+    pair.run_until(Time::from_secs(5));
+    assert!(pair.ends.iter().all(Connection::is_closed));
+    let last = |end: usize| pair.events[end].last().map(|(_, event)| event.clone());
+    let reason = "enough".to_owned();
+    let code = CloseCode::DONE;
+    let local = CloseReason::Local {
+        code,
+        reason: reason.clone(),
+    };
+    assert_eq!(last(0), Some(Event::Closed(local)));
+    assert_eq!(
+        last(1),
+        Some(Event::Closed(CloseReason::Peer { code, reason }))
+    );
+    let outcomes = pair.events[0]
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Outcome(_)));
+    assert_eq!(outcomes.count(), 5);
+    check_accounts(&pair);
+}
+
+#[test]
+fn a_peer_that_acknowledges_what_was_never_sent_is_shown_the_door() {
+    use comity_transport::datagram::{Ecn, Violation};
+    use comity_transport::wire::frame::{Ack, AckRange, AckRanges, Frame, encode_departure};
+    use comity_transport::wire::{CloseCode, Stamp};
+    use comity_units::PacketNumber;
+    let mut sender = end("reno", Config::default());
+    let mut payload = Vec::new();
+    let now = Time::from_millis(1);
+    sender
+        .submit(now, section(now, 0, 5_000, Span::from_secs(1)))
+        .expect("room");
+    let mut sent = 0;
+    while sender.poll_transmit(now, &mut payload).is_some() {
+        sent += 1;
+    }
+    assert_eq!(sent, 4, "5,000 bytes in packets of 1,400");
+    let ranges = [AckRange {
+        first: PacketNumber::ZERO,
+        last: PacketNumber::new(4),
+    }];
+    let ack = Ack {
+        ranges: AckRanges::new(&ranges).expect("one range"),
+        delay: Span::ZERO,
+        arrival: Stamp::from_micros(0),
+        ecn: None,
+    };
+    let mut lie = Vec::new();
+    encode_departure(Stamp::from_micros(0), &mut lie);
+    Frame::Ack(ack).encode(&mut lie).expect("well formed");
+    let result = sender.on_packet(
+        Time::from_millis(40),
+        PacketNumber::ZERO,
+        Ecn::NotCapable,
+        &lie,
+    );
+    let number = PacketNumber::new(4);
+    assert_eq!(result, Err(Violation::AcknowledgedUnsent { number }));
+    assert!(!sender.is_open());
+    let mut close = Vec::new();
+    assert!(
+        sender
+            .poll_transmit(Time::from_millis(40), &mut close)
+            .is_some()
+    );
+    assert_eq!(
+        close.get(4..6),
+        Some([0x10, CloseCode::OPTIMISTIC_ACK.get() as u8].as_slice())
+    );
+}

@@ -1,7 +1,9 @@
 //! How connections end: with a FIN each way, in whatever order, or with a reset.
 
+use std::sync::Arc;
+
 use comity_testkit::tcp::{PLAIN, Script, fixed, opener};
-use comity_transport::tcp::{Config, State};
+use comity_transport::tcp::{Config, Connection, State};
 use comity_units::Time;
 
 /// An established end at 10 ms; both streams begin at 1.
@@ -55,6 +57,27 @@ fn the_other_end_may_go_on_sending() {
     assert_eq!(script.connection().state(), State::LastAck);
     script.send(60, ". 2+0 ack 102 win 10000");
     assert_eq!(script.connection().state(), State::Closed);
+    script.expect_nothing(100_000);
+}
+
+#[test]
+fn an_end_that_only_receives_repeats_its_fin_even_into_a_closed_window() {
+    let mut script = Script::new(Connection::listen_to_receive(Arc::new(PLAIN)));
+    script.send(0, "S 0+0 win 0 <mss 100>");
+    script.expect(0, "S. 0+0 ack 1 <mss 100>");
+    script.send(10, ". 1+0 ack 1 win 0");
+    script.send(20, "F. 1+0 ack 1 win 0");
+    script.expect(20, ". 1+0 ack 2");
+    assert_eq!(script.connection().state(), State::CloseWait);
+    script.call(100, |connection| connection.close());
+    for at in [100, 1_100, 3_100, 7_100] {
+        script.expect(at, "F. 1+0 ack 2");
+        assert_eq!(script.connection().state(), State::LastAck);
+    }
+    assert_eq!(script.connection().in_flight(), 1);
+    script.send(8_000, ". 2+0 ack 2 win 0");
+    assert_eq!(script.connection().state(), State::Closed);
+    assert!(script.connection().next_timer().is_never());
     script.expect_nothing(100_000);
 }
 

@@ -1,7 +1,9 @@
 //! The three-way handshake, its options, its repetitions, and what it refuses.
 
+use std::sync::Arc;
+
 use comity_testkit::tcp::{PLAIN, Pair, Path, Script, Side, fixed, listener, opener};
-use comity_transport::tcp::{Config, State};
+use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{Bytes, SeqNo, Span, Time};
 
 /// Every option on; a buffer of 200,000 bytes needs windows shifted by two bits (50,000).
@@ -28,7 +30,10 @@ fn an_opener_agrees_on_what_both_offer() {
         5_000,
         "a SYN's window is unscaled"
     );
-    assert_eq!(connection.rtt().latest(), Some(Span::from_millis(50)));
+    assert_eq!(
+        connection.rtt().unwrap().latest(),
+        Some(Span::from_millis(50))
+    );
     script.send(60, ". 701+0 ack 1 win 100 <ts 10/50001>");
     assert_eq!(script.connection().peer_window(), 100 << 7);
     script.call(70, |connection| connection.write(500));
@@ -83,7 +88,7 @@ fn a_lost_syn_is_repeated_ever_more_rarely_and_gives_no_sample() {
     }
     script.send(7_100, "S. 0+0 ack 1 win 10000 <mss 100>");
     script.expect(7_100, ". 1+0 ack 1");
-    assert_eq!(script.connection().rtt().latest(), None, "Karn");
+    assert_eq!(script.connection().rtt().unwrap().latest(), None, "Karn");
     // Without a sample the back-off stays in force: the timer runs for eight seconds.
     script.call(7_200, |connection| connection.write(100));
     script.expect(7_200, "P. 1+100 ack 1");
@@ -102,11 +107,40 @@ fn a_lost_answer_is_repeated_for_a_repeated_syn_and_by_the_timer() {
     script.send(1_200, ". 1+0 ack 1 win 10000");
     assert_eq!(script.connection().state(), State::Established);
     assert_eq!(
-        script.connection().rtt().latest(),
+        script.connection().rtt().unwrap().latest(),
         None,
         "which answer was acknowledged is not known"
     );
     script.expect_nothing(60_000);
+}
+
+#[test]
+fn an_end_that_only_receives_answers_and_repeats_its_answer() {
+    let mut script = Script::new(Connection::listen_to_receive(Arc::new(PLAIN)));
+    script.send(0, "S 0+0 win 10000 <mss 100>");
+    script.expect(0, "S. 0+0 ack 1 <mss 100>");
+    // RFC 6298, 2.1 and 5.5: one second, doubled with every expiry.
+    script.expect(1_000, "S. 0+0 ack 1 <mss 100>");
+    script.expect(3_000, "S. 0+0 ack 1 <mss 100>");
+    script.send(3_100, ". 1+0 ack 1 win 10000");
+    assert_eq!(script.connection().state(), State::Established);
+    assert!(script.connection().next_timer().is_never());
+    script.send(3_200, "P. 1+100 ack 1 win 10000");
+    script.expect(3_200, ". 1+0 ack 101");
+    assert_eq!(script.connection().delivered(), 100);
+    // It has nothing to send, whatever it is told.
+    script.call(3_300, |connection| connection.write(1_000));
+    script.expect_nothing(60_000);
+    let connection = script.connection();
+    assert_eq!(
+        (connection.unsent(), connection.congestion_window()),
+        (0, 0)
+    );
+    assert!(connection.controller().is_none() && connection.rtt().is_none());
+    assert!(connection.is_all_acknowledged());
+    // The other kind holds its sending half on the heap.
+    assert_eq!(connection.heap_memory(), 0);
+    assert!(listener(PLAIN, fixed(10_000)).heap_memory() > 200);
 }
 
 #[test]

@@ -4,14 +4,9 @@
 //! law is Reno's with a window of eight segments in congestion avoidance.
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
-use comity_testkit::tcp::{PLAIN, Pair, Path, Script, Side, listener, opener, reno};
+use comity_testkit::tcp::{BORN, Pair, Path, Script, Side, listener, opener, reno};
 use comity_transport::tcp::Config;
 use comity_units::{Span, Time};
-
-const BORN: Config = Config {
-    handshake: false,
-    ..PLAIN
-};
 
 fn with(recovery: RecoveryConfig) -> Config {
     Config {
@@ -268,7 +263,12 @@ fn limited_transmit_releases_one_new_segment_for_each_of_two_duplicates() {
         script.send(120, ". 1+0 ack 1 win 10000");
         script.expect(120, ". 1+100 ack 1");
         script.expect_nothing(130);
-        let ssthresh = script.connection().controller().decision().ssthresh;
+        let ssthresh = script
+            .connection()
+            .controller()
+            .unwrap()
+            .decision()
+            .ssthresh;
         assert_eq!(ssthresh.map(comity_units::Bytes::get), Some(400));
     }
     // With nothing new to send it repeats nothing.

@@ -1,20 +1,19 @@
 //! Round-trip times, the retransmission timer, timestamps.
 
-use comity_testkit::tcp::{PLAIN, Script, fixed, listener, opener, reno};
-use comity_transport::tcp::{Config, Connection};
-use comity_units::{SeqNo, Span, Time};
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
-const BORN: Config = Config {
-    handshake: false,
-    ..PLAIN
-};
+use comity_congestion::recovery::RecoveryConfig;
+use comity_testkit::tcp::{BORN, PLAIN, Script, fixed, listener, opener, reno};
+use comity_transport::tcp::{Config, Connection, State};
+use comity_units::{SeqNo, Span, Time};
 
 fn born(controller: Box<dyn comity_congestion::Controller>) -> Script {
     Script::new(opener(BORN, controller))
 }
 
 fn smoothed(connection: &Connection) -> Option<Span> {
-    connection.rtt().smoothed(&connection.config().rtt)
+    connection.rtt().unwrap().smoothed(&connection.config().rtt)
 }
 
 #[test]
@@ -111,7 +110,12 @@ fn a_timeout_sends_everything_again_in_slow_start() {
     script.expect(0, "P. 701+100 ack 1");
     script.expect(1_000, ". 1+100 ack 1");
     assert_eq!(script.connection().congestion_window(), 100);
-    let ssthresh = script.connection().controller().decision().ssthresh;
+    let ssthresh = script
+        .connection()
+        .controller()
+        .unwrap()
+        .decision()
+        .ssthresh;
     assert_eq!(ssthresh.map(comity_units::Bytes::get), Some(400));
     script.send(1_100, ". 1+0 ack 101 win 10000");
     script.expect(1_100, ". 101+100 ack 1");
@@ -124,6 +128,187 @@ fn a_timeout_sends_everything_again_in_slow_start() {
     script.send(1_300, ". 1+0 ack 801 win 10000");
     script.expect_nothing(100_000);
     assert_eq!(script.connection().statistics().retransmitted, 6);
+}
+
+/// Eight segments leave at 0; 3 and 5 arrive and are reported, which is too little for fast retransmit; the
+/// timer expires at one second.
+fn eight_sent_two_reported(recovery: RecoveryConfig) -> Script {
+    let config = Config {
+        sack: true,
+        recovery,
+        ..BORN
+    };
+    let mut script = Script::new(opener(config, reno(100, 8, 100)));
+    script.call(0, |connection| connection.write(1_200));
+    for start in (1..801).step_by(100) {
+        script.expect(0, &format!(". {start}+100 ack 1"));
+    }
+    script.send(50, ". 1+0 ack 1 win 10000 <sack 201-301>");
+    script.send(51, ". 1+0 ack 1 win 10000 <sack 401-501,201-301>");
+    script.expect(1_000, ". 1+100 ack 1");
+    script
+}
+
+#[test]
+fn what_arrived_is_not_sent_again_after_a_timeout() {
+    let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
+    // Two segments may be in the network: 101, and 301, for 201 has left it.
+    script.send(1_100, ". 1+0 ack 101 win 10000 <sack 401-501,201-301>");
+    script.expect(1_100, ". 101+100 ack 1");
+    script.expect(1_100, ". 301+100 ack 1");
+    // Three: 301, and past 401 two more.
+    script.send(1_200, ". 1+0 ack 301 win 10000 <sack 401-501>");
+    script.expect(1_200, ". 501+100 ack 1");
+    script.expect(1_200, ". 601+100 ack 1");
+    // Four: 501 and 601, the last of the first flight, and one that is new.
+    script.send(1_210, ". 1+0 ack 501 win 10000");
+    script.expect(1_210, ". 701+100 ack 1");
+    script.expect(1_210, ". 801+100 ack 1");
+    // What is reported meanwhile counts as well: with five allowed and nothing missing, all that is new.
+    script.send(1_300, ". 1+0 ack 801 win 10000");
+    script.expect(1_300, ". 901+100 ack 1");
+    script.expect(1_300, ". 1001+100 ack 1");
+    script.expect(1_300, "P. 1101+100 ack 1");
+    assert_eq!(script.connection().statistics().retransmitted, 6);
+    script.send(1_400, ". 1+0 ack 1201 win 10000");
+    script.expect_nothing(100_000);
+}
+
+#[test]
+fn what_is_reported_after_a_timeout_is_not_sent_again_either() {
+    let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
+    script.send(
+        1_100,
+        ". 1+0 ack 101 win 10000 <sack 601-801,401-501,201-301>",
+    );
+    script.expect(1_100, ". 101+100 ack 1");
+    script.expect(1_100, ". 301+100 ack 1");
+    // 501 is missing, the rest of the first flight is there: new data follows.
+    script.send(1_200, ". 1+0 ack 501 win 10000 <sack 601-801>");
+    script.expect(1_200, ". 501+100 ack 1");
+}
+
+#[test]
+fn a_peer_that_reneges_gets_everything_again_after_the_next_timeout() {
+    let mut script = eight_sent_two_reported(RecoveryConfig::SACK);
+    script.send(1_100, ". 1+0 ack 101 win 10000");
+    script.expect(1_100, ". 101+100 ack 1");
+    script.expect(1_100, ". 301+100 ack 1");
+    // It has dropped 201, which it had reported. Three segments, 301 among them.
+    script.send(1_200, ". 1+0 ack 201 win 10000");
+    script.expect(1_200, ". 501+100 ack 1");
+    script.expect(1_200, ". 601+100 ack 1");
+    // Two seconds by the back-off, from the last news on.
+    script.expect(3_200, ". 201+100 ack 1");
+    script.send(3_300, ". 1+0 ack 301 win 10000");
+    script.expect(3_300, ". 301+100 ack 1");
+    script.expect(3_300, ". 401+100 ack 1");
+}
+
+#[test]
+fn the_sack_of_ns2_forgets_with_a_timeout() {
+    let mut script = eight_sent_two_reported(RecoveryConfig::SACK_NS2);
+    script.send(1_100, ". 1+0 ack 101 win 10000 <sack 401-501,201-301>");
+    script.expect(1_100, ". 101+100 ack 1");
+    script.expect(1_100, ". 201+100 ack 1");
+}
+
+fn patient_for(expiries: u32) -> Config {
+    Config {
+        give_up_after: NonZeroU32::new(expiries),
+        ..BORN
+    }
+}
+
+#[test]
+fn a_silent_peer_is_given_up_at_the_limit() {
+    let mut script = Script::new(opener(patient_for(3), fixed(100)));
+    script.call(0, |connection| connection.write(200));
+    script.expect(0, ". 1+100 ack 1");
+    script.expect(1_000, ". 1+100 ack 1");
+    script.expect(3_000, ". 1+100 ack 1");
+    // A sign of life: the count begins anew, with the back-off of two expiries.
+    script.send(3_500, ". 1+0 ack 101 win 10000");
+    script.expect(3_500, "P. 101+100 ack 1");
+    script.expect(7_500, "P. 101+100 ack 1");
+    script.expect(15_500, "P. 101+100 ack 1");
+    script.expect_nothing(31_499);
+    assert_eq!(script.connection().state(), State::Established);
+    script.expect_nothing(1_000_000);
+    assert_eq!(script.connection().state(), State::Closed);
+    assert!(script.connection().gave_up() && !script.connection().was_reset());
+    assert_eq!(script.connection().statistics().timeouts, 5);
+    // Whoever comes late is told that there is no connection any more.
+    script.send(1_000_001, ". 1+0 ack 201 win 10000");
+    script.expect(1_000_001, "R 201+0 win 0");
+}
+
+#[test]
+fn a_syn_that_nobody_answers_is_given_up() {
+    let config = Config {
+        handshake: true,
+        ..patient_for(2)
+    };
+    let mut script = Script::new(opener(config, fixed(100)));
+    script.expect(0, "S 0+0 win 10000 <mss 100>");
+    script.expect(1_000, "S 0+0 win 10000 <mss 100>");
+    script.expect_nothing(1_000_000);
+    assert!(script.connection().gave_up());
+    assert_eq!(script.connection().statistics().timeouts, 2);
+}
+
+#[test]
+fn an_end_that_only_receives_gives_a_silent_peer_up_too() {
+    let config = Arc::new(Config {
+        handshake: true,
+        ..patient_for(2)
+    });
+    // Its answer to a SYN.
+    let mut script = Script::new(Connection::listen_to_receive(Arc::clone(&config)));
+    script.send(0, "S 0+0 win 10000 <mss 100>");
+    script.expect(0, "S. 0+0 ack 1 <mss 100>");
+    script.expect(1_000, "S. 0+0 ack 1 <mss 100>");
+    script.expect_nothing(2_999);
+    assert_eq!(script.connection().state(), State::SynReceived);
+    script.expect_nothing(1_000_000);
+    assert_eq!(script.connection().state(), State::Closed);
+    assert!(script.connection().gave_up() && script.connection().next_timer().is_never());
+
+    // Its FIN, which a peer with a closed window does not take but answers: the count begins anew, and the
+    // back-off of one expiry stays.
+    let mut script = Script::new(Connection::listen_to_receive(config));
+    script.send(0, "S 0+0 win 10000 <mss 100>");
+    script.expect(0, "S. 0+0 ack 1 <mss 100>");
+    script.send(10, ". 1+0 ack 1 win 0");
+    script.call(100, Connection::close);
+    script.expect(100, "F. 1+0 ack 1");
+    script.expect(1_100, "F. 1+0 ack 1");
+    script.send(1_200, ". 1+0 ack 1 win 0");
+    script.expect(3_100, "F. 1+0 ack 1");
+    script.expect_nothing(7_099);
+    assert_eq!(script.connection().state(), State::FinWait1);
+    script.expect_nothing(1_000_000);
+    assert!(script.connection().gave_up() && !script.connection().was_reset());
+}
+
+#[test]
+fn probes_that_are_answered_go_on_and_others_end() {
+    let mut script = Script::new(opener(patient_for(2), fixed(1_000)));
+    script.call(0, |connection| connection.write(300));
+    for start in [1, 101] {
+        script.expect(0, &format!(". {start}+100 ack 1"));
+    }
+    script.expect(0, "P. 201+100 ack 1");
+    script.send(10, ". 1+0 ack 301 win 0");
+    script.call(20, |connection| connection.write(100));
+    // The first round trip of 10 ms leaves the timeout at its floor of a second.
+    for at in [1_020, 3_020, 7_020, 15_020] {
+        script.expect(at, ". 300+0 ack 1");
+        script.send(at + 10, ". 1+0 ack 301 win 0");
+    }
+    script.expect(31_020, ". 300+0 ack 1");
+    script.expect_nothing(1_000_000);
+    assert!(script.connection().gave_up());
 }
 
 #[test]
@@ -161,7 +346,7 @@ fn timestamps_time_repeated_segments_too() {
     // The answer echoes the second copy.
     script.send(1_050, ". 1+0 ack 101 win 10000 <ts 6000/1020001>");
     assert_eq!(
-        script.connection().rtt().latest(),
+        script.connection().rtt().unwrap().latest(),
         Some(Span::from_millis(30))
     );
     // An echo of what is still to come measures nothing.
@@ -175,7 +360,7 @@ fn timestamps_time_repeated_segments_too() {
         "the segment was timed without its stamp"
     );
     assert_eq!(
-        script.connection().rtt().latest(),
+        script.connection().rtt().unwrap().latest(),
         Some(Span::from_millis(30))
     );
 }

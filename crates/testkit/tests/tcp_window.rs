@@ -1,14 +1,11 @@
 //! The peer's window: closed, small, scaled, lied about; and limits on bursts.
 
 use comity_congestion::Pacing;
-use comity_testkit::tcp::{Fate, PLAIN, Pair, Path, Script, Side, fixed, listener, opener, paced};
+use comity_testkit::tcp::{
+    BORN, Fate, PLAIN, Pair, Path, Script, Side, fixed, listener, opener, paced,
+};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Span, Time};
-
-const BORN: Config = Config {
-    handshake: false,
-    ..PLAIN
-};
 
 #[test]
 fn a_closed_window_is_probed_ever_more_rarely_until_it_opens() {

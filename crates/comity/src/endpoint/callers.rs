@@ -1,14 +1,14 @@
 //! The connections that an endpoint opens: by id, with a queue of those to serve and their timers in order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use comity_units::Time;
 use tokio::sync::oneshot;
 
-use super::connection::Connection;
 use super::Handle;
+use super::connection::Connection;
 use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::options::Options;
@@ -136,13 +136,22 @@ impl Callers {
         }
     }
 
-    /// Calls to `address` that have no answer yet. Looks at all calls: for what rarely happens.
-    pub(super) fn unanswered(&self, address: SocketAddr) -> Vec<ConnectionId> {
-        self.calls
-            .iter()
-            .filter(|(_, call)| call.waiting.is_some() && call.address == address)
-            .map(|(id, _)| *id)
-            .collect()
+    /// The calls that have no answer yet and that a complaint from `complainer` is about: those to that host, or,
+    /// since it may be a router on the way, the only one there is. Looks at all calls: for what rarely happens.
+    pub(super) fn unanswered(&self, complainer: IpAddr) -> Vec<(ConnectionId, SocketAddr)> {
+        let all = || {
+            self.calls
+                .iter()
+                .filter(|(_, call)| call.waiting.is_some())
+                .map(|(id, call)| (*id, call.address))
+        };
+        let told: Vec<_> = all()
+            .filter(|(_, address)| address.ip() == complainer)
+            .collect();
+        match told.is_empty() {
+            true if all().count() == 1 => all().collect(),
+            _ => told,
+        }
     }
 
     /// Forgets a call.

@@ -1,5 +1,6 @@
 //! The driver's half of a connection: between its session and its queues.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,17 @@ const MOST_PACKETS: usize = 64;
 /// The longest pacing error that is told apart, in ns.
 const LONGEST_ERROR: u64 = 10_000_000_000;
 
+/// What serving connections needs and leaves, for any of them.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Empty between two connections.
+    commands: Vec<Command>,
+    /// Those whose applications are to be told that something arrived: together, since each may wake a thread.
+    pub(super) arrived: Vec<Arc<ConnectionShared>>,
+    /// Datagrams that leave.
+    pub(super) out: Outgoing,
+}
+
 /// What serving a connection came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
@@ -43,6 +55,8 @@ pub(super) struct Link {
     pub(super) shared: Arc<ConnectionShared>,
     idle_timeout: Duration,
     controller: &'static str,
+    /// What could not be given to the connection yet, in order.
+    pending: VecDeque<Command>,
     is_finishing: bool,
     is_abandoned: bool,
     /// Why it is over, from the moment at which that is known.
@@ -62,6 +76,7 @@ impl Link {
             shared,
             idle_timeout,
             controller,
+            pending: VecDeque::new(),
             is_finishing: false,
             is_abandoned: false,
             end: None,
@@ -70,18 +85,20 @@ impl Link {
         }
     }
 
-    /// Does everything that there is to do for the connection, and gathers its packets in `out`.
-    ///
-    /// `commands` is scratch space, empty before and after.
+    /// Does everything that there is to do for the connection, and gathers its packets.
     pub(super) fn serve(
         &mut self,
         now: Time,
         clock: Clock,
         session: &mut Session<Transport>,
-        commands: &mut Vec<Command>,
-        out: &mut Outgoing,
+        scratch: &mut Scratch,
         most_segments: usize,
     ) -> Served {
+        let Scratch {
+            commands,
+            arrived,
+            out,
+        } = scratch;
         self.shared.unschedule();
         {
             let mut outbound = lock(&self.shared.outbound);
@@ -91,9 +108,13 @@ impl Link {
         for command in commands.drain(..) {
             self.obey(now, command, session);
         }
-        self.deliver(now, clock, session.core_mut());
+        self.catch_up(now, session);
+        self.deliver(now, clock, session.core_mut(), arrived);
         let served = self.transmit(now, session, out, most_segments);
         self.collect(now, session);
+        if !self.pending.is_empty() {
+            self.catch_up(now, session);
+        }
         if self.is_finishing && self.end.is_none() && session.core().connection().is_settled() {
             session
                 .core_mut()
@@ -103,54 +124,71 @@ impl Link {
             self.collect(now, session);
         }
         if self.end.is_some() {
-            self.deliver(now, clock, session.core_mut());
+            self.deliver(now, clock, session.core_mut(), arrived);
         }
         served
     }
 
+    /// Does what cannot wait, and puts the rest behind what waits already.
     fn obey(&mut self, now: Time, command: Command, session: &mut Session<Transport>) {
-        if let Command::Statistics(reply) = command {
-            // It fails when nobody waits any more.
-            let _ = reply.send(self.statistics(now, session));
-            return;
-        }
-        let connection = session.core_mut().connection_mut();
         match command {
-            Command::Submit(section) => {
-                // The handle has checked what the connection checks, and counts what it holds.
-                let submitted = connection.submit(now, section);
-                debug_assert!(
-                    submitted.is_ok() || !connection.is_open(),
-                    "refused: {submitted:?}"
-                );
+            Command::Statistics(reply) => {
+                // It fails when nobody waits any more.
+                let _ = reply.send(self.statistics(now, session));
             }
-            Command::Cancel(stream, section) => {
-                connection.cancel(stream, section);
+            Command::Close(code, reason) => {
+                let connection = session.core_mut().connection_mut();
+                connection.close(now, code, &reason);
             }
-            Command::Shed(stream, section) => {
-                connection.shed(stream, section);
-            }
-            Command::End(stream) => connection.end(stream),
-            Command::Finish => {
-                self.is_finishing = true;
-                let open: Vec<_> = lock(&self.shared.outbound)
-                    .streams
-                    .iter_mut()
-                    .filter_map(|(stream, given)| {
-                        (!mem::replace(&mut given.has_ended, true)).then_some(*stream)
-                    })
-                    .collect();
-                for stream in open {
-                    connection.end(stream);
+            command => self.pending.push_back(command),
+        }
+    }
+
+    /// Gives the connection what waits, as far as it takes it.
+    fn catch_up(&mut self, now: Time, session: &mut Session<Transport>) {
+        let connection = session.core_mut().connection_mut();
+        while let Some(command) = self.pending.pop_front() {
+            match command {
+                // The peer keeps only so many sections apart, the handle cannot know how many are left.
+                Command::Submit(section) if connection.is_open() => {
+                    if connection.submit(now, section.clone()).is_err() {
+                        self.pending.push_front(Command::Submit(section));
+                        return;
+                    }
                 }
+                Command::Cancel(stream, section) => {
+                    connection.cancel(stream, section);
+                }
+                Command::Shed(stream, section) => {
+                    connection.shed(stream, section);
+                }
+                Command::End(stream) => connection.end(stream),
+                Command::Finish => {
+                    self.is_finishing = true;
+                    let open: Vec<_> = lock(&self.shared.outbound)
+                        .streams
+                        .iter_mut()
+                        .filter_map(|(stream, given)| {
+                            (!mem::replace(&mut given.has_ended, true)).then_some(*stream)
+                        })
+                        .collect();
+                    for stream in open {
+                        connection.end(stream);
+                    }
+                }
+                Command::Submit(_) | Command::Statistics(_) | Command::Close(..) => {}
             }
-            Command::Close(code, reason) => connection.close(now, code, &reason),
-            Command::Statistics(_) => {}
         }
     }
 
     /// Hands sections over as long as there is room for them.
-    fn deliver(&mut self, now: Time, clock: Clock, core: &mut Transport) {
+    fn deliver(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        core: &mut Transport,
+        arrived: &mut Vec<Arc<ConnectionShared>>,
+    ) {
         if self.is_told && lock(&self.shared.inbound).is_over {
             return;
         }
@@ -184,7 +222,7 @@ impl Link {
         drop(inbound);
         core.set_stalled(is_stalled, self.is_abandoned);
         if is_news {
-            self.shared.arrived.notify_one();
+            arrived.push(self.shared.clone());
         }
     }
 
@@ -356,11 +394,13 @@ fn item(delivery: Delivery<bytes::Bytes>, core: &Transport, clock: Clock) -> Ite
             stream: gap.stream,
             id: gap.section,
             reason: gap.reason,
-            partial: gap.partial.map(|partial: timeline::inbox::Partial<_>| Partial {
-                about: about(&partial.meta),
-                payload: partial.payload,
-                missing: partial.missing,
-            }),
+            partial: gap
+                .partial
+                .map(|partial: timeline::inbox::Partial<_>| Partial {
+                    about: about(&partial.meta),
+                    payload: partial.payload,
+                    missing: partial.missing,
+                }),
         }),
     }
 }

@@ -3,10 +3,8 @@
 use comity_units::{Bytes, Span, Time};
 
 use super::{DecreaseBasis, HyStart, Ramp};
-use crate::{
-    Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, RttConfig, RttEstimator, Sent,
-    Timeout,
-};
+use crate::rtt::SmoothedRtt;
+use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
 
 /// Settings of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,15 +77,31 @@ impl CubicConfig {
 /// 5. slow start stops exactly at the threshold, and an acknowledgement of more than a window counts as one.
 #[derive(Clone, Debug)]
 pub struct Cubic {
-    config: CubicConfig,
-    rtt: RttEstimator,
-    /// Present during the first slow start.
-    hystart: Option<HyStart>,
+    mss: Bytes,
+    max_window: Bytes,
+    aggressiveness: f64,
+    beta: f64,
+    fast_convergence: bool,
+    decrease_basis: DecreaseBasis,
+    /// In nanoseconds.
+    rtt: SmoothedRtt,
     state: State,
-    before_loss: Option<State>,
-    /// Since when the application limits the flow.
-    limited_since: Option<Time>,
-    last_ack: Option<Time>,
+    past: Past,
+    /// Since when the application limits the flow; [`Time::MAX`] while it does not.
+    limited_since: Time,
+    /// [`Time::MAX`] before the first.
+    last_ack: Time,
+}
+
+/// What lies behind a flow. The two share their place, because a loss ends the first slow start for good.
+#[derive(Clone, Copy, Debug)]
+enum Past {
+    /// The first slow start goes on, and is watched.
+    FirstSlowStart(HyStart),
+    /// A loss, which may turn out to have been none.
+    Loss(State),
+    /// Nothing that matters.
+    Closed,
 }
 
 /// What a loss changes, and what a spurious loss changes back.
@@ -101,12 +115,19 @@ struct State {
     prior: f64,
     /// W_max in segments; zero before the first loss.
     plateau: f64,
-    /// Whether the next stage begins at its own plateau, with K = 0: before the first loss, after a timeout.
-    begins_flat: bool,
-    /// Present in congestion avoidance.
-    epoch: Option<Epoch>,
-    /// Whether the slow start that goes on began with a timeout: RFC 3465 then counts one segment.
-    after_timeout: bool,
+    stage: Stage,
+}
+
+/// Whether congestion avoidance has begun since the last congestion.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Avoidance(Epoch),
+    Before {
+        /// Whether avoidance will begin at its own plateau, with K = 0: before the first loss, after a timeout.
+        begins_flat: bool,
+        /// Whether the slow start that goes on began with a timeout: RFC 3465 then counts one segment.
+        after_timeout: bool,
+    },
 }
 
 /// One stage of congestion avoidance.
@@ -116,8 +137,6 @@ struct Epoch {
     start: Time,
     /// K in seconds.
     inflection: f64,
-    /// W_max in segments.
-    plateau: f64,
     /// W_est in segments.
     reno: f64,
 }
@@ -127,8 +146,18 @@ impl Cubic {
     pub fn new(config: CubicConfig) -> Self {
         let segments = |amount| super::segments(amount, config.mss);
         Self {
-            rtt: RttEstimator::new(&RttConfig::RFC6298),
-            hystart: config.hystart.then(HyStart::new),
+            mss: config.mss,
+            max_window: config.max_window,
+            aggressiveness: config.aggressiveness,
+            beta: config.beta,
+            fast_convergence: config.fast_convergence,
+            decrease_basis: config.decrease_basis,
+            rtt: SmoothedRtt::default(),
+            past: if config.hystart {
+                Past::FirstSlowStart(HyStart::new())
+            } else {
+                Past::Closed
+            },
             state: State {
                 window: segments(config.initial_window)
                     .min(segments(config.max_window))
@@ -136,14 +165,13 @@ impl Cubic {
                 ssthresh: segments(config.initial_ssthresh),
                 prior: 0.0,
                 plateau: 0.0,
-                begins_flat: true,
-                epoch: None,
-                after_timeout: false,
+                stage: Stage::Before {
+                    begins_flat: true,
+                    after_timeout: false,
+                },
             },
-            before_loss: None,
-            limited_since: None,
-            last_ack: None,
-            config,
+            limited_since: Time::MAX,
+            last_ack: Time::MAX,
         }
     }
 
@@ -158,61 +186,69 @@ impl Cubic {
     }
 
     fn segments(&self, amount: Bytes) -> f64 {
-        amount.get() as f64 / self.config.mss.get().max(1) as f64
+        super::segments(amount, self.mss)
     }
 
     fn slow_start(&mut self, ack: &Ack) {
         let covered = self.segments(ack.acked);
-        let grown = match self.hystart.as_mut().map(|hystart| hystart.on_ack(ack)) {
-            Some(Ramp::Exponential) => covered.min(HyStart::LIMIT),
-            Some(Ramp::Conservative) => covered.min(HyStart::LIMIT) / HyStart::GROWTH_DIVISOR,
-            Some(Ramp::Over) => {
+        let ramp = match &mut self.past {
+            Past::FirstSlowStart(hystart) => Some(hystart.on_ack(ack)),
+            Past::Loss(_) | Past::Closed => None,
+        };
+        let grown = match (ramp, self.state.stage) {
+            (Some(Ramp::Exponential), _) => covered.min(HyStart::LIMIT),
+            (Some(Ramp::Conservative), _) => covered.min(HyStart::LIMIT) / HyStart::GROWTH_DIVISOR,
+            (Some(Ramp::Over), _) => {
                 self.state.ssthresh = self.state.window;
                 0.0
             }
-            None if self.state.after_timeout => covered.min(1.0),
-            None => covered.min(2.0),
+            (
+                None,
+                Stage::Before {
+                    after_timeout: true,
+                    ..
+                },
+            ) => covered.min(1.0),
+            (None, _) => covered.min(2.0),
         };
         self.state.window = (self.state.window + grown).min(self.state.ssthresh);
     }
 
     /// Begins a stage of congestion avoidance at the window that it finds.
     fn begin_epoch(&mut self, now: Time) -> Epoch {
-        let window = self.state.window;
-        if self.state.begins_flat {
-            self.state.plateau = window;
-            self.state.begins_flat = false;
+        let state = &mut self.state;
+        if let Stage::Before {
+            begins_flat: true, ..
+        } = state.stage
+        {
+            state.plateau = state.window;
         }
-        let plateau = self.state.plateau;
-        let inflection = libm::cbrt((plateau - window) / self.config.aggressiveness);
-        if self.state.prior == 0.0 {
-            self.state.prior = window;
+        if state.prior == 0.0 {
+            state.prior = state.window;
         }
-        self.state.after_timeout = false;
         Epoch {
             start: now,
-            inflection,
-            plateau,
-            reno: window,
+            inflection: libm::cbrt((state.plateau - state.window) / self.aggressiveness),
+            reno: state.window,
         }
     }
 
     fn curve(&self, epoch: &Epoch, elapsed: f64) -> f64 {
         let offset = elapsed - epoch.inflection;
-        self.config.aggressiveness * (offset * offset * offset) + epoch.plateau
+        self.aggressiveness * (offset * offset * offset) + self.state.plateau
     }
 
     fn avoid_congestion(&mut self, ack: &Ack) {
-        let mut epoch = match self.state.epoch {
-            Some(epoch) => epoch,
-            None => self.begin_epoch(ack.now),
+        let mut epoch = match self.state.stage {
+            Stage::Avoidance(epoch) => epoch,
+            Stage::Before { .. } => self.begin_epoch(ack.now),
         };
         let window = self.state.window;
         let covered = self.segments(ack.acked).min(window);
         let alpha = if epoch.reno >= self.state.prior {
             1.0
         } else {
-            3.0 * (1.0 - self.config.beta) / (1.0 + self.config.beta)
+            3.0 * (1.0 - self.beta) / (1.0 + self.beta)
         };
         epoch.reno += alpha * covered / window;
 
@@ -220,23 +256,25 @@ impl Cubic {
         self.state.window = if self.curve(&epoch, elapsed) < epoch.reno {
             window.max(epoch.reno)
         } else {
-            let rtt = self
-                .rtt
-                .smoothed(&RttConfig::RFC6298)
-                .unwrap_or(Span::ZERO)
-                .as_secs_f64();
+            let rtt = Span::from_nanos(self.rtt.ticks()).as_secs_f64();
             let target = self
                 .curve(&epoch, elapsed + rtt)
                 .clamp(window, 1.5 * window);
             window + (target - window) * covered / window
         };
-        self.state.epoch = Some(epoch);
+        self.state.stage = Stage::Avoidance(epoch);
     }
 
     /// Lets `span` not count in the time of the stage, nor in that of the stage before the loss.
+    #[cold]
+    #[inline(never)]
     fn skip(&mut self, span: Span) {
-        for state in core::iter::once(&mut self.state).chain(&mut self.before_loss) {
-            if let Some(epoch) = &mut state.epoch {
+        let before_loss = match &mut self.past {
+            Past::Loss(state) => Some(state),
+            Past::FirstSlowStart(_) | Past::Closed => None,
+        };
+        for state in core::iter::once(&mut self.state).chain(before_loss) {
+            if let Stage::Avoidance(epoch) = &mut state.stage {
                 epoch.start += span;
             }
         }
@@ -245,51 +283,47 @@ impl Cubic {
     /// β times what was in use, in segments; remembers the plateau.
     fn reduce(&mut self, in_flight: Bytes, window: Bytes) -> f64 {
         let state = &mut self.state;
-        state.plateau = if self.config.fast_convergence && state.window < state.plateau {
-            state.window * (1.0 + self.config.beta) / 2.0
+        state.plateau = if self.fast_convergence && state.window < state.plateau {
+            state.window * (1.0 + self.beta) / 2.0
         } else {
             state.window
         };
-        state.begins_flat = false;
         state.prior = state.window;
-        state.epoch = None;
-        self.hystart = None;
-        let basis = match self.config.decrease_basis {
+        let basis = match self.decrease_basis {
             DecreaseBasis::Flight => in_flight,
             DecreaseBasis::Window => window,
         };
-        self.segments(basis).min(self.state.window) * self.config.beta
+        self.segments(basis).min(self.state.window) * self.beta
     }
 }
 
 impl Controller for Cubic {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
-            // With ticks of a nanosecond only the distance of the two times matters.
-            self.rtt
-                .on_sample(&RttConfig::RFC6298, Time::ZERO, Time::ZERO + rtt);
+            self.rtt.on_sample(rtt.as_nanos());
         }
-        self.last_ack = Some(ack.now);
+        self.last_ack = ack.now;
         if ack.in_recovery {
             return;
         }
         if ack.app_limited {
-            self.limited_since.get_or_insert(ack.now);
+            self.limited_since = self.limited_since.min(ack.now);
             return;
         }
-        if let Some(since) = self.limited_since.take() {
-            self.skip(ack.now.saturating_since(since));
+        if !self.limited_since.is_never() {
+            self.skip(ack.now.saturating_since(self.limited_since));
+            self.limited_since = Time::MAX;
         }
         if self.state.window < self.state.ssthresh {
             self.slow_start(ack);
         } else {
             self.avoid_congestion(ack);
         }
-        if self.config.max_window != Bytes::MAX {
+        if self.max_window != Bytes::MAX {
             self.state.window = self
                 .state
                 .window
-                .min(self.segments(self.config.max_window))
+                .min(self.segments(self.max_window))
                 .max(1.0);
         }
     }
@@ -297,18 +331,21 @@ impl Controller for Cubic {
     fn on_sent(&mut self, sent: &Sent) {
         // The first packet after silence: what has passed since the last acknowledgement was idle.
         if sent.in_flight <= sent.payload
-            && self.limited_since.is_none()
-            && let Some(last) = self.last_ack
+            && self.limited_since.is_never()
+            && !self.last_ack.is_never()
         {
-            self.skip(sent.now.saturating_since(last));
-            self.last_ack = Some(sent.now);
+            self.skip(sent.now.saturating_since(self.last_ack));
+            self.last_ack = sent.now;
         }
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.before_loss = Some(self.state);
+        self.past = Past::Loss(self.state);
         let reduced = self.reduce(loss.in_flight, loss.window);
-        self.state.after_timeout = false;
+        self.state.stage = Stage::Before {
+            begins_flat: false,
+            after_timeout: false,
+        };
         self.state.ssthresh = reduced.max(2.0);
         self.state.window = match loss.cause {
             _ if loss.restart => 1.0,
@@ -323,23 +360,26 @@ impl Controller for Cubic {
         if timeout.consecutive <= 1 {
             self.state.ssthresh = self.reduce(timeout.in_flight, timeout.window).max(2.0);
         }
-        self.before_loss = None;
-        self.state.begins_flat = true;
-        self.state.epoch = None;
+        self.past = Past::Closed;
+        self.state.stage = Stage::Before {
+            begins_flat: true,
+            after_timeout: true,
+        };
         self.state.window = 1.0;
-        self.state.after_timeout = true;
     }
 
     fn on_spurious_loss(&mut self, _now: Time) {
-        if let Some(before) = self.before_loss.take()
-            && self.state.window < self.state.prior
-        {
+        let Past::Loss(before) = self.past else {
+            return;
+        };
+        self.past = Past::Closed;
+        if self.state.window < self.state.prior {
             self.state = before;
         }
     }
 
     fn decision(&self) -> Decision {
-        let bytes = |segments: f64| Bytes::new((segments * self.config.mss.get() as f64) as u64);
+        let bytes = |segments: f64| Bytes::new((segments * self.mss.get() as f64) as u64);
         Decision {
             window: bytes(self.state.window),
             pacing: Pacing::Unpaced,
@@ -402,6 +442,13 @@ mod tests {
             hystart: false,
             ..CubicConfig::rfc9438(MSS)
         })
+    }
+
+    fn epoch(cubic: &Cubic) -> Option<Epoch> {
+        match cubic.state.stage {
+            Stage::Avoidance(epoch) => Some(epoch),
+            Stage::Before { .. } => None,
+        }
     }
 
     /// `W_max − cwnd_epoch = 0.3 · W_max`, so `K³ = 0.75 · W_max`: W_max = 36,000 / 27 would be odd, while
@@ -556,12 +603,12 @@ mod tests {
         cubic.on_ack(&ack(2_000, 2));
         assert_eq!(cubic.decision().phase, Phase::CongestionAvoidance);
         cubic.on_ack(&ack(2_000, 1));
-        let epoch = cubic.state.epoch.unwrap();
+        let epoch = epoch(&cubic).unwrap();
         assert_eq!(
             (epoch.inflection, epoch.start),
             (0.0, Time::from_millis(2_000))
         );
-        assert!((epoch.plateau - 70.0).abs() < 1e-9);
+        assert!((cubic.state.plateau - 70.0).abs() < 1e-9);
         // K = 0: W(5) = 0.4 · 125 + 70 = 120.
         assert!((cubic.curve(&epoch, 5.0) - 120.0).abs() < 1e-9);
     }
@@ -619,7 +666,7 @@ mod tests {
         cubic.on_spurious_loss(Time::from_millis(250));
         assert_eq!(cubic.window(), before);
         assert_eq!(
-            cubic.state.epoch.map(|epoch| epoch.start),
+            epoch(&cubic).map(|epoch| epoch.start),
             Some(Time::from_millis(100))
         );
         cubic.on_spurious_loss(Time::from_millis(260));
@@ -650,7 +697,7 @@ mod tests {
         });
         cubic.on_ack(&ack(13_000, 1));
         cubic.on_spurious_loss(Time::from_millis(13_100));
-        let start = cubic.state.epoch.map(|epoch| epoch.start);
+        let start = epoch(&cubic).map(|epoch| epoch.start);
         assert_eq!(start, Some(Time::from_millis(11_000)));
     }
 

@@ -21,7 +21,7 @@ use crate::Ack;
 /// Differs from RFC 9406 in: 1. a round ends when as much is acknowledged as was in flight at its
 /// beginning, and one byte more, instead of by sequence number: a controller sees amounts, and the two
 /// agree as long as nothing is lost, which is as long as a slow start lasts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     ramp: Ramp,
     /// What has to be acknowledged before the round is over.

@@ -35,7 +35,8 @@ pub trait Recovery: Debug {
     /// The cumulative acknowledgement moved.
     fn on_advance(&mut self, event: &Advance) -> Reaction;
 
-    /// The retransmission timer expired; everything outstanding, up to `max`, will be sent again.
+    /// The retransmission timer expired; everything outstanding, up to `max`, will be sent again, but for
+    /// what is known to have arrived.
     fn on_timeout(&mut self, max: u64);
 
     /// Whether a fast recovery is under way.

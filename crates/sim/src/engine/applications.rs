@@ -4,6 +4,7 @@ use comity_units::Time;
 
 use super::flow::{Agent, DatagramSource, ReaderState, TcpWorkload};
 use super::observe::{FlowEventKind, Observer};
+use super::packet::{Body, Header};
 use super::queue::{Class, Event};
 use super::{Engine, MEASURE};
 
@@ -92,7 +93,7 @@ impl<O: Observer> Engine<'_, O> {
             },
             Agent::Tcp(tcp) => match &mut tcp.workload {
                 TcpWorkload::Schedule { schedule, chunk } => {
-                    tcp.source.connection.write(*chunk);
+                    tcp.source.connection.write(u64::from(*chunk));
                     schedule.advance();
                     schedule.peek()
                 }
@@ -136,13 +137,13 @@ impl<O: Observer> Engine<'_, O> {
         let Agent::Datagram(datagram) = &mut flow.agent else {
             return;
         };
-        let packet = datagram.emit(index, flow.forward.start, now);
+        let number = datagram.next_number;
+        datagram.next_number += 1;
         flow.counts.sent_packets += 1;
-        flow.counts.sent_wire_bytes += u64::from(packet.wire);
-        if O::ACTIVE {
-            self.show_flow(index, now, false, FlowEventKind::Sent(&packet));
-        }
-        let slot = self.arena.insert(packet);
+        flow.counts.sent_wire_bytes += u64::from(datagram.wire);
+        let header = Header::new(now, index, datagram.wire, flow.forward.start);
+        let slot = self.arena.insert(header, Body::Datagram(number));
+        self.show_sent(index, now, slot);
         self.carry(now, slot);
     }
 
@@ -192,7 +193,7 @@ impl<O: Observer> Engine<'_, O> {
                     DatagramSource::Schedule(schedule) => schedule.peek(),
                     DatagramSource::Bucket(_) => now,
                 };
-                if flow.is_drawn {
+                if datagram.is_drawn {
                     self.draw(index);
                 } else {
                     self.queue

@@ -1,5 +1,6 @@
 //! From a network's description to an engine.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use super::packet::Arena;
 use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
-use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, Observer, RunOptions};
+use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, TcpSpec, TransportSpec, Workload,
 };
@@ -151,11 +152,19 @@ impl<'o, O: Observer> Engine<'o, O> {
         );
         let mut paths = Paths::default();
         let mut flows = Vec::with_capacity(network.flows.len());
-        let mut queue = EventQueue::default();
+        let any_serves = links.iter().any(|link| !link.decides_at_once());
+        let mut queue = EventQueue::new(links.len(), any_serves);
         let mut shared = Vec::new();
         for (index, spec) in network.flows.iter().enumerate() {
-            let forward = paths.add(network, &mut router, spec, spec.source, spec.destination)?;
-            let backward = paths.add(network, &mut router, spec, spec.destination, spec.source)?;
+            let is_tcp = matches!(spec.transport, TransportSpec::Tcp(_));
+            let (there, back) = if is_tcp {
+                (Use::Segments, Use::Answers)
+            } else {
+                (Use::Datagrams, Use::Nothing)
+            };
+            let (source, destination) = (spec.source, spec.destination);
+            let forward = paths.find(network, &mut router, spec, (source, destination, there))?;
+            let backward = paths.find(network, &mut router, spec, (destination, source, back))?;
             let flow = build_flow(
                 network,
                 spec,
@@ -185,7 +194,7 @@ impl<'o, O: Observer> Engine<'o, O> {
             watch,
             observer,
             events: 0,
-            packet_hops: 0,
+            current: NO_LINK,
             order: 0,
             depth: 0,
             is_measuring: false,
@@ -273,17 +282,32 @@ pub(super) fn mean_rate(config: &LinkConfig, watch: Watch) -> Option<Rate> {
 #[derive(Default)]
 struct Paths {
     entries: Vec<u32>,
+    /// Flows between the same nodes share a path. What is marked on it holds for all who use it alike: a mark
+    /// that speaks of one flow asks for a link that nothing else uses.
+    known: BTreeMap<(NodeId, NodeId, Use), Path>,
+}
+
+/// What a path is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Answers,
+    Datagrams,
+    Nothing,
+    Segments,
 }
 
 impl Paths {
-    fn add(
+    fn find(
         &mut self,
         network: &Network,
         router: &mut Router<'_>,
         flow: &FlowSpec,
-        from: NodeId,
-        to: NodeId,
+        key: (NodeId, NodeId, Use),
     ) -> Result<Path, BuildError> {
+        if let Some(&path) = self.known.get(&key) {
+            return Ok(path);
+        }
+        let (from, to, _) = key;
         let name = |node: NodeId| network.nodes[node.0 as usize].clone();
         if from == to {
             return Err(BuildError::FlowToItself {
@@ -299,18 +323,17 @@ impl Paths {
                 to: name(to),
             })?;
         let start = self.entries.len() as u32;
-        let length = u16::try_from(links.len()).map_err(|_| BuildError::Flow {
-            flow: flow.name.clone(),
-            reason: "its path has more than 65,535 links",
-        })?;
         self.entries.extend(links);
         self.entries.push(END);
-        Ok(Path { start, length })
+        let path = Path { start };
+        self.known.insert(key, path);
+        Ok(path)
     }
 
     fn links(&self, path: Path) -> &[u32] {
-        let start = path.start as usize;
-        &self.entries[start..start + usize::from(path.length)]
+        let from_start = &self.entries[path.start as usize..];
+        let end = from_start.iter().position(|&entry| entry & END != 0);
+        &from_start[..end.unwrap_or(from_start.len())]
     }
 
     /// Counts for each link how many paths lead over it.
@@ -372,8 +395,8 @@ impl Paths {
         }
         for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
             let start = path.start as usize;
-            for at in start + 1..start + usize::from(path.length) {
-                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at]);
+            for at in start + 1..start + self.links(path).len() {
+                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at] & LINK);
                 if feeders[link as usize] == Feeder::Only(before)
                     && links[before as usize].is_predictable()
                     && links[link as usize].decides_at_once()
@@ -387,14 +410,11 @@ impl Paths {
     /// Marks where a flow's packets first wait for their turn among others, if its source can be drawn on
     /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
     fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
-        if !matches!(
-            flow.agent,
-            Agent::Datagram(DatagramFlow {
-                source: DatagramSource::Schedule(_),
-                ..
-            })
-        ) || !self.has_own_way_out(flow.forward, links)
-        {
+        let has_calendar = matches!(
+            &flow.agent,
+            Agent::Datagram(datagram) if matches!(datagram.source, DatagramSource::Schedule(_))
+        );
+        if !has_calendar || !self.has_own_way_out(flow.forward, links) {
             return;
         }
         let path = self.links(flow.forward);
@@ -407,7 +427,9 @@ impl Paths {
         if on_stretch.all(|&entry| links[(entry & LINK) as usize].is_predictable()) {
             let at = flow.forward.start as usize + stretch;
             self.entries[at] |= DRAW;
-            flow.is_drawn = true;
+            if let Agent::Datagram(datagram) = &mut flow.agent {
+                datagram.is_drawn = true;
+            }
         }
     }
 
@@ -426,7 +448,7 @@ impl Paths {
             return;
         };
         if links[(last & LINK) as usize].is_predictable() {
-            let end = path.start as usize + usize::from(path.length);
+            let end = path.start as usize + self.links(path).len();
             self.entries[end] |= ACTS_AHEAD;
         }
     }
@@ -467,8 +489,8 @@ fn build_flow(
         .map(|&link| &network.links[link as usize].config);
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
-            let chunk = u64::from(tcp.config.mss);
-            let interval = workload_interval(spec, chunk, first_link)?;
+            let chunk = tcp.config.mss;
+            let interval = workload_interval(spec, u64::from(chunk), first_link)?;
             let schedule = Schedule::new(&spec.workload, interval, started_at, stream("workload"));
             let workload = TcpWorkload::new(&spec.workload, schedule, chunk, started_at);
             Agent::Tcp(Box::new(build_tcp(spec, tcp, workload, seed, shared)?))
@@ -477,20 +499,21 @@ fn build_flow(
             let source =
                 datagram_source(spec, datagram, first_link, started_at, stream("workload"))?;
             let wire = u32::try_from(datagram.wire.get()).unwrap_or(u32::MAX);
-            Agent::Datagram(DatagramFlow {
+            Agent::Datagram(Box::new(DatagramFlow {
                 wire,
                 source,
                 next_number: 0,
-            })
+                is_drawn: false,
+            }))
         }
     };
     Ok(Flow {
         forward,
         backward,
         agent,
-        is_drawn: false,
         started_at,
         stop_at: spec.stop.unwrap_or(Time::MAX),
+        waiting: [0; 2],
         counts: FlowCounts::default(),
         hash: Fingerprint::default(),
     })
@@ -534,20 +557,9 @@ fn build_tcp(
             flow: flow(),
             error,
         })?;
-    // The destination sends nothing but acknowledgements, which no window holds back.
-    let silent = table::find("fixed")
-        .map_err(|error| BuildError::Controller {
-            flow: flow(),
-            error,
-        })?
-        .build(&setup, &table::Parameters::new())
-        .map_err(|error| BuildError::Parameter {
-            flow: flow(),
-            error,
-        })?;
     let config = share(shared, &tcp.config);
     let source = Connection::connect(Arc::clone(&config), controller);
-    let sink = Connection::listen(config, silent);
+    let sink = Connection::listen_to_receive(config);
     Ok(TcpFlow::new(
         source,
         sink,
@@ -578,9 +590,11 @@ fn datagram_source(
         interval,
     } = spec.workload
     {
-        return Ok(DatagramSource::Bucket(Bucket::new(
-            depth, refill, interval, start,
-        )));
+        // The first emission comes with a refill, which a full bucket does not feel.
+        return Ok(DatagramSource::Bucket(Bucket {
+            next_refill: start,
+            ..Bucket::new(depth, refill, interval, start)
+        }));
     }
     let interval = workload_interval(spec, wire, first_link)?;
     match Schedule::new(&spec.workload, interval, start, random) {

@@ -1,5 +1,6 @@
 //! A flow in the engine: its two endpoints, its workload, and what it counts.
 
+use comity_congestion::{RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Span, Time};
@@ -7,17 +8,15 @@ use comity_units::{Bytes, Span, Time};
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
-use super::packet::{Body, Packet};
 use super::schedule::Schedule;
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
 
-/// A stretch of the engine's list of path entries: so many links, and then an end.
+/// A stretch of the engine's list of path entries: links from here on, and then an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
     pub(super) start: u32,
-    pub(super) length: u16,
 }
 
 #[derive(Debug)]
@@ -25,19 +24,19 @@ pub(super) struct Flow {
     pub(super) forward: Path,
     pub(super) backward: Path,
     pub(super) agent: Agent,
-    /// Whether the source's next packet is emitted when the one before it meets others.
-    pub(super) is_drawn: bool,
     pub(super) started_at: Time,
     pub(super) stop_at: Time,
+    /// Packets on the last link of either path that wait for an event of their own.
+    pub(super) waiting: [u32; 2],
     pub(super) counts: FlowCounts,
     pub(super) hash: Fingerprint,
 }
 
-/// What carries a flow.
+/// What carries a flow. Boxed, so that a crowd of one kind does not pay for the largest.
 #[derive(Debug)]
 pub(super) enum Agent {
     Tcp(Box<TcpFlow>),
-    Datagram(DatagramFlow),
+    Datagram(Box<DatagramFlow>),
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +61,8 @@ pub(super) struct DatagramFlow {
     pub(super) wire: u32,
     pub(super) source: DatagramSource,
     pub(super) next_number: u64,
+    /// Whether the next packet is emitted when the one before it meets others.
+    pub(super) is_drawn: bool,
 }
 
 /// What a datagram flow has to send.
@@ -111,7 +112,7 @@ pub(super) struct TcpFlow {
     /// The window at the last event, since when, and its integral over the watched interval so far.
     window: u64,
     window_since: Time,
-    window_integral: f64,
+    window_integral: u128,
     /// Round trips at the end of the warm-up: how many, and their sum.
     pub(super) rtt_at_warmup: (u64, Span),
 }
@@ -126,20 +127,20 @@ pub(super) struct End {
     pub(super) is_sending: bool,
 }
 
-/// What a TCP source has to send.
+/// What a TCP source has to send. What most flows do not have is boxed: there may be a hundred thousand.
 #[derive(Debug)]
 pub(super) enum TcpWorkload {
     Greedy,
     File(u64),
-    Schedule { schedule: Schedule, chunk: u64 },
-    Bucket { bucket: Bucket, chunk: u64 },
+    Schedule { schedule: Box<Schedule>, chunk: u32 },
+    Bucket { bucket: Box<Bucket>, chunk: u32 },
 }
 
 /// What the receiving application is at.
 #[derive(Debug)]
 pub(super) enum ReaderState {
     Immediate,
-    Playback(Playback),
+    Playback(Box<Playback>),
 }
 
 /// A reader that takes a fixed amount at every interval.
@@ -162,14 +163,14 @@ impl ReaderState {
                 bytes,
                 interval,
                 delay,
-            } => Self::Playback(Playback {
+            } => Self::Playback(Box::new(Playback {
                 bytes: bytes.get(),
                 interval,
                 delay,
                 next_read: Time::MAX,
                 reads: 0,
                 satisfied: 0,
-            }),
+            })),
         }
     }
 }
@@ -195,7 +196,7 @@ impl TcpFlow {
             reader: ReaderState::new(reader),
             window: 0,
             window_since: Time::ZERO,
-            window_integral: 0.0,
+            window_integral: 0,
             rtt_at_warmup: (0, Span::ZERO),
         }
     }
@@ -244,7 +245,7 @@ impl TcpFlow {
 
     fn integrate_window(&mut self, now: Time, warmup: Time) {
         let watched = now.saturating_since(self.window_since.max(warmup));
-        self.window_integral += self.window as f64 * watched.as_nanos() as f64;
+        self.window_integral += u128::from(self.window) * u128::from(watched.as_nanos());
         self.window_since = now;
     }
 
@@ -252,27 +253,28 @@ impl TcpFlow {
     pub(super) fn mean_window(&mut self, warmup: Time, end: Time) -> Option<f64> {
         self.integrate_window(end, warmup);
         let watched = end.since(warmup)?.as_nanos();
-        (watched > 0).then(|| self.window_integral / watched as f64)
+        (watched > 0).then(|| self.window_integral as f64 / watched as f64)
     }
 
     /// The sender's state, for observers.
     pub(super) fn sender_state(&self) -> SenderState {
         let connection = &self.source.connection;
-        let (rtt, config) = (connection.rtt(), &connection.config().rtt);
+        let config = &connection.config().rtt;
+        let rtt = |of: fn(&RttEstimator, &RttConfig) -> Option<Span>| {
+            connection
+                .rtt()
+                .and_then(|rtt| of(rtt, config))
+                .map_or(0, Span::as_nanos)
+        };
         let statistics = connection.statistics();
-        let nanos = |span: Option<Span>| span.map_or(0, Span::as_nanos);
         SenderState {
             window: connection.congestion_window(),
-            ssthresh: connection
-                .controller()
-                .decision()
-                .ssthresh
-                .map_or(0, Bytes::get),
+            ssthresh: ssthresh(connection).unwrap_or(0),
             in_flight: connection.in_flight(),
-            srtt_ns: nanos(rtt.smoothed(config)),
-            rtt_variation_ns: rtt.variation(config).as_nanos(),
-            min_rtt_ns: nanos(rtt.min()),
-            latest_rtt_ns: nanos(rtt.latest()),
+            srtt_ns: rtt(RttEstimator::smoothed),
+            rtt_variation_ns: rtt(|rtt, config| Some(rtt.variation(config))),
+            min_rtt_ns: rtt(|rtt, _| rtt.min()),
+            latest_rtt_ns: rtt(|rtt, _| rtt.latest()),
             retransmitted: statistics.retransmitted,
             timeouts: u64::from(statistics.timeouts),
             fast_retransmits: u64::from(statistics.fast_retransmits),
@@ -281,37 +283,31 @@ impl TcpFlow {
     }
 
     pub(super) fn memory(&self) -> usize {
+        let reader = match &self.reader {
+            ReaderState::Immediate => 0,
+            ReaderState::Playback(_) => size_of::<Playback>(),
+        };
         size_of::<Self>()
+            + self.workload.heap_memory()
+            + reader
             + self.source.connection.heap_memory()
             + self.sink.connection.heap_memory()
     }
 }
 
+/// The slow-start threshold in bytes, where the controller has one.
+fn ssthresh(connection: &Connection) -> Option<u64> {
+    connection.controller()?.decision().ssthresh.map(Bytes::get)
+}
+
 /// The size of an IPv4 header without options.
 const IPV4_HEADER: u32 = 20;
-
-impl DatagramFlow {
-    /// The next packet, sent at `now`.
-    #[inline]
-    pub(super) fn emit(&mut self, flow: u32, at: u32, now: Time) -> Packet {
-        let number = self.next_number;
-        self.next_number += 1;
-        Packet {
-            flow,
-            wire: self.wire,
-            sent_at: now,
-            at,
-            is_return: false,
-            body: Body::Datagram(number),
-        }
-    }
-}
 
 impl TcpWorkload {
     pub(super) fn new(
         workload: &Workload,
         schedule: Option<Schedule>,
-        chunk: u64,
+        chunk: u32,
         start: Time,
     ) -> Self {
         match (*workload, schedule) {
@@ -324,20 +320,51 @@ impl TcpWorkload {
                 },
                 _,
             ) => Self::Bucket {
-                bucket: Bucket::new(depth, refill, interval, start),
+                bucket: Box::new(Bucket::new(depth, refill, interval, start)),
                 chunk,
             },
-            (_, Some(schedule)) => Self::Schedule { schedule, chunk },
+            (_, Some(schedule)) => Self::Schedule {
+                schedule: Box::new(schedule),
+                chunk,
+            },
             (_, None) => Self::Greedy,
         }
     }
 }
 
+impl TcpWorkload {
+    fn heap_memory(&self) -> usize {
+        match self {
+            Self::Greedy | Self::File(_) => 0,
+            Self::Schedule { .. } => size_of::<Schedule>(),
+            Self::Bucket { .. } => size_of::<Bucket>(),
+        }
+    }
+}
+
 impl Flow {
+    /// Whether a path entry is on the way from the destination to the source, which lies behind the other.
+    #[inline]
+    pub(super) fn is_return(&self, at: u32) -> bool {
+        at >= self.backward.start
+    }
+
+    /// How many packets wait at the end of the path with the entry `at`.
+    #[inline]
+    pub(super) fn waiting(&mut self, at: u32) -> &mut u32 {
+        &mut self.waiting[usize::from(self.is_return(at))]
+    }
+
+    /// Whether the next packet to come to the end of that path is not on its last link yet.
+    #[inline]
+    pub(super) fn is_next(&self, at: u32) -> bool {
+        self.waiting[usize::from(self.is_return(at))] == 0
+    }
+
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
-            Agent::Datagram(_) => 0,
+            Agent::Datagram(_) => size_of::<DatagramFlow>(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
@@ -402,8 +429,8 @@ impl TcpFlow {
         report.retransmitted_packets = statistics.retransmitted;
         report.timeouts = u64::from(statistics.timeouts);
         report.fast_retransmits = u64::from(statistics.fast_retransmits);
-        report.srtt_s = seconds(connection.rtt().smoothed(&config.rtt));
-        report.min_rtt_s = seconds(connection.rtt().min());
+        report.srtt_s = seconds(connection.rtt().and_then(|rtt| rtt.smoothed(&config.rtt)));
+        report.min_rtt_s = seconds(connection.rtt().and_then(RttEstimator::min));
         let (samples, sum) = self.rtt_at_warmup;
         let samples = statistics.rtt_samples - samples;
         if samples > 0 {
@@ -412,7 +439,7 @@ impl TcpFlow {
         }
         report.window_bytes = Some(connection.congestion_window());
         report.mean_window_bytes = mean_window;
-        report.ssthresh_bytes = connection.controller().decision().ssthresh.map(Bytes::get);
+        report.ssthresh_bytes = ssthresh(connection);
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;
             report.reads_satisfied = playback.satisfied;

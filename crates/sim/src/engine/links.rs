@@ -47,20 +47,26 @@ enum OnTheWire {
 pub(super) struct LinkState {
     pub(super) model: Model,
     wire: OnTheWire,
-    /// The earliest arrival for which an event stands in the queue.
-    queued_for: Time,
-    pub(super) service_queued_for: Time,
+    /// When the next packet comes out; [`Time::MAX`] with none on the wire.
+    pub(super) next_arrival: Time,
+    /// When the queue is served next.
+    pub(super) next_service: Time,
     pub(super) hash: Fingerprint,
     /// How many paths lead over the link.
     pub(super) users: u32,
     counts: Counts,
 }
 
-/// What a link counts while it runs.
+/// What a link counts while it runs. What follows from the rest is worked out at the end.
 #[derive(Debug, Default)]
 struct Counts {
     offered: u64,
-    delivered: u64,
+    carried_bytes: u64,
+    /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
+    /// queue's length.
+    queue_integral: u64,
+    /// The waits of those that had to wait.
+    wait: Distribution,
     dropped_full: u64,
     dropped_early: u64,
     lost: u64,
@@ -69,33 +75,33 @@ struct Counts {
     duplicated: u64,
     queued_at_end: u64,
     in_flight_at_end: u64,
-    carried_bytes: u64,
-    /// Sum over packets of the watched nanoseconds between hand-over and departure: the integral of the
-    /// queue's length.
-    queue_integral: u64,
     /// Packets that were dropped or lost before they used the link.
     refused: u64,
     /// Packets that used the link and had been handed over before the warm-up was over.
     before_warmup: u64,
     /// Packets that a served link still holds at the end.
     held: u64,
-    /// The waits of those that had to wait.
-    wait: Distribution,
 }
 
 impl Counts {
-    /// The passage of a packet at the edge of the watched interval, or marked.
+    /// The passage of a packet at the edge of the watched interval, or marked. Its times come one by one: a
+    /// passage in memory would be written for every packet.
     #[cold]
-    fn account_at_the_edge(&mut self, offered_at: Time, wire: u32, passage: Passage, watch: Watch) {
-        if passage.arrival <= watch.end {
-            self.delivered += 1;
-        } else if passage.departure <= watch.end {
-            self.in_flight_at_end += 1;
-        } else {
+    #[inline(never)]
+    fn account_at_the_edge(
+        &mut self,
+        (offered_at, start, departure, arrival): (Time, Time, Time, Time),
+        wire: u32,
+        marked: bool,
+        watch: &Watch,
+    ) {
+        if departure > watch.end {
             self.queued_at_end += 1;
+        } else if arrival > watch.end {
+            self.in_flight_at_end += 1;
         }
-        self.marked += u64::from(passage.marked);
-        self.account_service(offered_at, passage.start, passage.departure, wire, watch);
+        self.marked += u64::from(marked);
+        self.account_service(offered_at, start, departure, wire, watch);
     }
 
     /// The use that a packet made of the link.
@@ -105,7 +111,7 @@ impl Counts {
         start: Time,
         departure: Time,
         wire: u32,
-        watch: Watch,
+        watch: &Watch,
     ) {
         if departure > watch.warmup && departure <= watch.end {
             self.carried_bytes += u64::from(wire);
@@ -114,8 +120,24 @@ impl Counts {
         if offered_at < watch.warmup {
             self.before_warmup += 1;
         } else if start > offered_at {
-            self.wait.record(start.saturating_since(offered_at));
+            self.record_wait(start.saturating_since(offered_at));
         }
+    }
+
+    /// Apart from the rest, so that a packet that need not wait does not pay for it.
+    #[inline(never)]
+    fn record_wait(&mut self, wait: Span) {
+        self.wait.record(wait);
+    }
+
+    /// Packets that the link took on their way.
+    fn carried(&self) -> u64 {
+        self.offered - self.dropped_full - self.dropped_early - self.lost - self.held
+    }
+
+    /// Packets, copies included, that came out of the link by the end.
+    fn delivered(&self) -> u64 {
+        self.carried() + self.held + self.duplicated - self.queued_at_end - self.in_flight_at_end
     }
 }
 
@@ -140,8 +162,8 @@ impl LinkState {
         Self {
             model,
             wire,
-            queued_for: Time::MAX,
-            service_queued_for: Time::MAX,
+            next_arrival: Time::MAX,
+            next_service: Time::MAX,
             hash: Fingerprint::default(),
             users: 0,
             counts: Counts::default(),
@@ -165,28 +187,45 @@ impl LinkState {
         self.counts.offered += 1;
     }
 
+    /// Takes a packet to which nothing can happen but that it waits, and accounts for it. `None`, and nothing
+    /// is done, for all others.
+    #[inline(always)]
+    pub(super) fn pass(
+        &mut self,
+        at: Time,
+        (flow, wire): (u32, u32),
+        watch: &Watch,
+    ) -> Option<Passage> {
+        let Model::Clocked(model) = &mut self.model else {
+            return None;
+        };
+        let passage = model.offer_another(at, wire)?;
+        self.count_offer();
+        self.account_passage(at, (flow, wire), passage, watch);
+        Some(passage)
+    }
+
     /// Takes in the passage of a packet that had been handed over at `offered_at`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn account_passage(
         &mut self,
         offered_at: Time,
         (flow, wire): (u32, u32),
         passage: Passage,
-        watch: Watch,
+        watch: &Watch,
     ) {
         self.hash.add(passage.arrival.as_nanos(), flow);
         let counts = &mut self.counts;
-        if offered_at < watch.warmup || passage.arrival > watch.end || passage.marked {
-            counts.account_at_the_edge(offered_at, wire, passage, watch);
+        let (start, departure, arrival) = (passage.start, passage.departure, passage.arrival);
+        if offered_at < watch.warmup || arrival > watch.end || passage.marked {
+            let times = (offered_at, start, departure, arrival);
+            counts.account_at_the_edge(times, wire, passage.marked, watch);
             return;
         }
-        counts.delivered += 1;
         counts.carried_bytes += u64::from(wire);
-        counts.queue_integral += passage.departure.saturating_since(offered_at).as_nanos();
-        if passage.start > offered_at {
-            counts
-                .wait
-                .record(passage.start.saturating_since(offered_at));
+        counts.queue_integral += departure.saturating_since(offered_at).as_nanos();
+        if start > offered_at {
+            counts.record_wait(start.saturating_since(offered_at));
         }
     }
 
@@ -196,7 +235,7 @@ impl LinkState {
         offered_at: Time,
         (flow, wire): (u32, u32),
         outcome: Outcome,
-        watch: Watch,
+        watch: &Watch,
     ) {
         let counts = &mut self.counts;
         counts.dropped_measured += u64::from(offered_at >= watch.warmup);
@@ -222,13 +261,14 @@ impl LinkState {
     }
 
     /// Counts an extra copy that comes out at `arrival`.
-    pub(super) fn count_duplicate(&mut self, arrival: Time, watch: Watch) {
+    pub(super) fn count_duplicate(&mut self, arrival: Time, watch: &Watch) {
         self.counts.duplicated += 1;
-        if arrival <= watch.end {
-            self.counts.delivered += 1;
-        } else {
-            self.counts.in_flight_at_end += 1;
-        }
+        self.counts.in_flight_at_end += u64::from(arrival > watch.end);
+    }
+
+    /// Packets that the link took on their way.
+    pub(super) fn carried(&self) -> u64 {
+        self.counts.carried()
     }
 
     /// Counts packets that a served link still holds when the run ends.
@@ -237,70 +277,49 @@ impl LinkState {
         self.counts.held += packets;
     }
 
-    /// Puts a packet on the wire. Returns the time for which an arrival event is needed, if the one that
-    /// stands in the queue is not early enough.
-    #[inline]
-    pub(super) fn put(&mut self, arena: &mut Arena, slot: Slot, order: u64) -> Option<Time> {
+    /// Puts a packet on the wire. Whether it is the next to come out.
+    #[inline(always)]
+    pub(super) fn put(&mut self, arena: &mut Arena, slot: Slot, order: u64) -> bool {
         let arrival = arena.arrival(slot);
         match &mut self.wire {
             OnTheWire::Ordered { head, tail } => {
+                let last = core::mem::replace(tail, slot);
                 if *head == NONE {
                     *head = slot;
                 } else {
-                    arena.link(*tail, slot);
+                    arena.link(last, slot);
                 }
-                *tail = slot;
             }
             OnTheWire::Unordered(heap) => heap.push(Reverse((arrival, order, slot))),
         }
-        if arrival < self.queued_for {
-            self.queued_for = arrival;
-            return Some(arrival);
+        let is_next = arrival < self.next_arrival;
+        if is_next {
+            self.next_arrival = arrival;
         }
-        None
+        is_next
     }
 
-    /// Whether an arrival event at `time` is the one that was asked for last.
+    /// The packet that comes out next.
     #[inline]
-    pub(super) fn is_expected(&self, time: Time) -> bool {
-        self.queued_for == time
-    }
-
-    /// Whether no packet is on the way to an event of its own.
-    #[inline]
-    pub(super) fn is_clear(&self) -> bool {
-        self.queued_for.is_never()
-    }
-
-    /// When the next packet comes out.
-    #[inline]
-    pub(super) fn next_arrival(&self) -> Option<Time> {
-        (!self.queued_for.is_never()).then_some(self.queued_for)
-    }
-
-    /// The packet that comes out next, and when.
-    #[inline]
-    pub(super) fn first(&self, arena: &Arena) -> Option<(Slot, Time)> {
-        match &self.wire {
-            OnTheWire::Ordered { head: NONE, .. } => None,
-            OnTheWire::Ordered { head, .. } => Some((*head, arena.arrival(*head))),
-            OnTheWire::Unordered(heap) => heap
-                .peek()
-                .map(|Reverse((arrival, _, slot))| (*slot, *arrival)),
-        }
+    pub(super) fn first(&self) -> Option<Slot> {
+        let first = match &self.wire {
+            OnTheWire::Ordered { head, .. } => *head,
+            OnTheWire::Unordered(heap) => heap.peek().map_or(NONE, |Reverse((_, _, slot))| *slot),
+        };
+        (first != NONE).then_some(first)
     }
 
     /// Takes off the packet that comes out next.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, arena: &Arena) -> Option<Slot> {
-        let (slot, _) = self.first(arena)?;
+        let slot = self.first()?;
         match &mut self.wire {
             OnTheWire::Ordered { head, .. } => *head = arena.next(slot),
             OnTheWire::Unordered(heap) => {
                 heap.pop();
             }
         }
-        self.queued_for = self.first(arena).map_or(Time::MAX, |(_, arrival)| arrival);
+        self.next_arrival = self.first().map_or(Time::MAX, |next| arena.arrival(next));
         Some(slot)
     }
 
@@ -320,7 +339,7 @@ impl LinkState {
         LinkReport {
             name: name.to_owned(),
             offered_packets: counts.offered,
-            delivered_packets: counts.delivered,
+            delivered_packets: counts.delivered(),
             dropped_full: counts.dropped_full,
             dropped_early: counts.dropped_early,
             lost: counts.lost,

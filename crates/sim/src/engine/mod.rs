@@ -2,10 +2,12 @@
 //!
 //! # How it is fast
 //! A link decides a packet's fate when the packet is handed over, so there is no event for the end of a
-//! transmission; packets on a link form a chain, of which only the first has an event in the queue. Where a
-//! link has a single feeder that keeps order, nothing can come between two packets of that feeder, and the
-//! whole way up to the next meeting of flows is computed at once (`collapse`). Timers are lazy: an
-//! acknowledgement that moves a retransmission timer later writes one field.
+//! transmission; packets on a link form a chain, of which only the first has an event in the queue, and links
+//! have a queue of their own kind, a `tournament`. Where a link has a single feeder that keeps order,
+//! nothing can come between two packets of that feeder, and the whole way up to the next meeting of flows is
+//! computed at once (`collapse`). A packet that can only wait passes a link with a few dozen instructions
+//! (`LinkState::pass`). Timers are lazy: an acknowledgement that moves a retransmission timer later writes
+//! one field.
 //!
 //! # How it is deterministic
 //! Times are whole nanoseconds. At one instant events are ordered by class and source, never by insertion.
@@ -23,6 +25,7 @@ mod packet;
 mod queue;
 mod route;
 mod schedule;
+mod tournament;
 
 use comity_link::Outcome;
 use comity_transport::tcp::Segment;
@@ -37,7 +40,7 @@ use crate::report::{Cost, RunReport};
 use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
 use links::{LinkState, Model, Watch, link_view};
-use packet::{Arena, Slot};
+use packet::{Arena, Header, Slot};
 use queue::{Class, Event, EventQueue};
 
 /// How a run is made; none of it changes the result.
@@ -100,6 +103,9 @@ const MAX_DEPTH: u32 = 4;
 /// The source number of a control event that starts the measuring.
 const MEASURE: u32 = u32::MAX;
 
+/// No link.
+const NO_LINK: u32 = u32::MAX;
+
 struct Engine<'o, O> {
     queue: EventQueue,
     arena: Arena,
@@ -110,7 +116,8 @@ struct Engine<'o, O> {
     watch: Watch,
     observer: &'o mut O,
     events: u64,
-    packet_hops: u64,
+    /// The link whose packet is being handled, or [`NO_LINK`]: its next event goes into the queue at the end.
+    current: u32,
     /// Counts packets put on links, to order those that come out of one link at one instant.
     order: u64,
     /// How many endpoints are acting ahead of the current event, one upon the other.
@@ -121,18 +128,26 @@ struct Engine<'o, O> {
 
 impl<O: Observer> Engine<'_, O> {
     fn play(&mut self) {
-        while let Some(event) = self.queue.begin() {
-            let now = event.time();
-            if now > self.watch.end {
-                break;
+        loop {
+            let event = self.queue.begin();
+            let (now, source) = (event.time(), event.source());
+            if now > self.watch.end || now.is_never() {
+                return;
             }
             self.events += 1;
+            if event.class() == Class::Arrival {
+                self.current = source;
+                self.on_arrival(now, source);
+                self.current = NO_LINK;
+                let next = self.links[source as usize].next_arrival;
+                self.queue.set(Class::Arrival, source, next);
+                continue;
+            }
             match event.class() {
-                Class::Arrival => self.on_arrival(now, event.source()),
-                Class::Timer => self.on_timer(now, event.source()),
-                Class::Application => self.on_application(now, event.source()),
-                Class::Service => self.on_service(now, event.source()),
-                Class::Control => self.on_control(now, event.source()),
+                Class::Timer => self.on_timer(now, source),
+                Class::Application => self.on_application(now, source),
+                Class::Control => self.on_control(now, source),
+                Class::Arrival | Class::Service => self.on_service(now, source),
             }
             self.queue.end();
         }
@@ -142,122 +157,130 @@ impl<O: Observer> Engine<'_, O> {
 
     /// A packet comes out of a link.
     fn on_arrival(&mut self, now: Time, link: u32) {
-        let state = &mut self.links[link as usize];
-        if !state.is_expected(now) {
-            return;
-        }
-        let Some(slot) = state.take(&self.arena) else {
+        let Some(slot) = self.links[link as usize].take(&self.arena) else {
             return;
         };
-        let packet = self.arena.packet(slot);
-        let (entry, flow) = (self.paths[packet.at as usize], packet.flow);
-        if entry & END == 0 {
-            if let Some(next) = state.next_arrival() {
-                self.queue.schedule(Event::new(next, Class::Arrival, link));
-            }
-            if entry & DRAW != 0 {
-                self.draw(flow);
-            }
-            self.carry(now, slot);
-            return;
-        }
+        let header = self.arena.header(slot);
+        let (entry, flow) = (self.paths[header.at as usize], header.flow);
         if entry & DRAW != 0 {
             self.draw(flow);
         }
-        self.receive(now, slot);
+        if entry & END == 0 {
+            self.carry(now, slot);
+            return;
+        }
+        self.receive_in_turn(now, slot);
         // What else is on the link may be taken in too; afterwards its packets need no events at all.
-        while let Some((slot, arrival)) = self.links[link as usize].first(&self.arena) {
-            let place = self.arena.packet(slot).at;
-            let may_act = self.paths[place as usize] == END | ACTS_AHEAD;
-            if !may_act || !self.may_act_ahead(slot, arrival) {
-                self.queue
-                    .schedule(Event::new(arrival, Class::Arrival, link));
+        while let Some(slot) = self.links[link as usize].first() {
+            let &Header {
+                flow, at, arrival, ..
+            } = self.arena.header(slot);
+            if self.paths[at as usize] != END | ACTS_AHEAD
+                || !self.may_act_ahead(flow, at, arrival, true)
+            {
                 break;
             }
             self.links[link as usize].take(&self.arena);
-            self.receive(arrival, slot);
+            self.receive_in_turn(arrival, slot);
         }
     }
 
     /// Hands a packet to the next link of its path, and on to all that can be computed ahead.
     fn carry(&mut self, mut at: Time, slot: Slot) {
-        let &Packet {
+        let &Header {
             flow,
             wire,
             at: mut place,
             ..
-        } = self.arena.packet(slot);
+        } = self.arena.header(slot);
+        let mut next = self.paths[place as usize];
         loop {
-            let link = self.paths[place as usize] & LINK;
+            let link = next & LINK;
             place += 1;
+            next = self.paths[place as usize];
             let state = &mut self.links[link as usize];
-            state.count_offer();
-            let Model::Clocked(model) = &mut state.model else {
-                self.arena.place(slot, place, at);
-                self.queue_at_served(at, link, slot);
-                return;
+            let arrival = match state.pass(at, (flow, wire), &self.watch) {
+                Some(way) => {
+                    self.show_link(link, slot, at, Outcome::Carried(way));
+                    way.arrival
+                }
+                None => match self.offer(link, at, slot, place) {
+                    Some(arrival) => arrival,
+                    None => return,
+                },
             };
-            let outcome = model.offer(at, link_view(wire));
-            let Outcome::Carried(way) = outcome else {
-                self.lose(link, slot, at, outcome);
-                return;
-            };
-            state.account_passage(at, (flow, wire), way, self.watch);
-            self.show_link(link, slot, at, outcome);
-            self.packet_hops += 1;
-            if let Some(second) = way.duplicate {
-                self.duplicate(link, place, slot, second);
-            }
-            if way.arrival > self.watch.end {
+            if arrival > self.watch.end {
                 self.flows[flow as usize].counts.in_flight_at_end += 1;
                 self.arena.free(slot);
                 return;
             }
-            let next = self.paths[place as usize];
             if next & AHEAD != 0 {
-                at = way.arrival;
+                at = arrival;
                 continue;
             }
-            self.arena.place(slot, place, way.arrival);
-            if next == END | ACTS_AHEAD
-                && self.links[link as usize].is_clear()
-                && self.may_act_ahead(slot, way.arrival)
-            {
+            self.arena.place(slot, place, arrival);
+            if next == END | ACTS_AHEAD && self.may_act_ahead(flow, place, arrival, false) {
                 self.depth += 1;
-                self.receive(way.arrival, slot);
+                self.receive(arrival, slot);
                 self.depth -= 1;
             } else {
-                self.put_on_wire(link, slot);
+                self.put_on_wire(link, slot, place);
             }
             return;
         }
     }
 
+    /// Hands a packet to a link at which more can happen to it than to wait; when it comes out, if that is
+    /// known. It goes on to the path entry `place`.
+    #[inline(never)]
+    fn offer(&mut self, link: u32, at: Time, slot: Slot, place: u32) -> Option<Time> {
+        let &Header { flow, wire, .. } = self.arena.header(slot);
+        let state = &mut self.links[link as usize];
+        state.count_offer();
+        let Model::Clocked(model) = &mut state.model else {
+            self.arena.place(slot, place, at);
+            self.queue_at_served(at, link, slot);
+            return None;
+        };
+        let outcome = model.offer(at, link_view(wire));
+        let Outcome::Carried(way) = outcome else {
+            self.lose(link, slot, at, outcome);
+            return None;
+        };
+        state.account_passage(at, (flow, wire), way, &self.watch);
+        self.show_link(link, slot, at, outcome);
+        if let Some(second) = way.duplicate {
+            self.duplicate(link, place, slot, second);
+        }
+        Some(way.arrival)
+    }
+
     /// A packet handed to a link at `offered_at` does not come out of it.
     #[cold]
     fn lose(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
-        let &Packet { flow, wire, .. } = self.arena.packet(slot);
-        self.links[link as usize].account_loss(offered_at, (flow, wire), outcome, self.watch);
+        let &Header { flow, wire, .. } = self.arena.header(slot);
+        self.links[link as usize].account_loss(offered_at, (flow, wire), outcome, &self.watch);
         self.show_link(link, slot, offered_at, outcome);
         self.flows[flow as usize].counts.dropped_packets += 1;
         self.arena.free(slot);
     }
 
-    /// Whether the endpoint that `slot` is bound for may take it in now although it arrives later: nothing
-    /// that could touch the endpoint comes before it.
+    /// Whether the endpoint that the path with the entry `at` leads to may take in a packet of `flow` now
+    /// although it arrives later: nothing that could touch the endpoint comes before it. `is_first` says that
+    /// it is the first on its last link.
     #[inline]
-    fn may_act_ahead(&self, slot: Slot, arrival: Time) -> bool {
-        let packet = self.arena.packet(slot);
-        let flow = &self.flows[packet.flow as usize];
+    fn may_act_ahead(&self, flow: u32, at: u32, arrival: Time, is_first: bool) -> bool {
+        let flow = &self.flows[flow as usize];
         match &flow.agent {
             Agent::Datagram(_) => true,
             Agent::Tcp(tcp) => {
-                let end = if packet.is_return {
+                let end = if flow.is_return(at) {
                     &tcp.source
                 } else {
                     &tcp.sink
                 };
-                self.depth < MAX_DEPTH
+                (is_first || flow.is_next(at))
+                    && self.depth < MAX_DEPTH
                     && !end.is_sending
                     && arrival <= end.connection.next_timer()
                     && arrival < flow.stop_at
@@ -266,92 +289,106 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Lets a packet travel on a link until it comes out.
-    fn put_on_wire(&mut self, link: u32, slot: Slot) {
+    /// Lets a packet travel on a link until it comes out and goes on to the path entry `place`.
+    #[inline]
+    fn put_on_wire(&mut self, link: u32, slot: Slot, place: u32) {
+        if self.paths[place as usize] & END != 0 {
+            let flow = self.arena.header(slot).flow;
+            *self.flows[flow as usize].waiting(place) += 1;
+        }
         self.order += 1;
-        let order = self.order;
-        if let Some(time) = self.links[link as usize].put(&mut self.arena, slot, order) {
-            self.queue.schedule(Event::new(time, Class::Arrival, link));
+        let state = &mut self.links[link as usize];
+        if state.put(&mut self.arena, slot, self.order) && link != self.current {
+            self.queue.advance(Class::Arrival, link, state.next_arrival);
         }
     }
 
     /// A link made a second copy of a packet, which comes out at `arrival` and goes on to `place`.
     fn duplicate(&mut self, link: u32, place: u32, slot: Slot, arrival: Time) {
-        self.links[link as usize].count_duplicate(arrival, self.watch);
-        let packet = *self.arena.packet(slot);
-        let counts = &mut self.flows[packet.flow as usize].counts;
+        self.links[link as usize].count_duplicate(arrival, &self.watch);
+        let (header, body) = (*self.arena.header(slot), *self.arena.body(slot));
+        let counts = &mut self.flows[header.flow as usize].counts;
         counts.duplicated_packets += 1;
         if arrival > self.watch.end {
             counts.in_flight_at_end += 1;
             return;
         }
-        let copy = self.arena.insert(packet);
+        let copy = self.arena.insert(header, body);
         self.arena.place(copy, place, arrival);
-        self.put_on_wire(link, copy);
+        self.put_on_wire(link, copy, place);
+    }
+
+    /// A packet that waited on its last link has come to its endpoint.
+    fn receive_in_turn(&mut self, now: Time, slot: Slot) {
+        let &Header { flow, at, .. } = self.arena.header(slot);
+        *self.flows[flow as usize].waiting(at) -= 1;
+        self.receive(now, slot);
     }
 
     /// A packet has come to its endpoint.
     fn receive(&mut self, now: Time, slot: Slot) {
-        let packet = self.arena.packet(slot);
-        let index = packet.flow;
+        let &Header {
+            flow: index,
+            wire,
+            sent_at,
+            at,
+            ..
+        } = self.arena.header(slot);
+        let flow = &mut self.flows[index as usize];
+        let at_destination = !flow.is_return(at);
+        flow.counts.received_packets += u64::from(at_destination);
+        if matches!(flow.agent, Agent::Tcp(_)) {
+            self.receive_segment(now, slot, index, at_destination);
+            return;
+        }
+        flow.hash.add(now.as_nanos(), wire);
+        let delivered = u64::from(wire);
+        flow.counts.delivered_total += delivered;
+        if now >= self.watch.warmup {
+            flow.counts.delivered_measured += delivered;
+            flow.counts.delay.record(now.saturating_since(sent_at));
+        }
+        self.show_received(index, now, slot, delivered);
+        self.arena.free(slot);
+    }
+
+    /// A segment has come to its end of a connection.
+    fn receive_segment(&mut self, now: Time, slot: Slot, index: u32, at_destination: bool) {
         let warmup = self.watch.warmup;
         let flow = &mut self.flows[index as usize];
-        let at_destination = !packet.is_return;
-        flow.counts.received_packets += u64::from(at_destination);
-        let delivered = match (&mut flow.agent, &packet.body) {
-            (Agent::Tcp(tcp), Body::Tcp(segment)) if at_destination => {
-                if now >= warmup && segment.payload > 0 {
-                    flow.counts
-                        .delay
-                        .record(now.saturating_since(packet.sent_at));
-                }
-                let before = tcp.sink.connection.delivered();
-                tcp.sink.connection.on_segment(now, segment);
-                tcp.sink.connection.delivered() - before
-            }
-            (Agent::Tcp(tcp), Body::Tcp(segment)) => {
-                flow.hash.add(now.as_nanos(), segment.acknowledgement.get());
-                tcp.source.connection.on_segment(now, segment);
-                tcp.track_window(now, warmup);
-                if matches!(tcp.workload, TcpWorkload::File(_))
-                    && flow.counts.finished_at.is_none()
-                    && tcp.source.connection.is_all_acknowledged()
-                {
-                    flow.counts.finished_at = Some(now);
-                }
-                0
-            }
-            (Agent::Datagram(_), _) | (_, Body::Datagram(_)) => {
-                flow.hash.add(now.as_nanos(), packet.wire);
-                if now >= warmup {
-                    flow.counts
-                        .delay
-                        .record(now.saturating_since(packet.sent_at));
-                }
-                u64::from(packet.wire)
-            }
+        let (Agent::Tcp(tcp), Body::Tcp(segment)) = (&mut flow.agent, self.arena.body(slot)) else {
+            return;
         };
-        if delivered > 0 {
-            flow.counts.delivered_total += delivered;
-            if now >= warmup {
-                flow.counts.delivered_measured += delivered;
+        let mut delivered = 0;
+        if at_destination {
+            if now >= warmup && segment.payload > 0 {
+                let sent_at = self.arena.header(slot).sent_at;
+                flow.counts.delay.record(now.saturating_since(sent_at));
             }
-        }
-        let is_tcp = matches!(flow.agent, Agent::Tcp(_));
-        if is_tcp && delivered > 0 {
-            self.hand_over(now, index);
-        }
-        if O::ACTIVE {
-            let packet = *self.arena.packet(slot);
-            self.show_flow(index, now, at_destination, FlowEventKind::Received(&packet));
+            let before = tcp.sink.connection.delivered();
+            tcp.sink.connection.on_segment(now, segment);
+            delivered = tcp.sink.connection.delivered() - before;
             if delivered > 0 {
-                self.show_flow(index, now, true, FlowEventKind::Delivered(delivered));
+                flow.counts.delivered_total += delivered;
+                if now >= warmup {
+                    flow.counts.delivered_measured += delivered;
+                }
+                self.hand_over(now, index);
+            }
+        } else {
+            flow.hash.add(now.as_nanos(), segment.acknowledgement.get());
+            tcp.source.connection.on_segment(now, segment);
+            tcp.track_window(now, warmup);
+            if matches!(tcp.workload, TcpWorkload::File(_))
+                && flow.counts.finished_at.is_none()
+                && tcp.source.connection.is_all_acknowledged()
+            {
+                flow.counts.finished_at = Some(now);
             }
         }
+        self.show_received(index, now, slot, delivered);
         self.arena.free(slot);
-        if is_tcp {
-            self.pump(now, index, at_destination);
-        }
+        self.pump(now, index, at_destination);
     }
 
     /// New data is there for the receiving application.
@@ -390,28 +427,17 @@ impl<O: Observer> Engine<'_, O> {
                 break;
             };
             let wire = tcp.wire_size(&segment);
-            let packet = Packet {
-                flow: index,
-                wire,
-                sent_at: now,
-                at: if at_destination {
-                    flow.backward.start
-                } else {
-                    flow.forward.start
-                },
-                is_return: at_destination,
-                body: Body::Tcp(segment),
-            };
-            if at_destination {
+            let path = if at_destination {
                 flow.counts.returned_packets += 1;
+                flow.backward
             } else {
                 flow.counts.sent_packets += 1;
                 flow.counts.sent_wire_bytes += u64::from(wire);
-            }
-            if O::ACTIVE {
-                self.show_flow(index, now, at_destination, FlowEventKind::Sent(&packet));
-            }
-            let slot = self.arena.insert(packet);
+                flow.forward
+            };
+            let header = Header::new(now, index, wire, path.start);
+            let slot = self.arena.insert(header, Body::Tcp(segment));
+            self.show_sent(index, now, slot);
             self.carry(now, slot);
         }
         self.arm_timer(now, index, at_destination);
@@ -437,7 +463,7 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- links that serve
 
     fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
-        let wire = self.arena.packet(slot).wire;
+        let wire = self.arena.header(slot).wire;
         let Model::Served(model) = &mut self.links[link as usize].model else {
             return;
         };
@@ -453,19 +479,16 @@ impl<O: Observer> Engine<'_, O> {
             return;
         };
         if let Some(due) = model.next_wakeup()
-            && due < state.service_queued_for
+            && due < state.next_service
         {
-            state.service_queued_for = due;
-            self.queue.schedule(Event::new(due, Class::Service, link));
+            state.next_service = due;
+            self.queue.advance(Class::Service, link, due);
         }
     }
 
     fn on_service(&mut self, now: Time, link: u32) {
-        let state = &mut self.links[link as usize];
-        if state.service_queued_for != now {
-            return;
-        }
-        state.service_queued_for = Time::MAX;
+        self.links[link as usize].next_service = Time::MAX;
+        self.queue.set(Class::Service, link, Time::MAX);
         loop {
             let Model::Served(model) = &mut self.links[link as usize].model else {
                 return;
@@ -479,20 +502,19 @@ impl<O: Observer> Engine<'_, O> {
     /// A served link has decided about a packet.
     fn settle(&mut self, link: u32, slot: Slot, outcome: Outcome) {
         // While a served link holds a packet, its place in the arena says when it was handed over.
-        let offered_at = self.arena.arrival(slot);
-        let &Packet {
+        let &Header {
+            arrival: offered_at,
             flow,
             wire,
             at: place,
             ..
-        } = self.arena.packet(slot);
+        } = self.arena.header(slot);
         let Outcome::Carried(way) = outcome else {
             self.lose(link, slot, offered_at, outcome);
             return;
         };
-        self.links[link as usize].account_passage(offered_at, (flow, wire), way, self.watch);
+        self.links[link as usize].account_passage(offered_at, (flow, wire), way, &self.watch);
         self.show_link(link, slot, offered_at, outcome);
-        self.packet_hops += 1;
         if let Some(second) = way.duplicate {
             self.duplicate(link, place, slot, second);
         }
@@ -502,7 +524,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         }
         self.arena.place(slot, place, way.arrival);
-        self.put_on_wire(link, slot);
+        self.put_on_wire(link, slot, place);
     }
 
     // ---------------------------------------------------------------- looking on
@@ -510,7 +532,7 @@ impl<O: Observer> Engine<'_, O> {
     #[inline]
     fn show_link(&mut self, link: u32, slot: Slot, offered_at: Time, outcome: Outcome) {
         if O::ACTIVE {
-            let packet = self.arena.packet(slot);
+            let packet = &self.packet(slot);
             let fate = match outcome {
                 Outcome::Carried(way) => Fate::Carried {
                     departure: way.departure,
@@ -528,6 +550,36 @@ impl<O: Observer> Engine<'_, O> {
                     fate,
                 },
             );
+        }
+    }
+
+    fn show_sent(&mut self, index: u32, now: Time, slot: Slot) {
+        if O::ACTIVE {
+            let packet = self.packet(slot);
+            self.show_flow(index, now, packet.is_return, FlowEventKind::Sent(&packet));
+        }
+    }
+
+    fn show_received(&mut self, index: u32, now: Time, slot: Slot, delivered: u64) {
+        if O::ACTIVE {
+            let packet = self.packet(slot);
+            let at_destination = !packet.is_return;
+            self.show_flow(index, now, at_destination, FlowEventKind::Received(&packet));
+            if delivered > 0 {
+                self.show_flow(index, now, true, FlowEventKind::Delivered(delivered));
+            }
+        }
+    }
+
+    /// A packet as observers see it.
+    fn packet(&self, slot: Slot) -> Packet {
+        let header = self.arena.header(slot);
+        Packet {
+            flow: header.flow,
+            wire: header.wire,
+            sent_at: header.sent_at,
+            is_return: self.flows[header.flow as usize].is_return(header.at),
+            body: *self.arena.body(slot),
         }
     }
 
@@ -590,8 +642,8 @@ impl<O: Observer> Engine<'_, O> {
             links,
             cost: Cost {
                 events: self.events,
-                packet_hops: self.packet_hops,
-                peak_packets: u64::from(self.arena.peak()),
+                packet_hops: self.links.iter().map(LinkState::carried).sum(),
+                peak_packets: self.arena.peak() as u64,
                 memory_bytes: memory as u64,
             },
             series: None,
@@ -634,15 +686,15 @@ fn draw_tokens(
     let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else {
         return None;
     };
-    let connection = &mut tcp.source.connection;
+    let (connection, chunk) = (&mut tcp.source.connection, u64::from(*chunk));
     // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
-    if bucket.tokens < *chunk || connection.unsent() > 0 || !connection.is_synchronized() {
+    if bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
         return None;
     }
-    connection.write(*chunk);
-    bucket.tokens -= *chunk;
+    connection.write(chunk);
+    bucket.tokens -= chunk;
     if now >= warmup {
-        *tokens_used += *chunk;
+        *tokens_used += chunk;
     }
     connection.poll_transmit(now)
 }

@@ -3,7 +3,7 @@
 use comity_transport::tcp::Segment;
 use comity_units::Time;
 
-/// A packet on its way.
+/// A packet on its way, as observers see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// The flow that it belongs to, as an index into the network's flows.
@@ -12,8 +12,6 @@ pub struct Packet {
     pub wire: u32,
     /// When its endpoint sent it.
     pub sent_at: Time,
-    /// The path entry that it goes to next.
-    pub(super) at: u32,
     /// Whether it goes from the flow's destination to its source.
     pub is_return: bool,
     /// What it carries.
@@ -35,33 +33,53 @@ pub(super) type Slot = u32;
 /// No packet.
 pub(super) const NONE: Slot = Slot::MAX;
 
-#[derive(Debug)]
-struct Entry {
-    packet: Packet,
-    arrival: Time,
+/// What links have to know of a packet: half a cache line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    /// When it comes out of the link that it travels on, or was handed to the link that holds it.
+    pub(super) arrival: Time,
+    pub(super) sent_at: Time,
+    pub(super) flow: u32,
+    pub(super) wire: u32,
+    /// The path entry that it goes to next.
+    pub(super) at: u32,
     /// The packet behind it on its link, or the next free slot.
     next: Slot,
 }
 
+impl Header {
+    /// A packet that is sent at `now` on the path that begins at the entry `at`.
+    #[inline]
+    pub(super) fn new(now: Time, flow: u32, wire: u32, at: u32) -> Self {
+        Self {
+            arrival: now,
+            sent_at: now,
+            flow,
+            wire,
+            at,
+            next: NONE,
+        }
+    }
+}
+
 /// Holds all packets in flight, each link's as a chain through the arena.
 ///
-/// The memory is that of the most packets ever in flight at once; free slots are reused last in, first out,
-/// so that a small simulation stays in the cache.
+/// What a packet carries is read at its end only and lies apart from what its way needs. The memory is that of
+/// the most packets ever in flight at once; free slots are reused last in, first out, so that a small
+/// simulation stays in the cache.
 #[derive(Debug)]
 pub(super) struct Arena {
-    entries: Vec<Entry>,
+    headers: Vec<Header>,
+    bodies: Vec<Body>,
     free: Slot,
-    in_use: u32,
-    peak: u32,
 }
 
 impl Default for Arena {
     fn default() -> Self {
         Self {
-            entries: Vec::new(),
+            headers: Vec::new(),
+            bodies: Vec::new(),
             free: NONE,
-            in_use: 0,
-            peak: 0,
         }
     }
 }
@@ -69,87 +87,94 @@ impl Default for Arena {
 impl Arena {
     /// Stores a packet.
     #[inline]
-    pub(super) fn insert(&mut self, packet: Packet) -> Slot {
-        let arrival = packet.sent_at;
-        self.in_use += 1;
-        self.peak = self.peak.max(self.in_use);
+    pub(super) fn insert(&mut self, header: Header, body: Body) -> Slot {
         let slot = self.free;
-        if let Some(entry) = self.entries.get_mut(slot as usize) {
-            self.free = entry.next;
-            *entry = Entry {
-                packet,
-                arrival,
-                next: NONE,
-            };
-            return slot;
+        match (
+            self.headers.get_mut(slot as usize),
+            self.bodies.get_mut(slot as usize),
+        ) {
+            (Some(place), Some(content)) => {
+                self.free = place.next;
+                *place = header;
+                *content = body;
+                slot
+            }
+            _ => self.grow(header, body),
         }
-        self.entries.push(Entry {
-            packet,
-            arrival,
-            next: NONE,
-        });
-        (self.entries.len() - 1) as Slot
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, header: Header, body: Body) -> Slot {
+        self.headers.push(header);
+        self.bodies.push(body);
+        (self.headers.len() - 1) as Slot
     }
 
     /// Gives a slot back. Its packet can be read until the next insertion.
     #[inline]
     pub(super) fn free(&mut self, slot: Slot) {
-        self.in_use -= 1;
-        self.entries[slot as usize].next = self.free;
+        self.headers[slot as usize].next = self.free;
         self.free = slot;
     }
 
     #[inline]
-    pub(super) fn packet(&self, slot: Slot) -> &Packet {
-        &self.entries[slot as usize].packet
+    pub(super) fn header(&self, slot: Slot) -> &Header {
+        &self.headers[slot as usize]
+    }
+
+    #[inline]
+    pub(super) fn body(&self, slot: Slot) -> &Body {
+        &self.bodies[slot as usize]
     }
 
     /// Puts a packet to its next place: the path entry behind the link that it travels on, and the time when
     /// it comes out there.
     #[inline]
     pub(super) fn place(&mut self, slot: Slot, at: u32, arrival: Time) {
-        let entry = &mut self.entries[slot as usize];
-        entry.packet.at = at;
-        entry.arrival = arrival;
-        entry.next = NONE;
+        let header = &mut self.headers[slot as usize];
+        header.at = at;
+        header.arrival = arrival;
+        header.next = NONE;
     }
 
     #[inline]
     pub(super) fn arrival(&self, slot: Slot) -> Time {
-        self.entries[slot as usize].arrival
+        self.headers[slot as usize].arrival
     }
 
     #[inline]
     pub(super) fn next(&self, slot: Slot) -> Slot {
-        self.entries[slot as usize].next
+        self.headers[slot as usize].next
     }
 
     #[inline]
     pub(super) fn link(&mut self, slot: Slot, next: Slot) {
-        self.entries[slot as usize].next = next;
+        self.headers[slot as usize].next = next;
     }
 
-    pub(super) fn peak(&self) -> u32 {
-        self.peak
+    /// The most packets ever stored at once: there are no more slots than that.
+    pub(super) fn peak(&self) -> usize {
+        self.headers.len()
     }
 
     /// The flows of the packets that are still stored.
     pub(super) fn flows_in_use(&self) -> Vec<u32> {
-        let mut is_free = vec![false; self.entries.len()];
+        let mut is_free = vec![false; self.headers.len()];
         let mut free = self.free;
-        while let Some(entry) = self.entries.get(free as usize) {
+        while let Some(header) = self.headers.get(free as usize) {
             is_free[free as usize] = true;
-            free = entry.next;
+            free = header.next;
         }
         let used = self
-            .entries
+            .headers
             .iter()
             .zip(is_free)
             .filter(|(_, is_free)| !is_free);
-        used.map(|(entry, _)| entry.packet.flow).collect()
+        used.map(|(header, _)| header.flow).collect()
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.headers.capacity() * size_of::<Header>() + self.bodies.capacity() * size_of::<Body>()
     }
 }

@@ -1,6 +1,8 @@
-//! The event queue: a 4-ary heap of sixteen-byte keys.
+//! The event queue: a tournament of links, and a heap of timers.
 
 use comity_units::Time;
+
+use super::tournament::Tournament;
 
 /// What an event is about. At one instant events run in this order, then by source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Event {
     }
 
     /// After all others.
-    const NEVER: Self = Self(u128::MAX);
+    pub(super) const NEVER: Self = Self(u128::MAX);
 
     #[inline]
     pub(super) fn time(self) -> Time {
@@ -65,73 +67,86 @@ impl Event {
 
 /// A priority queue of events.
 ///
-/// The population is one entry for each link with packets on it and one or two for each flow, not one for
-/// each packet. Packets and timers have a heap each: timers lie far ahead and are many, packets are near and
-/// few, so that the heap in which nearly everything happens stays a handful deep.
+/// A link has at most one event that matters for the packets on it, the next one to come out, and one for its
+/// service; packets therefore have a [`Tournament`] with a place for each link. Timers lie far ahead, and most
+/// of their sources have none at all, so they have a heap.
 ///
-/// Handling an event usually makes the next one of its kind. The event being handled therefore stays at the
-/// top of its heap, [spent](EventQueue::begin), until the next one takes its place.
-#[derive(Debug, Default)]
+/// Handling a timer usually sets the next one. Its event therefore stays at the top of the heap,
+/// [spent](EventQueue::begin), until the next one takes its place.
+#[derive(Debug)]
 pub(super) struct EventQueue {
-    packets: Heap,
+    links: usize,
+    packets: Tournament,
     timers: Heap,
-    spent: Spent,
-}
-
-/// Whether the top of a heap is the event that is being handled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Spent {
-    #[default]
-    None,
-    Packet,
-    Timer,
+    is_timer_spent: bool,
 }
 
 impl EventQueue {
-    /// The earliest event. It stays in the queue, to be replaced by the first event scheduled of its kind or
-    /// taken off by [`EventQueue::end`].
-    #[inline]
-    pub(super) fn begin(&mut self) -> Option<Event> {
-        let (packet, timer) = (self.packets.first(), self.timers.first());
-        let (event, kind) = if packet <= timer {
-            (packet, Spent::Packet)
-        } else {
-            (timer, Spent::Timer)
-        };
-        if event == Event::NEVER {
-            return None;
+    /// A queue for the events of so many links, some of which serve their queues if `any_serves`.
+    pub(super) fn new(links: usize, any_serves: bool) -> Self {
+        Self {
+            links,
+            packets: Tournament::new(if any_serves { 2 * links } else { links }),
+            timers: Heap::default(),
+            is_timer_spent: false,
         }
-        self.spent = kind;
-        Some(event)
     }
 
-    /// Adds an event, not before the spent one, in the place of the spent one if that is of its kind.
+    /// The earliest event, [`Event::NEVER`] if nothing is left. A timer stays in the queue, to be replaced by
+    /// the first one scheduled or taken off by [`EventQueue::end`]; a link's event stays until
+    /// [`EventQueue::set`] says when the next one is.
+    #[inline]
+    pub(super) fn begin(&mut self) -> Event {
+        let (packet, timer) = (self.packets.first(), self.timers.first());
+        if packet < timer {
+            return packet;
+        }
+        self.is_timer_spent = timer != Event::NEVER;
+        timer
+    }
+
+    /// Says when a link's next event is, at [`Time::MAX`] if it has none.
+    #[inline]
+    pub(super) fn set(&mut self, class: Class, link: u32, time: Time) {
+        let event = Event::new(time, class, link);
+        self.packets.set(self.place(class, link), event);
+    }
+
+    /// Says that a link's next event is earlier than it was.
+    #[inline]
+    pub(super) fn advance(&mut self, class: Class, link: u32, time: Time) {
+        let event = Event::new(time, class, link);
+        self.packets.advance(self.place(class, link), event);
+    }
+
+    #[inline]
+    fn place(&self, class: Class, link: u32) -> usize {
+        match class {
+            Class::Service => self.links + link as usize,
+            _ => link as usize,
+        }
+    }
+
+    /// Adds an event that is not a link's, not before the one that is being handled.
     #[inline]
     pub(super) fn schedule(&mut self, event: Event) {
-        let (heap, spent) = match event.class() {
-            Class::Arrival | Class::Service => (&mut self.packets, Spent::Packet),
-            Class::Timer | Class::Application | Class::Control => (&mut self.timers, Spent::Timer),
-        };
-        if self.spent == spent {
-            self.spent = Spent::None;
-            heap.replace_top(event);
+        if core::mem::take(&mut self.is_timer_spent) {
+            self.timers.replace_top(event);
         } else {
-            heap.push(event);
+            self.timers.push(event);
         }
     }
 
     /// The event given by [`EventQueue::begin`] is dealt with.
     #[inline]
     pub(super) fn end(&mut self) {
-        match core::mem::take(&mut self.spent) {
-            Spent::None => {}
-            Spent::Packet => self.packets.pop(),
-            Spent::Timer => self.timers.pop(),
+        if core::mem::take(&mut self.is_timer_spent) {
+            self.timers.pop();
         }
     }
 
     pub(super) fn memory(&self) -> usize {
-        (self.packets.events.capacity() + self.timers.events.capacity()) * size_of::<Event>()
+        self.packets.memory() + self.timers.events.capacity() * size_of::<Event>()
     }
 }
 
@@ -209,32 +224,82 @@ impl Heap {
 mod tests {
     use super::*;
 
-    fn drain(queue: &mut EventQueue) -> Vec<Event> {
-        let mut events = Vec::new();
-        while let Some(event) = queue.begin() {
-            events.push(event);
-            queue.end();
+    /// The events of three links and what else there is, each link's kept as the engine keeps it.
+    struct Model {
+        queue: EventQueue,
+        next: [[Time; 3]; 2],
+    }
+
+    impl Model {
+        fn new() -> Self {
+            Self {
+                queue: EventQueue::new(3, true),
+                next: [[Time::MAX; 3]; 2],
+            }
         }
-        events
+
+        /// Adds an event; whether it counts: of a link's events only the earliest does.
+        fn schedule(&mut self, event: Event) -> Option<Event> {
+            let (bank, link) = match event.class() {
+                Class::Arrival => (0, event.source() as usize),
+                Class::Service => (1, event.source() as usize),
+                _ => {
+                    self.queue.schedule(event);
+                    return None;
+                }
+            };
+            let next = &mut self.next[bank][link];
+            let before = core::mem::replace(next, event.time().min(*next));
+            if event.time() < before {
+                self.queue
+                    .advance(event.class(), event.source(), event.time());
+                return Some(Event::new(before, event.class(), event.source()));
+            }
+            Some(event)
+        }
+
+        fn step(&mut self) -> Option<Event> {
+            let event = self.queue.begin();
+            if event.time().is_never() {
+                return None;
+            }
+            let (class, link) = (event.class(), event.source());
+            if matches!(class, Class::Arrival | Class::Service) {
+                let bank = usize::from(class == Class::Service);
+                self.next[bank][link as usize] = Time::MAX;
+                self.queue.set(class, link, Time::MAX);
+            }
+            Some(event)
+        }
+
+        fn drain(&mut self) -> Vec<Event> {
+            let mut events = Vec::new();
+            while let Some(event) = self.step() {
+                events.push(event);
+                self.queue.end();
+            }
+            events
+        }
     }
 
     #[test]
     fn events_come_out_by_time_then_class_then_source() {
-        let mut queue = EventQueue::default();
+        let mut model = Model::new();
         let at = Time::from_nanos;
         let order = [
             Event::new(at(1), Class::Timer, 9),
             Event::new(at(2), Class::Control, 7),
-            Event::new(at(2), Class::Arrival, 3),
-            Event::new(at(2), Class::Arrival, 4),
+            Event::new(at(2), Class::Arrival, 1),
+            Event::new(at(2), Class::Arrival, 2),
+            Event::new(at(2), Class::Service, 0),
             Event::new(at(2), Class::Application, 0),
-            Event::new(at(3), Class::Service, 0),
+            Event::new(at(3), Class::Service, 1),
         ];
-        for index in [3, 0, 5, 1, 4, 2] {
-            queue.schedule(order[index]);
+        for index in [3, 0, 5, 1, 6, 4, 2] {
+            model.schedule(order[index]);
         }
-        assert_eq!(drain(&mut queue), order);
-        queue.end();
+        assert_eq!(model.drain(), order);
+        model.queue.end();
         let event = Event::new(at(77), Class::Service, u32::MAX);
         assert_eq!(
             (event.time(), event.class(), event.source()),
@@ -245,29 +310,38 @@ mod tests {
     #[test]
     fn the_queue_agrees_with_a_sorted_list() {
         use proptest::prelude::*;
-        let classes = [Class::Arrival, Class::Timer, Class::Application];
-        proptest!(|(plan in prop::collection::vec((0u64..50, 0u32..20, 0usize..3, 0usize..4), 1..300))| {
-            let mut queue = EventQueue::default();
+        let classes = [
+            Class::Arrival,
+            Class::Timer,
+            Class::Service,
+            Class::Application,
+            Class::Control,
+        ];
+        proptest!(|(plan in prop::collection::vec((0u64..50, 0u32..3, 0usize..5, 0usize..4), 1..300))| {
+            let mut model = Model::new();
             let mut sorted: Vec<Event> = Vec::new();
             for (time, source, class, followers) in plan {
                 // Each step handles the earliest event, which schedules up to three others.
                 sorted.sort();
                 let first = sorted.first().copied();
-                prop_assert_eq!(queue.begin(), first);
+                prop_assert_eq!(model.step(), first);
                 let now = first.map_or(0, |first| first.time().as_nanos());
                 if first.is_some() {
                     sorted.remove(0);
                 }
                 for follower in 0..followers {
                     let time = Time::from_nanos(now + time + 7 * follower as u64);
-                    let event = Event::new(time, classes[(class + follower) % 3], source);
-                    queue.schedule(event);
+                    let event = Event::new(time, classes[(class + follower) % 5], source);
+                    let superseded = model.schedule(event);
                     sorted.push(event);
+                    if let Some(at) = sorted.iter().position(|&e| Some(e) == superseded) {
+                        sorted.remove(at);
+                    }
                 }
-                queue.end();
+                model.queue.end();
             }
             sorted.sort();
-            prop_assert_eq!(drain(&mut queue), sorted);
+            prop_assert_eq!(model.drain(), sorted);
         });
     }
 }

@@ -10,9 +10,10 @@
 //! | `flows` | a flow in a run | every field of [`FlowReport`](crate::report::FlowReport) |
 //! | `links` | a link in a run | every field of [`LinkReport`](crate::report::LinkReport) |
 //! | `flow_series` | a flow in a bin | [`FlowSeries`](crate::report::FlowSeries), when bins were asked for |
+//! | `flow_variation` | a flow at a time scale | the coefficient of variation of its goodput over 1, 2, 5, 10, ... bins, likewise |
 //! | `link_series` | a link in a bin | [`LinkSeries`](crate::report::LinkSeries), likewise |
 //!
-//! In every table `run` is the number of the run in the set, and all but the series repeat the axes and the
+//! In every table `run` is the number of the run in the set, and all but those of bins repeat the axes and the
 //! seed of the run, so that no table needs another to be read. An axis `p` is the column `axis.p`. The end of
 //! a column's name is its unit: `_bps` bits per second, `_bytes`, `_ns` nanoseconds, `_s` seconds,
 //! `_packets`; names without one are counts, ratios, names and numbers of things. A value that does not
@@ -31,6 +32,7 @@ mod parquet;
 mod place;
 mod separated;
 mod tables;
+mod variation;
 
 use std::fmt;
 use std::path::Path;

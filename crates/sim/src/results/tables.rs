@@ -5,18 +5,20 @@ use std::borrow::Cow;
 use comity_units::{Span, Time};
 
 use super::column::{AXIS, Columns, Table, Values, Visitor};
+use super::variation::{Variation, variations};
 use super::{AxisValue, CompletedRun, ENGINE_VERSION, ScenarioInfo, WriteError, hash};
 use crate::metrics;
 use crate::report::{FlowReport, FlowSeries, LinkReport, LinkSeries};
 
 /// The names of all tables, in their order.
-pub(super) const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 7] = [
     "runs",
     "groups",
     "flows",
     "links",
     "flow_series",
     "link_series",
+    "flow_variation",
 ];
 
 /// The runs with what is computed over the flows of each.
@@ -140,6 +142,7 @@ impl<'a> Tables<'a> {
         {
             visitor.visit(self.flow_series())?;
             visitor.visit(self.link_series())?;
+            visitor.visit(self.flow_variation())?;
         }
         Ok(())
     }
@@ -251,7 +254,9 @@ impl<'a> Tables<'a> {
             .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)
             .maybe_unsigned("window_bytes", |row| row.of.window_bytes)
             .maybe_number("mean_window_bytes", |row| row.of.mean_window_bytes)
-            .maybe_unsigned("ssthresh_bytes", |row| row.of.ssthresh_bytes)
+            .maybe_unsigned("ssthresh_bytes", |row| {
+                row.of.ssthresh_bytes.filter(is_limited)
+            })
             .unsigned("reads", |row| row.of.reads)
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
             .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes);
@@ -306,7 +311,9 @@ impl<'a> Tables<'a> {
                 bin.value(&bin.of.retransmitted_packets)
             })
             .maybe_unsigned("window_bytes", |bin| bin.value(&bin.of.window_bytes))
-            .maybe_unsigned("ssthresh_bytes", |bin| bin.value(&bin.of.ssthresh_bytes))
+            .maybe_unsigned("ssthresh_bytes", |bin| {
+                bin.value(&bin.of.ssthresh_bytes).filter(is_limited)
+            })
             .maybe_unsigned("srtt_ns", |bin| bin.value(&bin.of.srtt_ns));
         let length = |of: &FlowSeries| {
             [
@@ -361,6 +368,31 @@ impl<'a> Tables<'a> {
         });
         Table {
             name: NAMES[5],
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    fn flow_variation(&self) -> Table<'_, (u64, &str, Variation)> {
+        let columns = Columns::new()
+            .unsigned("run", |row: &(u64, &str, Variation)| row.0)
+            .unsigned("index", |row| row.2.flow as u64)
+            .text("flow", |row| row.1.into())
+            .unsigned("scale_ns", |row| row.2.scale.as_nanos())
+            .unsigned("intervals", |row| row.2.intervals)
+            .maybe_number("goodput_variation", |row| row.2.coefficient);
+        let rows = self.runs.iter().flat_map(|run| {
+            let report = &run.completed.report;
+            variations(report).into_iter().map(move |variation| {
+                let name = report
+                    .flows
+                    .get(variation.flow)
+                    .map_or("", |flow| &flow.name);
+                (run.number, name, variation)
+            })
+        });
+        Table {
+            name: NAMES[6],
             columns,
             rows: Box::new(rows),
         }
@@ -517,6 +549,11 @@ fn loss_ratio(flows: &[FlowReport]) -> Option<f64> {
 }
 
 /// The mean one-way delay over all measured packets of all flows.
+/// Whether a threshold is one at all; without a limit it is the largest number.
+fn is_limited(bytes: &u64) -> bool {
+    *bytes < u64::MAX
+}
+
 fn mean_delay(flows: &[FlowReport]) -> Option<f64> {
     let count: u64 = flows.iter().map(|flow| flow.delay.count).sum();
     let sum: f64 = flows

@@ -73,7 +73,7 @@ use crate::network::Network;
 use crate::results::AxisValue;
 use build::Library;
 use document::{Entry, Node, Value};
-use schema::{Context, Kind, Nested, Shape, Table};
+use schema::{Context, Kind, Nested, Shape, Table, read_text};
 use sweep::Group;
 use tables::{ScenarioFile, ScenarioTable, SweepTable};
 
@@ -152,7 +152,7 @@ impl Scenario {
     pub fn outline(path: &Path, reading: &Reading) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        match std::fs::read_to_string(path) {
+        match read_text(path, MAX_TEXT as u64) {
             Ok(text) => Self::read(&name, &text, Box::new(Folder(folder)), reading),
             Err(error) => {
                 let kind = ProblemKind::Unreadable {
@@ -474,6 +474,15 @@ fn outline(
         .seeds
         .clone()
         .unwrap_or_else(|| table.seeds.0.clone());
+    if is_any_repeated(&seeds) {
+        let kind = ProblemKind::Unfit {
+            reason: Unfit::RepeatedSeed,
+        };
+        cx.within("scenario", |cx| {
+            cx.report_at(&table.written, "seeds", kind);
+        });
+        return None;
+    }
     let runs = groups
         .iter()
         .map(|group| group.len() as u128)
@@ -498,4 +507,10 @@ fn outline(
         return None;
     }
     Some((table, seeds, groups))
+}
+
+fn is_any_repeated(seeds: &[u64]) -> bool {
+    let mut sorted = seeds.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }

@@ -280,6 +280,8 @@ impl fmt::Display for RangeFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unfit {
+    /// A seed that is given twice.
+    RepeatedSeed,
     /// The warm-up takes the whole run.
     WarmupCoversRun,
     /// The bins are so short that their number would exhaust memory.
@@ -325,6 +327,7 @@ pub enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::RepeatedSeed => "a seed is given twice, and runs of one seed are the same run",
             Self::WarmupCoversRun => "the warm-up has to end before the run does",
             Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
             Self::GreedyDatagrams => {

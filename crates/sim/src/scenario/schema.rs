@@ -5,6 +5,7 @@
 //! `kind = "dumbbell"` chooses one. Both give a `read` that reports everything that is wrong, and a
 //! [`TableDoc`] that the reference, the JSON Schema and the paths of sweeps are made from.
 
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::document::{Entry, Node, Value, default_value};
@@ -82,6 +83,17 @@ pub(super) enum Presence {
     Default(&'static str),
 }
 
+impl TableDoc {
+    fn add(&mut self, name: &'static str, doc: &str, kind: &impl Kind, presence: Presence) {
+        self.fields.push(FieldDoc {
+            name,
+            doc: doc.into(),
+            shape: kind.shape(),
+            presence,
+        });
+    }
+}
+
 impl Shape {
     /// With article, as in `expected a duration such as "40ms"`.
     pub(super) fn expected(&self) -> String {
@@ -133,7 +145,7 @@ pub trait Files {
     ///
     /// # Errors
     /// What the system says when the file cannot be read.
-    fn read(&self, path: &Path) -> std::io::Result<String>;
+    fn read(&self, path: &Path) -> io::Result<String>;
 }
 
 /// Files below a folder of the file system.
@@ -141,9 +153,25 @@ pub trait Files {
 pub struct Folder(pub PathBuf);
 
 impl Files for Folder {
-    fn read(&self, path: &Path) -> std::io::Result<String> {
-        std::fs::read_to_string(self.0.join(path))
+    fn read(&self, path: &Path) -> io::Result<String> {
+        read_text(&self.0.join(path), MOST_IN_A_FILE)
     }
+}
+
+/// The longest trace that is read, in bytes.
+const MOST_IN_A_FILE: u64 = 1 << 30;
+
+/// The text of a file, which a device or a pipe without end does not pass for.
+pub(super) fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?.take(limit + 1);
+    if io::BufReader::new(file).read_to_string(&mut text)? as u64 > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is longer than {limit} bytes"),
+        ));
+    }
+    Ok(text)
 }
 
 /// No files at all, for scenarios that come from elsewhere than a file.
@@ -151,9 +179,9 @@ impl Files for Folder {
 pub struct NoFiles;
 
 impl Files for NoFiles {
-    fn read(&self, _: &Path) -> std::io::Result<String> {
-        Err(std::io::Error::new(
-            std::io::ErrorKind::NotFound,
+    fn read(&self, _: &Path) -> io::Result<String> {
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
             "this scenario was not read from a folder",
         ))
     }
@@ -294,12 +322,7 @@ impl<K: Kind> Field for Required<K> {
     type Output = K::Value;
 
     fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc) {
-        table.fields.push(FieldDoc {
-            name,
-            doc: doc.into(),
-            shape: self.0.shape(),
-            presence: Presence::Required,
-        });
+        table.add(name, doc, &self.0, Presence::Required);
     }
 
     fn read(
@@ -328,12 +351,7 @@ impl<K: Kind> Field for Optional<K> {
     type Output = Option<K::Value>;
 
     fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc) {
-        table.fields.push(FieldDoc {
-            name,
-            doc: doc.into(),
-            shape: self.0.shape(),
-            presence: Presence::Optional(self.1),
-        });
+        table.add(name, doc, &self.0, Presence::Optional(self.1));
     }
 
     fn read(
@@ -355,12 +373,7 @@ impl<K: Kind> Field for Default<K> {
     type Output = K::Value;
 
     fn describe(&self, name: &'static str, doc: &str, table: &mut TableDoc) {
-        table.fields.push(FieldDoc {
-            name,
-            doc: doc.into(),
-            shape: self.0.shape(),
-            presence: Presence::Default(self.1),
-        });
+        table.add(name, doc, &self.0, Presence::Default(self.1));
     }
 
     fn read(

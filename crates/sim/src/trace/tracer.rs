@@ -434,7 +434,11 @@ impl Row<'_> {
             &number(self.departure.map(Time::as_nanos)),
             &number(self.arrival.map(Time::as_nanos)),
             &number(self.state.map(|state| state.window)),
-            &number(self.state.map(|state| state.ssthresh)),
+            &number(
+                self.state
+                    .map(|state| state.ssthresh)
+                    .filter(|&ssthresh| ssthresh < u64::MAX),
+            ),
             &number(self.state.map(|state| state.in_flight)),
             &number(self.state.map(|state| state.srtt_ns)),
         ])?;

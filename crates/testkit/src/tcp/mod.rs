@@ -32,7 +32,14 @@ pub const PLAIN: Config = Config {
     rtt: RttConfig::RFC6298,
     restart_timer_before_sample: false,
     max_burst: None,
+    give_up_after: None,
     time_wait: Span::from_secs(60),
+};
+
+/// The same without a handshake: both ends begin established.
+pub const BORN: Config = Config {
+    handshake: false,
+    ..PLAIN
 };
 
 /// A controller that lets `window` bytes be outstanding, whatever happens.

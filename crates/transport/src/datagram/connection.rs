@@ -388,6 +388,16 @@ impl<P: Payload> Connection<P> {
         now: Time,
         section: Outgoing<P>,
     ) -> Result<SectionId, outbox::SubmitError> {
+        // The peer keeps only so many sections of a stream apart.
+        let limit = self
+            .credit
+            .sections
+            .min(u64::from(self.config.send_sections));
+        if self.outbox.span(section.stream) >= limit {
+            return Err(outbox::SubmitError::TooManySections {
+                limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            });
+        }
         let id = self.outbox.submit(now, section)?;
         self.collect_outcomes();
         Ok(id)
@@ -430,8 +440,7 @@ impl<P: Payload> Connection<P> {
         while reason.len() > crate::wire::limits::MAX_REASON {
             reason.pop();
         }
-        self.outbox.close();
-        self.collect_outcomes();
+        self.settle();
         self.events.push_back(Event::Closed(CloseReason::Local {
             code,
             reason: reason.clone(),
@@ -439,8 +448,14 @@ impl<P: Payload> Connection<P> {
         self.begin_closing(now, code, reason);
     }
 
-    fn begin_closing(&mut self, now: Time, code: CloseCode, reason: String) {
+    /// The connection is over: every section of either end gets its outcome.
+    pub(super) fn settle(&mut self) {
         self.inbox.close();
+        self.outbox.close();
+        self.collect_outcomes();
+    }
+
+    fn begin_closing(&mut self, now: Time, code: CloseCode, reason: String) {
         self.state = State::Closing {
             until: now + self.loss.base_timeout() * 3,
             code,
@@ -456,6 +471,7 @@ impl<P: Payload> Connection<P> {
             return;
         }
         let code = violation.code();
+        self.settle();
         self.events
             .push_back(Event::Closed(CloseReason::Violation(violation)));
         self.begin_closing(now, code, String::new());
@@ -463,12 +479,11 @@ impl<P: Payload> Connection<P> {
 
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
-        let free = self.inbox.free_bytes();
         let delivery = self.inbox.poll(now, &self.clock)?;
         // A peer that was told of little room is told when there is room again.
         let half = self.config.receive_buffer / 2;
-        if self.credit.offered < half && self.inbox.free_bytes() > free {
-            self.control.credit = self.room() >= half;
+        if self.credit.offered < half {
+            self.control.credit |= self.room() >= half;
         }
         Some(delivery)
     }
@@ -623,6 +638,9 @@ impl<P: Payload> Connection<P> {
         if self.has_report() {
             next = next.min(self.control.report_at);
         }
+        if self.waits_for_credit() {
+            next = next.min(self.last_sent_at + self.loss.base_timeout());
+        }
         if self.outbox.backlog() > 0 && self.has_window() && self.has_credit() {
             next = next.min(self.pacer.release_at(self.pacing()));
         }
@@ -642,8 +660,8 @@ impl<P: Payload> Connection<P> {
             State::Open => {}
         }
         if now >= self.last_received_at + self.config.idle_timeout {
+            self.settle();
             self.events.push_back(Event::Closed(CloseReason::Idle));
-            self.inbox.close();
             self.state = State::Closed;
             return;
         }
@@ -668,6 +686,10 @@ impl<P: Payload> Connection<P> {
         }
         if now >= self.last_sent_at + self.config.keep_alive {
             self.control.ping = true;
+        }
+        if self.waits_for_credit() && now >= self.last_sent_at + self.loss.base_timeout() {
+            // The peer may have room only for what fills its holes, and its last word may be lost.
+            self.probes = 1;
         }
         self.update_target(now);
         self.collect_outcomes();
@@ -750,6 +772,12 @@ impl<P: Payload> Connection<P> {
         self.outbox.accounts().bytes.in_flight < self.credit.bytes
     }
 
+    /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way whose
+    /// answer could tell of more.
+    fn waits_for_credit(&self) -> bool {
+        self.outbox.backlog() > 0 && !self.has_credit() && self.sent.in_flight_packets() == 0
+    }
+
     /// The delay of packets to the peer, with what they wait for on the way now.
     pub(super) fn one_way(&self) -> Span {
         let least = self.loss.min().unwrap_or(Span::ZERO) / 2;
@@ -761,17 +789,20 @@ impl<P: Payload> Connection<P> {
         Outlook {
             rate: self.target.current(),
             one_way: self.one_way(),
-            fresh_bytes: self.credit.bytes.saturating_sub(in_flight),
+            fresh_bytes: if self.probes > 0 {
+                u64::from(self.config.payload)
+            } else {
+                self.credit.bytes.saturating_sub(in_flight)
+            },
             fresh_sections: self.credit.sections,
         }
     }
 
-    /// How many bytes of sections this end has room for. A quarter is kept back for what is under way when
-    /// the peer learns of it.
+    /// How many bytes this end has room for, beside those that it holds. A quarter is kept back for what is under
+    /// way when the peer learns of it. The rest of sections that are not whole counts as room: the peer may
+    /// always go on with what it has begun.
     pub(super) fn room(&self) -> u64 {
-        self.inbox
-            .free_bytes()
-            .saturating_sub(self.config.receive_buffer / 4)
+        (self.config.receive_buffer / 4 * 3).saturating_sub(self.inbox.accounts().held)
     }
 
     /// Whether the peer should hear how its sections fared.

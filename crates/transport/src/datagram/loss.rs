@@ -8,7 +8,7 @@ use comity_units::{Span, Time};
 /// ```text
 /// lost        largest acknowledged − number ≥ threshold, or
 ///             sent before now − 9/8 · max(srtt, latest), and a later packet is acknowledged
-/// probe       last sent + (srtt + max(4 · variation, 1 ms) + the peer's acknowledgement delay) · 2^count
+/// probe       last sent + (srtt + max(4 · variation, 1 ms)) · 2^count + the peer's acknowledgement delay
 /// ```
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to

@@ -149,11 +149,11 @@ impl<P: Payload> Connection<P> {
                 Frame::PathChallenge(token) => self.on_path_frame(PathFrame::Challenge(token)),
                 Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
                 Frame::Close(close) => {
+                    self.settle();
                     self.events.push_back(Event::Closed(CloseReason::Peer {
                         code: close.code,
                         reason: close.reason.into(),
                     }));
-                    self.inbox.close();
                     self.state = State::Draining {
                         until: now + self.loss.base_timeout() * 3,
                     };

@@ -1,5 +1,7 @@
 //! Settings of a TCP endpoint.
 
+use core::num::NonZeroU32;
+
 use comity_congestion::RttConfig;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_units::{Bytes, SeqNo, Span};
@@ -39,6 +41,9 @@ pub struct Config {
     pub restart_timer_before_sample: bool,
     /// The most segments sent in answer to one event; `None` for no limit.
     pub max_burst: Option<u32>,
+    /// How many expiries of the retransmission or the persist timer in a row, with no sign of life from the
+    /// peer between them, end the connection (R2 of RFC 9293, section 3.8.3); `None` for never.
+    pub give_up_after: Option<NonZeroU32>,
     /// How long a closed connection remembers its sequence numbers: twice the maximum segment lifetime.
     pub time_wait: Span,
 }
@@ -72,6 +77,7 @@ impl Config {
         rtt: RttConfig::LINUX,
         restart_timer_before_sample: false,
         max_burst: None,
+        give_up_after: None,
         time_wait: Span::from_secs(60),
     };
 

@@ -1,15 +1,17 @@
 //! The connection: states, handshake, and the two halves.
 
+mod getters;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use comity_congestion::{Controller, RttEstimator};
+use comity_congestion::Controller;
 use comity_units::{SeqNo, Span, Time};
 
 use super::config::Config;
 use super::receiver::Receiver;
 use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
-use super::sender::{Acknowledgement, Outgoing, Sender, SenderStatistics};
+use super::sender::{Acknowledgement, Outgoing, Sender};
 use super::state::State;
 
 /// One end of a TCP connection, as a pure state machine.
@@ -36,12 +38,14 @@ use super::state::State;
 /// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
 /// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
 /// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
-/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. there is
-/// no limit to retransmissions (R2): how long to wait for a silent peer is the application's business;
+/// `SND.WL2` for peers that do not take back what they offered and needs no memory of segments; 8. the
+/// limit to retransmissions (R2) is a number of expiries and not a time, is off unless
+/// [`Config::give_up_after`] sets it, and there is no earlier warning (R1);
 /// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
 ///
-/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; and
-/// from RFC 7323 in: timestamps that claim to echo the future are taken for none.
+/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; from
+/// RFC 7323 in: timestamps that claim to echo the future are taken for none; and from RFC 2018 in: with the
+/// scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
     state: State,
@@ -57,10 +61,9 @@ pub struct Connection {
     last_ack_sent: u64,
     time_wait_until: Time,
     was_reset: bool,
+    gave_up: bool,
     /// The reset that a segment which belongs to no connection of ours is answered with.
     refusal: Option<Refusal>,
-    /// Payload handed over in order since the beginning.
-    delivered: u64,
 }
 
 /// What identifies a reset to the peer (RFC 9293, section 3.5.2).
@@ -72,7 +75,7 @@ struct Refusal {
 }
 
 impl Connection {
-    fn new(state: State, mut config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+    fn new(state: State, mut config: Arc<Config>, controller: Option<Box<dyn Controller>>) -> Self {
         let recovery = config.recovery.with_sack(config.sack);
         if recovery != config.recovery {
             config = Arc::new(Config {
@@ -91,8 +94,8 @@ impl Connection {
             last_ack_sent: 0,
             time_wait_until: Time::MAX,
             was_reset: false,
+            gave_up: false,
             refusal: None,
-            delivered: 0,
         }
     }
 
@@ -102,14 +105,25 @@ impl Connection {
     /// the same settings.
     pub fn connect(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
         if config.handshake {
-            Self::new(State::SynSent, config, controller)
+            Self::new(State::SynSent, config, Some(controller))
         } else {
-            Self::born_established(config, controller)
+            Self::born_established(config, Some(controller))
         }
     }
 
     /// An end that waits for a SYN; born established with [`Config::handshake`] off.
     pub fn listen(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+        Self::listen_with(config, Some(controller))
+    }
+
+    /// An end that waits for a SYN and only receives: it has no controller, takes no round-trip times and
+    /// counts nothing, and what is written to it is ignored. It acknowledges and closes as any other, with
+    /// the timeout that RFC 6298 gives before the first sample. It takes less than half of the memory.
+    pub fn listen_to_receive(config: Arc<Config>) -> Self {
+        Self::listen_with(config, None)
+    }
+
+    fn listen_with(config: Arc<Config>, controller: Option<Box<dyn Controller>>) -> Self {
         if config.handshake {
             Self::new(State::Listen, config, controller)
         } else {
@@ -117,7 +131,7 @@ impl Connection {
         }
     }
 
-    fn born_established(config: Arc<Config>, controller: Box<dyn Controller>) -> Self {
+    fn born_established(config: Arc<Config>, controller: Option<Box<dyn Controller>>) -> Self {
         let peer_window = config.receive_buffer.get();
         let mut connection = Self::new(State::Established, config, controller);
         connection.peer_scale = connection.receiver.scale;
@@ -125,17 +139,23 @@ impl Connection {
         connection.receiver.begin(initial);
         connection.last_ack_sent = 1;
         let _ = connection.receiver.offer(&connection.config, true);
-        connection.sender.establish(1, peer_window);
+        connection.sender.stream.establish(1, peer_window);
         connection
     }
 
     // ---------------------------------------------------------------- application
 
-    /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`].
+    /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`] and at an end that
+    /// only receives.
     pub fn write(&mut self, bytes: u64) {
         self.sender.begin_event();
-        if !self.sender.fin {
-            self.sender.end = self.sender.end.saturating_add(bytes).min(u64::MAX / 4);
+        if !self.sender.stream.fin && !self.sender.only_receives() {
+            self.sender.stream.end = self
+                .sender
+                .stream
+                .end
+                .saturating_add(bytes)
+                .min(u64::MAX / 4);
         }
     }
 
@@ -146,29 +166,29 @@ impl Connection {
 
     /// What was given without end ends here: nothing beyond what has been sent will be sent.
     pub fn truncate(&mut self) {
-        self.sender.end = self.sender.end.min(self.sender.max.max(1));
+        self.sender.stream.end = self.sender.stream.end.min(self.sender.stream.max.max(1));
     }
 
     /// The application has nothing more to send; a FIN follows what it gave.
     pub fn close(&mut self) {
         self.sender.begin_event();
-        if self.sender.fin {
+        if self.sender.stream.fin {
             return;
         }
         match self.state {
             State::Listen | State::Closed => self.state = State::Closed,
             // Nothing was sent and nothing is to be sent: there is no connection to end.
-            State::SynSent if self.sender.max == 0 && self.sender.end <= 1 => {
+            State::SynSent if self.sender.stream.max == 0 && self.sender.stream.end <= 1 => {
                 self.state = State::Closed;
             }
             State::Established | State::SynReceived | State::SynSent => {
-                self.sender.fin = true;
+                self.sender.stream.fin = true;
                 if self.state == State::Established {
                     self.state = State::FinWait1;
                 }
             }
             State::CloseWait => {
-                self.sender.fin = true;
+                self.sender.stream.fin = true;
                 self.state = State::LastAck;
             }
             _ => {}
@@ -216,24 +236,23 @@ impl Connection {
         }
         let acked = segment
             .acknowledgement
-            .distance_from(self.sender.una_number(&self.config));
+            .distance_from(self.sender.stream.una_number(&self.config));
         let window = u64::from(segment.window) << self.peer_scale;
         if segment.payload > 0 {
-            if acked != 0 || window != self.sender.peer_window() || self.receiver.has_gap() {
+            if acked != 0 || window != self.sender.stream.peer_window || self.receiver.has_gap() {
                 return false;
             }
             let start = self.receiver.next;
-            self.delivered +=
-                self.receiver
-                    .on_data(now, start, u64::from(segment.payload), &self.config);
+            self.receiver
+                .on_data(now, start, u64::from(segment.payload), &self.config);
             self.consume_fin(now);
             return true;
         }
-        if acked <= 0 || self.sender.fin {
+        if acked <= 0 || self.sender.stream.fin {
             return false;
         }
-        let offset = self.sender.una + u64::from(acked.unsigned_abs());
-        if offset > self.sender.max {
+        let offset = self.sender.stream.una + u64::from(acked.unsigned_abs());
+        if offset > self.sender.stream.max {
             return false;
         }
         let ack = Acknowledgement {
@@ -274,7 +293,9 @@ impl Connection {
             return;
         }
         self.take_syn(now, segment);
-        self.sender.set_peer_window(u64::from(segment.window));
+        self.sender
+            .stream
+            .set_peer_window(u64::from(segment.window));
         self.state = State::SynReceived;
     }
 
@@ -316,7 +337,7 @@ impl Connection {
     fn on_segment_in_syn_sent(&mut self, now: Time, segment: &Segment) {
         let flags = segment.flags;
         let acknowledges = flags.contains(Flags::ACK)
-            && self.sender.max == 1
+            && self.sender.stream.max == 1
             && segment.acknowledgement == self.config.initial_sequence + 1;
         if flags.contains(Flags::ACK) && !acknowledges {
             self.refuse(segment);
@@ -337,8 +358,10 @@ impl Connection {
             self.receiver.ack_now = true;
         } else {
             // Simultaneous open: answer with a SYN of our own that acknowledges theirs.
-            self.sender.set_peer_window(u64::from(segment.window));
-            self.sender.next = 0;
+            self.sender
+                .stream
+                .set_peer_window(u64::from(segment.window));
+            self.sender.stream.next = 0;
             self.state = State::SynReceived;
         }
     }
@@ -359,8 +382,8 @@ impl Connection {
             is_pure: false,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
-        self.sender.establish(1, ack.window);
-        self.state = if self.sender.fin {
+        self.sender.stream.establish(1, ack.window);
+        self.state = if self.sender.stream.fin {
             State::FinWait1
         } else {
             State::Established
@@ -410,9 +433,8 @@ impl Connection {
             return;
         }
         if segment.payload > 0 {
-            self.delivered +=
-                self.receiver
-                    .on_data(now, start, u64::from(segment.payload), &self.config);
+            self.receiver
+                .on_data(now, start, u64::from(segment.payload), &self.config);
         }
         if is_fin {
             self.receiver.on_fin(start + u64::from(segment.payload));
@@ -454,7 +476,7 @@ impl Connection {
             self.receiver.ack_now = true;
         } else if !segment.flags.contains(Flags::ACK) {
             // The peer repeats its SYN: our answer was lost.
-            self.sender.next = 0;
+            self.sender.stream.next = 0;
         } else if segment.acknowledgement == self.config.initial_sequence + 1 {
             // Simultaneous open: the peer's answer to our SYN.
             self.acknowledge_syn(now, segment);
@@ -472,12 +494,17 @@ impl Connection {
     /// Takes in what a segment acknowledges; `false` when that cannot be an answer to what was sent.
     #[must_use]
     fn take_acknowledgement(&mut self, now: Time, segment: &Segment, is_pure: bool) -> bool {
-        let reference = self.sender.una_number(&self.config);
+        let reference = self.sender.stream.una_number(&self.config);
         let distance = segment.acknowledgement.distance_from(reference);
-        let Some(offset) = self.sender.una.checked_add_signed(i64::from(distance)) else {
+        let Some(offset) = self
+            .sender
+            .stream
+            .una
+            .checked_add_signed(i64::from(distance))
+        else {
             return false;
         };
-        if offset > self.sender.max || offset < self.sender.oldest_acceptable() {
+        if offset > self.sender.stream.max || offset < self.sender.stream.oldest_acceptable() {
             return false;
         }
         let mut ranges = [(0, 0); SackBlocks::CAPACITY];
@@ -486,6 +513,7 @@ impl Connection {
             for (block, range) in segment.options.sack.as_slice().iter().zip(&mut ranges) {
                 let place = |number: SeqNo| {
                     self.sender
+                        .stream
                         .una
                         .checked_add_signed(i64::from(number.distance_from(reference)))
                         .unwrap_or(0)
@@ -510,7 +538,7 @@ impl Connection {
             is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
-        if self.sender.fin && self.sender.una > self.sender.end {
+        if self.sender.stream.fin && self.sender.stream.una > self.sender.stream.end {
             self.state = match self.state {
                 State::FinWait1 => State::FinWait2,
                 State::Closing => self.enter_time_wait(now),
@@ -552,6 +580,12 @@ impl Connection {
         }
         if self.sender.next_timer() <= now {
             self.sender.on_timer(now, &self.config);
+            let limit = self.config.give_up_after;
+            if limit.is_some_and(|limit| self.sender.stream.expiries >= limit.get()) {
+                self.gave_up = true;
+                self.receiver.ack_now = false;
+                self.state = State::Closed;
+            }
         }
     }
 
@@ -569,7 +603,20 @@ impl Connection {
     // ---------------------------------------------------------------- output
 
     /// The next segment to send now, if any.
+    #[inline]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        // Most calls find nothing: the one after the last segment.
+        let is_idle =
+            self.state == State::Established && !self.receiver.ack_now && self.sender.is_idle();
+        if is_idle {
+            None
+        } else {
+            self.next_segment(now)
+        }
+    }
+
+    #[inline(never)]
+    fn next_segment(&mut self, now: Time) -> Option<Segment> {
         match self.state {
             State::Closed | State::Listen | State::SynSent | State::SynReceived
                 if self.refusal.is_some() =>
@@ -580,9 +627,7 @@ impl Connection {
             State::Closed | State::Listen => None,
             State::SynSent | State::SynReceived => self.poll_syn(now),
             _ => {
-                if self.sender.may_have_something()
-                    && let Some(outgoing) = self.sender.poll(now, &self.config)
-                {
+                if let Some(outgoing) = self.sender.poll(now, &self.config) {
                     return Some(self.data_segment(now, outgoing));
                 }
                 self.receiver.ack_now.then(|| self.pure_ack(now))
@@ -591,10 +636,10 @@ impl Connection {
     }
 
     fn poll_syn(&mut self, now: Time) -> Option<Segment> {
-        if self.sender.next != 0 {
+        if self.sender.stream.next != 0 {
             return None;
         }
-        self.sender.on_syn_sent(now);
+        self.sender.on_syn_sent(now, &self.config);
         let answers = self.state == State::SynReceived;
         let config = &self.config;
         let options = Options {
@@ -628,43 +673,48 @@ impl Connection {
         if outgoing.fin {
             flags |= Flags::FIN;
         }
-        if outgoing.length > 0 && outgoing.end() >= self.sender.end {
+        if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
             flags |= Flags::PSH;
         }
-        Segment {
-            sequence: self.config.initial_sequence + outgoing.start as u32,
-            payload: outgoing.length,
-            flags,
-            ..self.pure_ack(now)
-        }
+        let sequence = self.config.initial_sequence + outgoing.start as u32;
+        self.segment(now, sequence, outgoing.length, flags)
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
-        let timestamps = self.config.timestamps.then(|| Timestamps {
-            value: timestamp(now),
-            echo: self.timestamp_recent,
-        });
-        let sack = if self.config.sack && self.receiver.has_gap() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            self.receiver.sack_blocks(SackBlocks::CAPACITY - 1)
-        } else {
-            SackBlocks::EMPTY
-        };
+        // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
+        let sequence = self.config.initial_sequence + self.sender.stream.max as u32;
+        self.segment(now, sequence, 0, Flags::ACK)
+    }
+
+    /// A segment that acknowledges what arrived, whatever else it carries.
+    #[inline]
+    fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
         let window = self
             .receiver
             .offer(&self.config, self.config.window_scaling);
-        Segment {
-            // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
-            sequence: self.config.initial_sequence + self.sender.max as u32,
+        let mut segment = Segment {
+            sequence,
             acknowledgement: self.acknowledge(),
-            payload: 0,
+            payload,
             window,
-            flags: Flags::ACK,
-            options: Options {
-                timestamps,
-                sack,
-                ..Options::default()
-            },
+            flags,
+            options: Options::default(),
+        };
+        if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
+            self.add_options(now, &mut segment.options);
+        }
+        segment
+    }
+
+    /// The options of a segment that is no SYN.
+    fn add_options(&self, now: Time, options: &mut Options) {
+        options.timestamps = self.config.timestamps.then(|| Timestamps {
+            value: timestamp(now),
+            echo: self.timestamp_recent,
+        });
+        if self.config.sack && self.receiver.has_gap() {
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
+            options.sack = self.receiver.sack_blocks(SackBlocks::CAPACITY - 1);
         }
     }
 
@@ -672,88 +722,6 @@ impl Connection {
         self.receiver.on_acknowledged();
         self.last_ack_sent = self.receiver.next;
         self.receiver.initial + self.receiver.next as u32
-    }
-
-    // ---------------------------------------------------------------- getters
-
-    /// The state of the connection.
-    pub const fn state(&self) -> State {
-        self.state
-    }
-
-    /// Whether data can flow in at least one direction.
-    pub const fn is_synchronized(&self) -> bool {
-        self.state.is_synchronized()
-    }
-
-    /// Whether the peer reset the connection.
-    pub const fn was_reset(&self) -> bool {
-        self.was_reset
-    }
-
-    /// The settings in force; after the handshake, what both ends agreed on.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// Whether everything given so far, and the FIN if one was asked for, is acknowledged.
-    pub fn is_all_acknowledged(&self) -> bool {
-        self.sender.una >= self.sender.stream_end()
-    }
-
-    /// Payload of ours that the peer acknowledged.
-    pub fn acknowledged(&self) -> u64 {
-        self.sender.una.min(self.sender.end).saturating_sub(1)
-    }
-
-    /// Payload given by the application and not sent for the first time yet.
-    pub fn unsent(&self) -> u64 {
-        self.sender.end.saturating_sub(self.sender.max.max(1))
-    }
-
-    /// Payload handed over in order since the beginning.
-    pub const fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// What is outstanding, SYN and FIN included.
-    pub fn in_flight(&self) -> u64 {
-        self.sender.in_flight()
-    }
-
-    /// The congestion window in bytes.
-    pub fn congestion_window(&self) -> u64 {
-        self.sender.congestion_window()
-    }
-
-    /// The window of the peer in bytes, as last heard.
-    pub fn peer_window(&self) -> u64 {
-        self.sender.peer_window()
-    }
-
-    /// Whether a fast recovery is under way.
-    pub fn is_recovering(&self) -> bool {
-        self.sender.is_recovering()
-    }
-
-    /// The controller.
-    pub fn controller(&self) -> &dyn Controller {
-        self.sender.controller.as_ref()
-    }
-
-    /// Round-trip times.
-    pub fn rtt(&self) -> &RttEstimator {
-        self.sender.rtt()
-    }
-
-    /// The memory that the connection holds on the heap, in bytes, without its shared settings.
-    pub fn heap_memory(&self) -> usize {
-        self.sender.heap_memory() + self.receiver.heap_memory()
-    }
-
-    /// Counters of the sending half.
-    pub const fn statistics(&self) -> SenderStatistics {
-        self.sender.statistics
     }
 }
 

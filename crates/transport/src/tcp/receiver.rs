@@ -1,5 +1,6 @@
 //! The receiving half of a connection: order, window, acknowledgements.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use comity_units::{SeqNo, Time};
@@ -16,6 +17,15 @@ struct Ahead {
     touched: u32,
 }
 
+/// What arrived ahead of its turn. Never empty.
+#[derive(Debug, Default)]
+struct Disorder {
+    /// Ascending, neither touching nor overlapping.
+    ranges: Vec<Ahead>,
+    /// Counts up with every arrival ahead of its turn.
+    arrivals: u32,
+}
+
 /// Puts payload in order, keeps the window, and decides when to acknowledge.
 ///
 /// Offsets are positions in the peer's stream, unwrapped: 0 is its SYN, data begins at 1.
@@ -28,6 +38,8 @@ pub(super) struct Receiver {
     /// The right edge that is meant, before rounding to the unit of the wire: what is promised. Never moves
     /// left, and never beyond what the buffer takes.
     limit: u64,
+    /// Payload put in order since the beginning.
+    pub(super) delivered: u64,
     /// Payload in order that the application has not read.
     pub(super) unread: u64,
     /// The peer's first sequence number.
@@ -38,13 +50,12 @@ pub(super) struct Receiver {
     pub(super) ack_now: bool,
     /// Full segments that wait for an acknowledgement.
     held: u8,
-    /// Where the peer's FIN stands, once seen.
-    fin: Option<u64>,
+    /// Where the peer's FIN stands, once seen; `u64::MAX` before.
+    fin: u64,
     /// When to send an acknowledgement that is held back.
     pub(super) ack_at: Time,
-    /// Ranges ahead of `next`, ascending, neither touching nor overlapping.
-    ahead: Vec<Ahead>,
-    arrivals: u32,
+    /// Boxed, because most connections wait for nothing most of the time.
+    disorder: Option<Box<Disorder>>,
 }
 
 impl Receiver {
@@ -53,15 +64,15 @@ impl Receiver {
             next: 0,
             edge: 0,
             limit: 0,
+            delivered: 0,
             unread: 0,
             initial: SeqNo::ZERO,
             scale: 0,
             ack_now: false,
             held: 0,
-            fin: None,
+            fin: u64::MAX,
             ack_at: Time::MAX,
-            ahead: Vec::new(),
-            arrivals: 0,
+            disorder: None,
         }
         .with_scale(config)
     }
@@ -124,50 +135,50 @@ impl Receiver {
         field
     }
 
-    /// Takes in payload `[start, start + length)`. Returns how much of it was in order and new.
-    pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) -> u64 {
+    /// Takes in payload `[start, start + length)`.
+    pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) {
         // There is nothing behind a FIN.
-        let end = (start + length)
-            .min(self.edge)
-            .min(self.fin.unwrap_or(u64::MAX));
-        self.arrivals = self.arrivals.wrapping_add(1);
+        let end = (start + length).min(self.edge).min(self.fin);
         if end <= self.next || start >= end {
             // Old, or beyond the window or the end of the stream: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
             self.ack_now = true;
-            return 0;
+            return;
         }
         if start > self.next {
-            self.insert_ahead(start, end);
+            self.disorder.get_or_insert_default().insert(start, end);
             self.ack_now = true;
-            return 0;
+            return;
         }
         let before = self.next;
         self.next = end;
-        if self.ahead.is_empty() {
-            self.hold_or_answer(now, config);
-        } else {
+        if let Some(disorder) = &mut self.disorder {
             // RFC 5681, section 4.2: an arrival that fills a gap is answered at once.
-            self.absorb_ahead();
             self.ack_now = true;
+            self.next = disorder.absorb(end);
+            if disorder.ranges.is_empty() {
+                self.disorder = None;
+            }
+        } else {
+            self.hold_or_answer(now, config);
         }
-        let delivered = self.next - before;
-        self.unread += delivered;
-        delivered
+        self.delivered += self.next - before;
+        self.unread += self.next - before;
     }
 
     /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the window,
     /// or after another end was named.
     pub(super) fn on_fin(&mut self, at: u64) {
         self.ack_now = true;
-        let highest = self.ahead.last().map_or(self.next, |range| range.end);
-        if self.fin.is_none() && highest <= at && at <= self.edge {
-            self.fin = Some(at);
+        let last = self.disorder.as_ref().and_then(|it| it.ranges.last());
+        let highest = last.map_or(self.next, |range| range.end);
+        if self.fin == u64::MAX && highest <= at && at <= self.edge {
+            self.fin = at;
         }
     }
 
     /// Passes the peer's FIN once everything before it has arrived; `true` at that moment.
     pub(super) fn consume_fin(&mut self) -> bool {
-        let is_next = self.fin == Some(self.next);
+        let is_next = self.fin == self.next;
         if is_next {
             self.next += 1;
             self.ack_now = true;
@@ -189,73 +200,24 @@ impl Receiver {
         }
     }
 
-    fn insert_ahead(&mut self, mut start: u64, mut end: u64) {
-        let first = self.ahead.partition_point(|range| range.end < start);
-        let last = self.ahead.partition_point(|range| range.start <= end);
-        if let (Some(lowest), Some(highest)) = (
-            self.ahead.get(first),
-            last.checked_sub(1).and_then(|at| self.ahead.get(at)),
-        ) && first < last
-        {
-            start = start.min(lowest.start);
-            end = end.max(highest.end);
-        }
-        self.ahead.splice(
-            first..last,
-            [Ahead {
-                start,
-                end,
-                touched: self.arrivals,
-            }],
-        );
-    }
-
-    fn absorb_ahead(&mut self) {
-        let mut absorbed = 0;
-        for range in &self.ahead {
-            if range.start > self.next {
-                break;
-            }
-            self.next = self.next.max(range.end);
-            absorbed += 1;
-        }
-        self.ahead.drain(..absorbed);
-    }
-
-    /// The SACK blocks to report, the one with the latest arrival first (RFC 2018, section 4).
+    /// The SACK blocks to report.
+    #[inline]
     pub(super) fn sack_blocks(&self, limit: usize) -> SackBlocks {
-        let mut blocks = SackBlocks::EMPTY;
-        let mut below = u64::MAX;
-        for _ in 0..limit {
-            // Arrival counts differ between ranges, so each round finds the next older one. There are few
-            // ranges, and this runs only while data is missing.
-            let age = |range: &Ahead| u64::from(self.arrivals.wrapping_sub(range.touched));
-            let newer = if below == u64::MAX { None } else { Some(below) };
-            let next = self
-                .ahead
-                .iter()
-                .filter(|range| newer.is_none_or(|newer| age(range) > newer))
-                .min_by_key(|range| age(range));
-            let Some(range) = next else { break };
-            below = age(range);
-            let wire = |offset: u64| self.initial + offset as u32;
-            if !blocks.push(SackBlock {
-                start: wire(range.start),
-                end: wire(range.end),
-            }) {
-                break;
-            }
+        match &self.disorder {
+            Some(disorder) => disorder.sack_blocks(self.initial, limit),
+            None => SackBlocks::EMPTY,
         }
-        blocks
     }
 
     pub(super) fn heap_memory(&self) -> usize {
-        self.ahead.capacity() * size_of::<Ahead>()
+        self.disorder.as_ref().map_or(0, |disorder| {
+            size_of::<Disorder>() + disorder.ranges.capacity() * size_of::<Ahead>()
+        })
     }
 
     /// Whether anything arrived ahead of its turn.
     pub(super) fn has_gap(&self) -> bool {
-        !self.ahead.is_empty()
+        self.disorder.is_some()
     }
 
     /// An acknowledgement left.
@@ -272,9 +234,75 @@ impl Receiver {
         self.unread -= taken;
         let opened = self.room_beyond_limit(config);
         let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
-        if taken > 0 && opened >= worth.max(1) && self.fin.is_none() {
+        if taken > 0 && opened >= worth.max(1) && self.fin == u64::MAX {
             self.ack_now = true;
         }
         taken
+    }
+}
+
+impl Disorder {
+    fn insert(&mut self, mut start: u64, mut end: u64) {
+        self.arrivals = self.arrivals.wrapping_add(1);
+        let first = self.ranges.partition_point(|range| range.end < start);
+        let last = self.ranges.partition_point(|range| range.start <= end);
+        if let (Some(lowest), Some(highest)) = (
+            self.ranges.get(first),
+            last.checked_sub(1).and_then(|at| self.ranges.get(at)),
+        ) && first < last
+        {
+            start = start.min(lowest.start);
+            end = end.max(highest.end);
+        }
+        self.ranges.splice(
+            first..last,
+            [Ahead {
+                start,
+                end,
+                touched: self.arrivals,
+            }],
+        );
+    }
+
+    /// Gives up what follows `next` without a gap; returns where that ends.
+    fn absorb(&mut self, mut next: u64) -> u64 {
+        let mut absorbed = 0;
+        for range in &self.ranges {
+            if range.start > next {
+                break;
+            }
+            next = next.max(range.end);
+            absorbed += 1;
+        }
+        self.ranges.drain(..absorbed);
+        next
+    }
+
+    /// The blocks, the one with the latest arrival first (RFC 2018, section 4).
+    #[inline(never)]
+    fn sack_blocks(&self, initial: SeqNo, limit: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
+        let mut below = u64::MAX;
+        for _ in 0..limit {
+            // Arrival counts differ between ranges, so each round finds the next older one. There are few
+            // ranges, and this runs only while data is missing.
+            let age = |range: &Ahead| u64::from(self.arrivals.wrapping_sub(range.touched));
+            let newer = if below == u64::MAX { None } else { Some(below) };
+            let next = self
+                .ranges
+                .iter()
+                .filter(|range| newer.is_none_or(|newer| age(range) > newer))
+                .min_by_key(|range| age(range));
+            let Some(range) = next else { break };
+            below = age(range);
+            let wire = |offset: u64| initial + offset as u32;
+            if !blocks.push(SackBlock {
+                start: wire(range.start),
+                end: wire(range.end),
+            }) {
+                break;
+            }
+        }
+        blocks
     }
 }

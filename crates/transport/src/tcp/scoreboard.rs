@@ -61,7 +61,21 @@ impl Scoreboard {
         self.retransmitted = self.retransmitted.max(una);
     }
 
-    /// Forgets everything, as RFC 6675, section 5.1, asks after a timeout (the peer may have reneged).
+    /// Ends with a timeout what belongs to a recovery, and keeps what arrived, unless the peer reneged.
+    ///
+    /// RFC 2018, section 8, asks to forget everything, since the peer may have dropped what it had
+    /// acknowledged selectively. One that did shows it: its cumulative acknowledgement stops where a range
+    /// begins. Without that proof the ranges hold, as erratum 1610 and RFC 6675, section 5.1, allow.
+    pub(super) fn on_timeout(&mut self, una: u64) {
+        let reneged = self.ranges.first().is_some_and(|&(start, _)| start <= una);
+        let ranges = core::mem::take(&mut self.ranges);
+        self.clear();
+        if !reneged {
+            self.ranges = ranges;
+        }
+    }
+
+    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
         self.retransmitted = 0;
@@ -85,8 +99,21 @@ impl Scoreboard {
         self.ranges.last().map(|&(_, end)| end)
     }
 
+    /// The first bytes at or after `from` that are not known to have arrived, `[start, end)`.
+    pub(super) fn missing(&self, from: u64) -> (u64, u64) {
+        let next = self.ranges.partition_point(|&(_, end)| end <= from);
+        match self.ranges.get(next) {
+            Some(&(start, _)) if from < start => (from, start),
+            Some(&(_, end)) => (
+                end,
+                self.ranges.get(next + 1).map_or(u64::MAX, |range| range.0),
+            ),
+            None => (from, u64::MAX),
+        }
+    }
+
     /// The bytes below `offset` that were acknowledged selectively.
-    fn acknowledged_below(&self, offset: u64) -> u64 {
+    pub(super) fn acknowledged_below(&self, offset: u64) -> u64 {
         self.ranges
             .iter()
             .take_while(|&&(start, _)| start < offset)
@@ -197,6 +224,12 @@ mod tests {
             }
             prop_assert_eq!(board.pipe(una, BYTES, MSS, threshold), pipe);
             prop_assert_eq!(board.hole(retransmitted).map(|(start, _)| start), hole);
+
+            let (start, end) = board.missing(retransmitted);
+            let is_missing = |at: &u64| !sacked.get(*at as usize).copied().unwrap_or(false);
+            prop_assert_eq!(start, (retransmitted..).find(is_missing).unwrap());
+            let next = (start..BYTES).find(|at| !is_missing(at));
+            prop_assert_eq!(end, next.unwrap_or(u64::MAX));
         }
     }
 
@@ -215,6 +248,19 @@ mod tests {
         assert_eq!(board.ranges, vec![(15, 60)]);
         board.advance(60);
         assert!(board.highest().is_none());
+    }
+
+    #[test]
+    fn a_timeout_keeps_what_arrived_unless_the_peer_reneged() {
+        let mut board = Scoreboard::default();
+        board.insert(20, 30);
+        board.retransmitted = 15;
+        board.rescued = true;
+        board.on_timeout(19);
+        assert_eq!(board.ranges, vec![(20, 30)]);
+        assert!(board.retransmitted == 0 && !board.rescued);
+        board.on_timeout(20);
+        assert!(board.ranges.is_empty());
     }
 
     #[test]

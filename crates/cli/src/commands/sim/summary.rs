@@ -21,6 +21,7 @@ pub(super) struct Summary {
     events: u64,
     packet_hops: u64,
     runs: u64,
+    has_warmup: bool,
 }
 
 /// The runs of one point of the sweep.
@@ -47,6 +48,8 @@ struct Group {
     resent: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
+    /// Reads of playback readers that found their data, as a share of all.
+    reads: Vec<f64>,
     /// The mean time from start to end of those flows that came to one.
     completion: Vec<f64>,
     completed: usize,
@@ -118,6 +121,11 @@ impl Group {
                 .sum();
             self.delay.push(total / delays as f64);
         }
+        let reads = sum(|flow| flow.reads);
+        if reads > 0 {
+            let satisfied = sum(|flow| flow.reads_satisfied);
+            self.reads.push(satisfied as f64 / reads as f64);
+        }
         self.add_completion(flows);
     }
 
@@ -145,6 +153,7 @@ impl Group {
             "retransmitted_ratio": estimate(&self.resent),
             "timeouts": estimate(&self.timeouts),
             "delay_s": estimate(&self.delay),
+            "reads_satisfied_ratio": estimate(&self.reads),
             "completed_flows": self.completed,
             "completion_s": estimate(&self.completion),
         })
@@ -177,6 +186,7 @@ impl Summary {
     /// Takes in a run; `backbone` links from the first are those of the topology itself.
     pub(super) fn add(&mut self, run: &Run, report: &RunReport, backbone: usize) {
         self.runs += 1;
+        self.has_warmup |= !report.warmup.is_zero();
         self.events += report.cost.events;
         self.packet_hops += report.cost.packet_hops;
         if self
@@ -257,6 +267,11 @@ impl Summary {
         text.push_str(&self.groups(scenario).to_string());
         text.push_str("\n\n");
         text.push_str(&self.links(scenario).to_string());
+        if self.has_warmup {
+            text.push_str(
+                "\n\nloss, resent and timeouts count from the start of a run, all else from the end of its warm-up",
+            );
+        }
         let rate = self.packet_hops as f64 / wall_seconds.max(1e-9);
         text.push_str(&format!(
             "\n\n{} {}, {} packet hops, {} events in {} s ({} million packet hops per second)\n",
@@ -298,6 +313,10 @@ impl Summary {
             ]
             .map(Into::into),
         );
+        let has_readers = groups().any(|group| !group.reads.is_empty());
+        if has_readers {
+            header.push("reads in time".into());
+        }
         let has_ends = groups().any(|group| group.completed > 0);
         if has_ends {
             header.push("done after s".into());
@@ -334,6 +353,9 @@ impl Summary {
                     }),
                     or_dash(mean(&group.delay), |delay| digits(delay * 1e3)),
                 ]);
+                if has_readers {
+                    row.push(or_dash(mean(&group.reads), percent));
+                }
                 if has_ends {
                     row.push(or_dash(mean(&group.completion), digits));
                 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use comity_sim::network::Network;
 use comity_sim::trace::{TraceError, Tracer};
@@ -48,8 +49,10 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         return Err(Failure::Usage);
     }
     let outputs = Outputs::new(args, &network, &flows);
+    discard_when_interrupted(&outputs);
     let written = (|| -> Result<(), Error> {
         let mut tracer = Tracer::new(&network, &links, &flows);
+        let changing = change_files();
         if let Some(target) = &outputs.capture {
             tracer.capture(target.create()?)?;
         }
@@ -60,12 +63,14 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         if let Some(target) = &outputs.events {
             tracer.events(target.create()?)?;
         }
+        drop(changing);
         let options = RunOptions { collapse: false };
         run_observed(&network, run.seed, &options, &mut tracer)
             .map_err(|error| Error::Run(error.to_string()))?;
         for mut out in tracer.finish()? {
             out.flush().map_err(Error::Io)?;
         }
+        let _changing = change_files();
         for target in outputs.all() {
             target.keep()?;
         }
@@ -79,6 +84,30 @@ pub(crate) fn trace(args: &args::Trace) -> Result<(), Failure> {
         say(&format!("wrote {}", target.path.display()));
     }
     Ok(())
+}
+
+/// Held while files are made or take their names, so that an interrupt finds all of them or none.
+fn change_files() -> MutexGuard<'static, ()> {
+    static CHANGING: Mutex<()> = Mutex::new(());
+    CHANGING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the interrupt key end the program with nothing left behind.
+fn discard_when_interrupted(outputs: &Outputs) {
+    let partial: Vec<PathBuf> = outputs.all().map(|target| target.partial.clone()).collect();
+    let handler = ctrlc::set_handler(move || {
+        let _until_the_end = change_files();
+        for path in &partial {
+            let _ = std::fs::remove_file(path);
+        }
+        say("interrupted: no trace was written");
+        std::process::exit(130);
+    });
+    if let Err(error) = handler {
+        say(&format!(
+            "warning: the interrupt key leaves unfinished files behind: {error}"
+        ));
+    }
 }
 
 /// The indices of the things that are called so.

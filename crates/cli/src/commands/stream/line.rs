@@ -41,7 +41,9 @@ pub(crate) struct LineOptions {
 #[derive(Debug)]
 pub(crate) struct Line {
     role: Opened,
-    pending: Option<JoinHandle<Result<Connection, Trouble>>>,
+    /// What the last connection goes through.
+    endpoint: Option<Endpoint>,
+    pending: Option<JoinHandle<Result<(Connection, Endpoint), Trouble>>>,
     reconnect: Reconnect,
     was_connected: bool,
     /// How long a connection that is being closed waits for what is under way.
@@ -96,6 +98,7 @@ impl Line {
         };
         Ok(Self {
             role,
+            endpoint: None,
             pending: None,
             reconnect: match uri.reconnect {
                 true => line.reconnect,
@@ -123,7 +126,9 @@ impl Line {
                         let endpoint = endpoint.clone();
                         tokio::spawn(async move {
                             let accepted = endpoint.accept().await;
-                            accepted.ok_or_else(|| Trouble::failed("the endpoint was closed"))
+                            accepted
+                                .map(|connection| (connection, endpoint))
+                                .ok_or_else(|| Trouble::failed("the endpoint was closed"))
                         })
                     }
                 };
@@ -132,10 +137,21 @@ impl Line {
         };
         let made = pending.await;
         self.pending = None;
-        let connection =
+        let (connection, endpoint) =
             made.unwrap_or_else(|error| Err(Trouble::failed(format!("the call failed: {error}"))))?;
+        self.endpoint = Some(endpoint);
         self.was_connected = true;
         Ok(connection)
+    }
+
+    /// Waits until the peers have had the chance to hear that their connections are over.
+    pub(crate) async fn close(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            pending.abort();
+        }
+        if let Some(endpoint) = self.endpoint.take() {
+            endpoint.close().await;
+        }
     }
 
     /// Says what to do after a connection has ended so.
@@ -171,11 +187,11 @@ async fn call(
     dial: &Arc<Dial>,
     keeps_calling: bool,
     reporter: &Reporter,
-) -> Result<Connection, Trouble> {
+) -> Result<(Connection, Endpoint), Trouble> {
     let mut pause = FIRST_PAUSE;
     loop {
         let (trouble, may_pass) = match attempt(dial).await {
-            Ok(connection) => return Ok(connection),
+            Ok(made) => return Ok(made),
             Err(refusal) => refusal,
         };
         if !keeps_calling || !may_pass {
@@ -190,7 +206,7 @@ async fn call(
 }
 
 /// Calls each address of the host once; with the reason for the last one goes whether it may pass.
-async fn attempt(dial: &Arc<Dial>) -> Result<Connection, (Trouble, bool)> {
+async fn attempt(dial: &Arc<Dial>) -> Result<(Connection, Endpoint), (Trouble, bool)> {
     let looked_up = {
         let dial = dial.clone();
         tokio::task::spawn_blocking(move || resolve(&dial.host, dial.port)).await
@@ -204,23 +220,26 @@ async fn attempt(dial: &Arc<Dial>) -> Result<Connection, (Trouble, bool)> {
     );
     for address in addresses {
         match call_at(dial, address).await {
-            Ok(connection) => return Ok(connection),
+            Ok(made) => return Ok(made),
             Err(error) => refusal = (Trouble::connect(&error), may_pass(&error)),
         }
     }
     Err(refusal)
 }
 
-async fn call_at(dial: &Dial, address: SocketAddr) -> Result<Connection, ConnectError> {
+async fn call_at(
+    dial: &Dial,
+    address: SocketAddr,
+) -> Result<(Connection, Endpoint), ConnectError> {
     let bind = dial.bind.unwrap_or_default();
     let any = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
-    Endpoint::for_calls(local, dial.options.clone())?
-        .connect(address)
-        .await
+    let endpoint = Endpoint::for_calls(local, dial.options.clone())?;
+    let connection = endpoint.connect(address).await?;
+    Ok((connection, endpoint))
 }
 
 fn listen(host: Option<&Host>, port: u16, options: Options) -> Result<Endpoint, Trouble> {

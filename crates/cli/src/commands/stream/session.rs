@@ -66,6 +66,11 @@ impl Session {
             Ending::Stopped if !self.output.was_ready() => Ok(()),
             _ => self.output.finish().await,
         };
+        let trouble = match (&ending, &finished) {
+            (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
+            _ => None,
+        };
+        self.input.close(trouble.as_ref()).await;
         let snapshot = self.snapshot().await;
         self.reporter.object("end", &snapshot);
         self.reporter.account(&snapshot);

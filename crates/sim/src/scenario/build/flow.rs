@@ -1,5 +1,7 @@
 //! From flow tables to flows with their hosts.
 
+use core::num::NonZeroU32;
+
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, Setup, Value, find};
 use comity_transport::tcp;
@@ -530,6 +532,10 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .restart_timer_before_sample
             .unwrap_or(base.restart_timer_before_sample),
         max_burst: table.max_burst.or(base.max_burst),
+        give_up_after: table
+            .give_up_after
+            .and_then(NonZeroU32::new)
+            .or(base.give_up_after),
         time_wait: table.time_wait.unwrap_or(base.time_wait),
     };
     let mss = Bytes::new(packets.mss.into());

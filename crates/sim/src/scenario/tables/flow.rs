@@ -236,6 +236,9 @@ table! {
         /// Whether the retransmission timer is restarted with the timeout from before the round-trip
         /// sample of the acknowledgement that restarts it (ns-2 before 2001).
         restart_timer_before_sample: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// How many expiries of the retransmission or the persist timer in a row end the connection, the
+        /// peer being silent (R2 of RFC 9293).
+        give_up_after: Option<u32> = Optional(Count { min: 1, max: 1_000 }, "never");
         /// How long a closed connection remembers its sequence numbers.
         time_wait: Option<Span> = Optional(SPAN, FROM_PRESET);
         /// The most segments sent in answer to one event.

@@ -476,6 +476,13 @@ impl<P: Payload> Outbox<P> {
         SectionId(self.streams.get(&stream).map_or(0, |state| state.floor))
     }
 
+    /// How many numbers lie between the floor of a stream and its next section: what the peer has to keep apart.
+    pub fn span(&self, stream: StreamId) -> u64 {
+        self.streams
+            .get(&stream)
+            .map_or(0, |state| state.next - state.floor)
+    }
+
     /// A stream whose floor has moved since it was last asked for here.
     pub fn poll_floor(&mut self) -> Option<(StreamId, SectionId)> {
         let stream = self.moved_floors.pop_first()?;

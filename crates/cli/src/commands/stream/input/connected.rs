@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use comity::{Connection, GapReason, Item, Reason};
+use comity::{CloseCode, Connection, GapReason, Item, Reason};
 
 use super::super::line::{Line, Lost};
 use super::super::passing::{Due, Missing, Passage, Passing, kind_of};
@@ -57,6 +57,21 @@ impl ConnectedInput {
                 Lost::ForGood(trouble) => return Err(trouble),
             }
         }
+    }
+
+    /// Ends the connection, and says why where something went wrong.
+    pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
+        if let Some(connection) = self.connection.take() {
+            match trouble {
+                Some(trouble) => {
+                    connection.close(CloseCode::APPLICATION, &trouble.message);
+                }
+                None => connection.close(CloseCode::DONE, ""),
+            }
+            connection.closed().await;
+            self.past.add(&connection.statistics().await);
+        }
+        self.line.close().await;
     }
 
     /// The connection that is open, and what those before it counted.

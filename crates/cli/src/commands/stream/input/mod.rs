@@ -56,6 +56,14 @@ impl Input {
         }
     }
 
+    /// Ends the input, and says why where something went wrong.
+    pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
+        match self {
+            Self::Media(_) => {}
+            Self::Connected(input) => input.close(trouble).await,
+        }
+    }
+
     /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a connection.
     pub(crate) fn is_patient(uri: &Uri) -> bool {
         matches!(uri, Uri::Pipe | Uri::File(_))

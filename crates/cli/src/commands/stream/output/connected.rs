@@ -238,6 +238,7 @@ impl ConnectedOutput {
                 )),
             }
         }
+        self.line.close().await;
         done
     }
 

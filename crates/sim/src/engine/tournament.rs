@@ -1,0 +1,100 @@
+//! A knockout tournament of events.
+
+use super::queue::Event;
+
+/// The earliest of a fixed number of events, each of which can be changed.
+///
+/// The events are the leaves of a binary tree, and each inner node holds the earlier one of its two sides. A
+/// change goes up from the leaf to the root with one comparison for each level; nothing is moved, and nothing
+/// has to be searched for.
+///
+/// ```text
+///          1              node n has the sides 2 n and 2 n + 1;
+///      2       3          from `places` on nodes are leaves
+/// ```
+#[derive(Debug)]
+pub(super) struct Tournament {
+    nodes: Vec<Event>,
+    /// The number of leaves.
+    places: usize,
+}
+
+impl Tournament {
+    /// A tournament of `places` events, all of them [`Event::NEVER`].
+    pub(super) fn new(places: usize) -> Self {
+        let places = places.max(2);
+        Self {
+            nodes: vec![Event::NEVER; 2 * places],
+            places,
+        }
+    }
+
+    /// The earliest event.
+    #[inline]
+    pub(super) fn first(&self) -> Event {
+        self.nodes[1]
+    }
+
+    /// Changes the event of a place.
+    #[inline]
+    pub(super) fn set(&mut self, place: usize, event: Event) {
+        let mut at = self.places + place;
+        let mut first = event;
+        while let Some(node) = self.nodes.get_mut(at) {
+            *node = first;
+            if at == 1 {
+                break;
+            }
+            // Sides come in pairs that differ in the last bit.
+            if let Some(&other) = self.nodes.get(at ^ 1) {
+                first = first.min(other);
+            }
+            at /= 2;
+        }
+    }
+
+    /// Changes the event of a place to an earlier one: the way ends where another is earlier.
+    #[inline]
+    pub(super) fn advance(&mut self, place: usize, event: Event) {
+        let mut at = self.places + place;
+        while at > 0
+            && let Some(node) = self.nodes.get_mut(at)
+            && *node > event
+        {
+            *node = event;
+            at /= 2;
+        }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.nodes.capacity() * size_of::<Event>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::queue::Class;
+    use comity_units::Time;
+
+    #[test]
+    fn the_first_is_the_earliest() {
+        use proptest::prelude::*;
+        let changes = prop::collection::vec((any::<usize>(), 0_u64..20), 1..60);
+        proptest!(|(places in 0_usize..40, changes in changes)| {
+            let mut tournament = Tournament::new(places);
+            let mut events = vec![Event::NEVER; places.max(2)];
+            for (place, time) in changes {
+                let place = place % events.len();
+                let event = Event::new(Time::from_nanos(time), Class::Arrival, place as u32);
+                if event < events[place] && time % 2 == 0 {
+                    tournament.advance(place, event);
+                } else {
+                    tournament.set(place, event);
+                }
+                events[place] = event;
+                prop_assert_eq!(Some(tournament.first()), events.iter().min().copied());
+            }
+        });
+    }
+}

@@ -1,0 +1,224 @@
+//! What every end of a connection knows of its own stream.
+
+use comity_congestion::{RttConfig, RttEstimator};
+use comity_units::{SeqNo, Span, Time};
+
+use super::super::config::Config;
+
+/// What is to be sent next, in stream offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) struct Outgoing {
+    /// The offset of the first byte.
+    pub(in crate::tcp) start: u64,
+    /// The payload.
+    pub(in crate::tcp) length: u32,
+    /// Whether the stream ends behind it.
+    pub(in crate::tcp) fin: bool,
+}
+
+/// An acknowledgement, in stream offsets.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Acknowledgement<'a> {
+    pub(in crate::tcp) offset: u64,
+    /// The peer's window in bytes.
+    pub(in crate::tcp) window: u64,
+    /// The selectively acknowledged ranges.
+    pub(in crate::tcp) sacked: &'a [(u64, u64)],
+    /// When the segment that it answers was sent, by the timestamp it echoes.
+    pub(in crate::tcp) echoed: Option<Time>,
+    /// Whether the segment carries nothing else: only such repeat an acknowledgement.
+    pub(in crate::tcp) is_pure: bool,
+}
+
+/// How far our stream has come, and when to send again what is outstanding.
+///
+/// Offsets are positions in our stream, unwrapped to 64 bits: 0 is the SYN, data begins at 1, and the FIN
+/// stands behind the last byte.
+#[derive(Debug)]
+pub(in crate::tcp) struct Stream {
+    /// The first offset not acknowledged.
+    pub(in crate::tcp) una: u64,
+    /// The next offset to send; below `max` while data is sent again after a timeout.
+    pub(in crate::tcp) next: u64,
+    /// The offset after the highest ever sent.
+    pub(in crate::tcp) max: u64,
+    /// The offset after the last byte that the application gave.
+    pub(in crate::tcp) end: u64,
+    /// The peer's window in bytes, and the largest it ever was.
+    pub(in crate::tcp) peer_window: u64,
+    pub(super) peer_window_max: u64,
+    pub(super) rto_at: Time,
+    /// Consecutive expiries of the retransmission or the persist timer without a sign of life.
+    pub(in crate::tcp) expiries: u32,
+    /// How often the timeout was doubled, at an end that only receives; others ask their estimator.
+    doublings: u8,
+    /// The application has closed: a FIN stands at `end`.
+    pub(in crate::tcp) fin: bool,
+}
+
+impl Stream {
+    pub(super) const fn new() -> Self {
+        Self {
+            una: 0,
+            next: 0,
+            max: 0,
+            end: 1,
+            peer_window: 0,
+            peer_window_max: 0,
+            rto_at: Time::MAX,
+            expiries: 0,
+            doublings: 0,
+            fin: false,
+        }
+    }
+
+    /// Begins with the peer's first window, the handshake being over or not wanted.
+    pub(in crate::tcp) fn establish(&mut self, una: u64, peer_window: u64) {
+        self.una = una;
+        self.next = self.next.max(una);
+        self.max = self.max.max(una);
+        self.end = self.end.max(1);
+        self.set_peer_window(peer_window);
+    }
+
+    pub(in crate::tcp) fn set_peer_window(&mut self, window: u64) {
+        self.peer_window = window;
+        self.peer_window_max = self.peer_window_max.max(window);
+    }
+
+    /// The lowest acknowledgement that a segment still on its way can carry (RFC 5961, section 5.2).
+    pub(in crate::tcp) fn oldest_acceptable(&self) -> u64 {
+        self.una.saturating_sub(self.peer_window_max)
+    }
+
+    /// The sequence number of the first byte not acknowledged.
+    #[inline]
+    pub(in crate::tcp) fn una_number(&self, config: &Config) -> SeqNo {
+        config.initial_sequence + self.una as u32
+    }
+
+    /// What is outstanding.
+    pub(in crate::tcp) fn in_flight(&self) -> u64 {
+        self.max - self.una
+    }
+
+    /// The offset after everything that there is to send, the FIN included.
+    pub(in crate::tcp) fn stream_end(&self) -> u64 {
+        self.end.saturating_add(u64::from(self.fin))
+    }
+
+    /// The SYN or a FIN is on its way or something else is outstanding.
+    pub(super) fn has_outstanding(&self) -> bool {
+        self.una < self.max
+    }
+
+    /// How much the peer's window takes from `start` on.
+    pub(super) fn room_at(&self, start: u64) -> u64 {
+        (self.una + self.peer_window).saturating_sub(start)
+    }
+
+    /// The segment that begins at `start`, up to `limit`: a full one, or what there is.
+    pub(super) fn segment_at(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
+        let data_end = self.end.min(limit);
+        let length = data_end.saturating_sub(start).min(u64::from(config.mss)) as u32;
+        let fin = self.fin && start + u64::from(length) == self.end && limit > self.end;
+        Outgoing { start, length, fin }
+    }
+
+    /// A repeated acknowledgement from a peer that is not given up: one that answers probes (RFC 9293,
+    /// section 3.8.6.1), or that has nothing to acknowledge.
+    pub(super) fn take_sign_of_life(&mut self, ack: &Acknowledgement<'_>) {
+        if ack.window == 0 || !self.has_outstanding() {
+            self.expiries = 0;
+        }
+    }
+
+    /// Arms the retransmission timer for what is outstanding.
+    pub(super) fn restart_timer(&mut self, now: Time, timeout: Span) {
+        self.rto_at = if self.has_outstanding() {
+            now + timeout
+        } else {
+            Time::MAX
+        };
+    }
+}
+
+/// The whole of sending for an end that has no data to send: its SYN and its FIN.
+///
+/// It takes no round-trip samples, so its timeout is always the first one of RFC 6298 (section 2.1), doubled
+/// with every expiry (5.5) until an acknowledgement arrives.
+impl Stream {
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        if ack.offset > self.una {
+            self.set_peer_window(ack.window);
+            self.una = ack.offset;
+            self.next = self.next.max(self.una);
+            self.expiries = 0;
+            self.doublings = 0;
+            self.restart_timer(now, self.first_timeout(&config.rtt));
+        } else if ack.offset == self.una {
+            self.set_peer_window(self.peer_window.max(ack.window));
+            self.take_sign_of_life(ack);
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, now: Time, config: &Config) {
+        if self.rto_at <= now {
+            self.expiries = self.expiries.saturating_add(1);
+            self.doublings = self.doublings.saturating_add(1);
+            self.next = self.una;
+            self.restart_timer(now, self.first_timeout(&config.rtt));
+        }
+    }
+
+    /// The FIN, once it is due. It needs no room in the peer's window.
+    pub(super) fn poll_fin(&mut self, now: Time, config: &Config) -> Option<Outgoing> {
+        if self.next >= self.stream_end() {
+            return None;
+        }
+        let outgoing = self.segment_at(self.next, self.stream_end(), config);
+        self.next = outgoing.end();
+        self.max = self.max.max(self.next);
+        if self.rto_at.is_never() {
+            self.restart_timer(now, self.first_timeout(&config.rtt));
+        }
+        Some(outgoing)
+    }
+
+    pub(super) fn on_syn_sent(&mut self, now: Time, config: &Config) {
+        self.next = 1;
+        self.max = 1;
+        if self.rto_at.is_never() {
+            self.restart_timer(now, self.first_timeout(&config.rtt));
+        }
+    }
+
+    fn first_timeout(&self, config: &RttConfig) -> Span {
+        let mut rtt = RttEstimator::new(config);
+        for _ in 0..self.doublings {
+            rtt.back_off(config);
+        }
+        rtt.timeout(config)
+    }
+}
+
+impl Outgoing {
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0 && !self.fin
+    }
+
+    /// The offset after the payload, without a FIN: a FIN needs no room in a window.
+    pub(super) fn end_of_data(&self) -> u64 {
+        self.start + u64::from(self.length)
+    }
+
+    /// The offset after the segment.
+    pub(in crate::tcp) fn end(&self) -> u64 {
+        self.end_of_data() + u64::from(self.fin)
+    }
+}
