@@ -1,5 +1,7 @@
 //! What can be written on the command line.
 
+mod stream;
+
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,6 +13,8 @@ use clap_complete::Shell;
 use comity_sim::results::Format;
 use comity_units::{Bytes, ParseError, Span};
 
+pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
+
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
 #[command(
@@ -20,6 +24,8 @@ use comity_units::{Bytes, ParseError, Span};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:
+  comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
+  comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity sim schema > scenario.md
@@ -35,6 +41,15 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Send media to another host, every frame with a deadline
+    #[command(arg_required_else_help = true)]
+    Send(Send),
+    /// Receive media, and write what arrived as a stream that every player reads
+    #[command(arg_required_else_help = true)]
+    Recv(Recv),
+    /// Pass media on from anywhere to anywhere, without encoding it again
+    #[command(arg_required_else_help = true)]
+    Relay(Relay),
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),

@@ -343,7 +343,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?passphrase=short",
-            "passphrase: has 5 bytes, expected at least 10",
+            "passphrase: a passphrase of 5 bytes, expected at least 10",
         ),
         (
             "comity://h:1?key=f",

@@ -4,6 +4,7 @@ mod doctor;
 mod emulate;
 mod keygen;
 mod sim;
+mod stream;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -22,6 +23,8 @@ pub(crate) enum Failure {
     Usage,
     /// The interrupt key was pressed.
     Interrupted,
+    /// There was no connection, or none any more.
+    Unconnected,
     /// It was done, but not as exactly as it has to be.
     Overloaded,
 }
@@ -31,7 +34,7 @@ impl From<Failure> for ExitCode {
         Self::from(match failure {
             Failure::Failed => 1,
             Failure::Usage => 2,
-            Failure::Overloaded => 3,
+            Failure::Overloaded | Failure::Unconnected => 3,
             // 128 and the number of SIGINT, as shells have it.
             Failure::Interrupted => 130,
         })
@@ -40,6 +43,9 @@ impl From<Failure> for ExitCode {
 
 pub(crate) fn dispatch(cli: Cli) -> ExitCode {
     let done = match cli.command {
+        Command::Send(args) => stream::send(&args),
+        Command::Recv(args) => stream::recv(&args),
+        Command::Relay(args) => stream::relay(&args),
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),

@@ -17,16 +17,16 @@ use super::Randomness;
 #[non_exhaustive]
 pub enum CredentialError {
     /// A passphrase of fewer than 10 bytes.
-    #[error("passphrase: has {0} bytes, expected at least {least}", least = Passphrase::LEAST)]
+    #[error("a passphrase of {0} bytes, expected at least {least}", least = Passphrase::LEAST)]
     PassphraseShort(usize),
     /// A passphrase of more than 256 bytes.
-    #[error("passphrase: has {0} bytes, expected at most {most}", most = Passphrase::MOST)]
+    #[error("a passphrase of {0} bytes, expected at most {most}", most = Passphrase::MOST)]
     PassphraseLong(usize),
     /// A key in text that does not have 64 digits.
-    #[error("key: has {0} characters, expected 64 hexadecimal digits")]
+    #[error("a key of {0} characters, expected 64 hexadecimal digits")]
     KeyLength(usize),
     /// A key in text with a character that is no hexadecimal digit.
-    #[error("key: character {at} is {found:?}, expected a hexadecimal digit")]
+    #[error("a key with {found:?} as character {at}, expected a hexadecimal digit")]
     KeyDigit {
         /// Which character, counted from 1.
         at: usize,
@@ -34,7 +34,7 @@ pub enum CredentialError {
         found: char,
     },
     /// A public key that every secret gives the same result with.
-    #[error("key: is a point of low order, expected the public key of a secret")]
+    #[error("a key that is a point of low order, expected the public key of a secret")]
     KeyLowOrder,
 }
 
