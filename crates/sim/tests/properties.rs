@@ -309,7 +309,7 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
     );
     let controller = prop::sample::select(vec!["reno", "cubic", "vegas", "fixed"]);
     let latency = prop::option::weighted(0.8, (1u64..400).prop_map(Span::from_millis));
-    let sizes = (600u32..3_000, 1u64..5_000, 2_000u64..200_000);
+    let sizes = (600u32..3_000, 400u64..5_000, 5_000u64..60_000);
     (modes, controller, latency, sizes).prop_map(
         |(
             (reliability, drop, deliver, ecn, pace_windows),

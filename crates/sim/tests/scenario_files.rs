@@ -25,7 +25,9 @@ fn first(scenario: &Scenario) -> Network {
 fn tcp(flow: &FlowSpec) -> &TcpSpec {
     match &flow.transport {
         TransportSpec::Tcp(spec) => spec,
-        TransportSpec::Datagram(_) => panic!("{} is no TCP flow", flow.name),
+        TransportSpec::Datagram(_) | TransportSpec::Sections(_) => {
+            panic!("{} is no TCP flow", flow.name)
+        }
     }
 }
 

@@ -167,13 +167,17 @@ impl SectionFlow {
         if self.has_stopped || !self.source.connection.is_open() {
             return;
         }
-        // Sections that expire at once leave room for ever more of them.
-        for _ in 0..self.source.connection.config().send_sections {
+        loop {
             let section = self.section(now, bytes, FrameKind::Other);
+            let before = self.source.connection.backlog();
             if self.source.connection.submit(now, section).is_err() {
                 return;
             }
             self.ledger.on_submitted(now, FrameKind::Other, None);
+            // Sections that are given up at once leave room for ever more of them.
+            if self.source.connection.backlog() <= before {
+                return;
+            }
         }
     }
 
