@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn sizes_have_their_ratio_and_make_the_rate() {
         // 9 frames in 0.36 s at 1 Mb/s are 45,000 bytes; a group is 8 + 3·3 + 5·1 = 22 parts.
-        let mut encoder = Encoder::new(video(), Time::ZERO, comity_link::Random::new(Seed::new(1)));
+        let mut encoder = Encoder::new(video(), Time::ZERO, Random::new(Seed::new(1)));
         let sizes: Vec<u32> = (0..4).map(|_| encoder.next().0).collect();
         assert_eq!(sizes, [16_364, 6_136, 2_045, 2_045]);
         assert_eq!(encoder.peek(), Time::from_millis(160));
@@ -352,7 +352,7 @@ mod tests {
             variation: 0.5,
             ..video()
         };
-        let mut encoder = Encoder::new(varied, Time::ZERO, comity_link::Random::new(Seed::new(7)));
+        let mut encoder = Encoder::new(varied, Time::ZERO, Random::new(Seed::new(7)));
         let sizes: Vec<f64> = (0..40_000).map(|_| f64::from(encoder.next().0)).collect();
         let mean = sizes.iter().sum::<f64>() / 40_000.0;
         let variance = sizes.iter().map(|size| (size - mean).powi(2)).sum::<f64>() / 40_000.0;

@@ -118,7 +118,7 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
             for transport in [unhindered(), datagrams.clone()] {
                 let name = format!("{depth} {refill} {interval_ms} {stop_ms} {transport:?}");
                 let rate = Rate::from_mbps(1_000);
-                let network = network(rate, Vec::new(), transport, workload, |flow| {
+                let network = network(rate, Vec::new(), transport, workload.clone(), |flow| {
                     flow.stop = (stop_ms < u64::MAX).then(|| Time::from_millis(stop_ms));
                 });
                 assert_eq!(watch(&network).sent, expected, "{name}");
