@@ -40,16 +40,20 @@
 
 mod config;
 mod connection;
+mod events;
 mod loss;
+mod parts;
 mod receive;
 mod received;
 mod sent;
 mod statistics;
 mod target;
+mod timers;
 mod transmit;
 
 pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD};
-pub use connection::{CloseReason, Connection, Event, PathFrame, Violation};
+pub use connection::Connection;
+pub use events::{CloseReason, Event, PathFrame, Violation};
 pub use received::Ecn;
 pub use statistics::{PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics};
 pub use transmit::Transmit;

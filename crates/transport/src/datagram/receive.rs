@@ -3,7 +3,9 @@
 use comity_congestion::{Ack as AckEvent, Arrival, Feedback, Loss, LossCause, Tag};
 use comity_units::{Bytes, PacketNumber, Time};
 
-use super::connection::{CloseReason, Connection, Event, PathFrame, State, Violation};
+use super::connection::Connection;
+use super::events::{CloseReason, Event, PathFrame, Violation};
+use super::parts::State;
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use crate::timeline::{Importance, Meta, Payload, Reason, SectionId, StreamId, inbox};
@@ -80,6 +82,7 @@ impl<P: Payload> Connection<P> {
         if reading.is_refused {
             return Ok(());
         }
+        self.has_heard |= reading.section_bytes > 0;
         let size = payload.len() as u64 + if P::ELIDED { reading.section_bytes } else { 0 };
         let wire = size + u64::from(self.config.overhead);
         self.statistics.received.packets += 1;
@@ -229,6 +232,7 @@ impl<P: Payload> Connection<P> {
         {
             let sample = self.loss.on_sample(sent_at, now, ack.delay);
             rtt = Some(sample);
+            self.measured_at = now;
             let departure = Stamp::of(self.since_epoch(sent_at));
             self.path
                 .on_arrival(now, i64::from(ack.arrival.since(departure)));
@@ -384,7 +388,15 @@ impl<P: Payload> Connection<P> {
             .is_none_or(|began_at| sent_at > began_at)
     }
 
+    /// The controller is told of an episode. What counts as in flight is the most of the last seconds: an
+    /// application that pauses between its bursts would otherwise be cut to nothing by a loss in a pause (RFC 7661,
+    /// section 4.4).
     fn begin_episode(&mut self, now: Time, loss: &Loss) {
+        let proved = Bytes::new(self.peak.most()).min(loss.window);
+        let loss = &Loss {
+            in_flight: loss.in_flight.max(proved),
+            ..*loss
+        };
         self.episode.began_at = Some(now);
         self.episode.is_open = true;
         self.statistics.sent.loss_events += 1;

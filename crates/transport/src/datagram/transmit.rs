@@ -6,8 +6,11 @@ use alloc::vec::Vec;
 use comity_congestion::{Pacing, Report, Sent, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-use super::connection::{Connection, Contents, PathFrame, REPORT_INTERVAL, SentControl, State};
+use super::connection::Connection;
+use super::events::PathFrame;
+use super::parts::{Contents, SentControl, State};
 use super::received::Ecn;
+use super::timers::REPORT_INTERVAL;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, Meta, Payload, Reason};
 use crate::wire::Stamp;
@@ -116,6 +119,13 @@ impl<P: Payload> Connection<P> {
         }
         if has_acknowledgement {
             self.received.on_acknowledged();
+            // An end that only receives has to ask for an answer to know how long packets travel.
+            let is_due = self.has_heard && now >= self.measured_at + MEASURE_INTERVAL;
+            if is_due && !builder.is_eliciting {
+                self.measured_at = now;
+                self.has_heard = false;
+                builder.push(&Frame::Ping);
+            }
         }
         if contents.chunk.is_some() {
             self.push_tag(now, &mut builder);
@@ -157,6 +167,7 @@ impl<P: Payload> Connection<P> {
         let app_limited = self.outbox.backlog() == 0;
         let counted = if is_eliciting { size } else { 0 };
         self.sent.on_sent(now, counted, app_limited, contents);
+        self.peak.on_flight(now, self.sent.in_flight());
         if self.sent.next_number() == self.skip_at {
             self.sent.skip();
             self.choose_skip();
@@ -508,6 +519,9 @@ fn dropped(notice: Notice) -> Dropped {
 fn micros(span: Span) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
+
+/// How often an end measures the round trip that has nothing else to send.
+const MEASURE_INTERVAL: Span = Span::from_millis(500);
 
 /// Room kept for a tag: its type, kind and fields.
 const TAG_ROOM: usize = 16;

@@ -43,6 +43,8 @@ pub struct Work {
 pub struct Forecast {
     /// How fast bytes leave.
     pub rate: Rate,
+    /// By how much the rate grows in each second, in bit/s: what the controller may add while nothing is lost.
+    pub growth: Rate,
     /// From leaving to arriving.
     pub one_way: Span,
     /// How much longer than the time to its deadline a section may be predicted to take, in hundredths.
@@ -53,14 +55,19 @@ impl Forecast {
     /// How many bytes may leave up to the end of a section with this deadline, so that it arrives in time.
     ///
     /// ```text
-    /// budget = rate · ((deadline − now) · (1 + tolerance) − one_way) / 8
+    /// time   = (deadline − now) · (1 + tolerance) − one_way
+    /// budget = (rate · time + growth · time² / 2) / 8
     /// ```
     pub fn budget(&self, now: Time, deadline: Time) -> u64 {
         if deadline.is_never() {
             return u64::MAX;
         }
         let sending = self.tolerated(now, deadline).saturating_sub(self.one_way);
-        self.rate.amount_in(sending).get()
+        let grown = self.growth.mul_f64(sending.as_secs_f64() / 2.0);
+        self.rate
+            .amount_in(sending)
+            .get()
+            .saturating_add(grown.amount_in(sending).get())
     }
 
     /// Whether what leaves now can arrive in time, at any rate.

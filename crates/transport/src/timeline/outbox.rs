@@ -59,6 +59,8 @@ pub struct Outlook {
     /// The predicted rate of payload bytes (what remains of the controller's rate after headers and
     /// repairs); `None` while nothing is known.
     pub rate: Option<Rate>,
+    /// By how much that rate may grow in each second, in bit/s.
+    pub growth: Rate,
     /// From handing a byte out to its arrival: propagation, and whatever queue lies on the way.
     pub one_way: Span,
     /// How many bytes may be handed out that never were before (the peer's credit). What is sent again
@@ -72,6 +74,7 @@ impl Outlook {
     /// Nothing is known, and the peer sets no limit.
     pub const UNKNOWN: Self = Self {
         rate: None,
+        growth: Rate::ZERO,
         one_way: Span::ZERO,
         fresh_bytes: u64::MAX,
         fresh_sections: u64::MAX,

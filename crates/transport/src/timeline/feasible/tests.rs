@@ -5,6 +5,7 @@ use proptest::prelude::*;
 /// 8 Mb/s: one byte in a microsecond.
 const FORECAST: Forecast = Forecast {
     rate: Rate::from_mbps(8),
+    growth: Rate::ZERO,
     one_way: Span::ZERO,
     tolerance_percent: 0,
 };
@@ -133,6 +134,7 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
     // 100 ms to go, 30 ms on the way, 8 Mb/s: 70 kB; with 10 % tolerance 80 kB.
     let mut forecast = Forecast {
         rate: Rate::from_mbps(8),
+        growth: Rate::ZERO,
         one_way: Span::from_millis(30),
         tolerance_percent: 0,
     };

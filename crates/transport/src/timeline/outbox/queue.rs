@@ -69,6 +69,7 @@ struct Stream {
 struct Look {
     /// What was foreseen then.
     rate: Rate,
+    growth: Rate,
     looked_one_way: Span,
     /// The latest one-way delay.
     one_way: Span,
@@ -97,6 +98,7 @@ impl<P: Payload> Outbox<P> {
             look: Look {
                 rate: Rate::ZERO,
                 looked_one_way: Span::ZERO,
+                growth: Rate::ZERO,
                 one_way: Span::ZERO,
                 is_due: false,
                 again: Time::MAX,
@@ -400,6 +402,7 @@ impl<P: Payload> Outbox<P> {
             return;
         }
         self.look.one_way = outlook.one_way;
+        self.look.growth = outlook.growth;
         if rate == Rate::ZERO {
             return;
         }
@@ -450,6 +453,15 @@ impl<P: Payload> Outbox<P> {
             .iter()
             .filter_map(|&at| keys.get(at).copied())
             .collect();
+        if dropped.len() == keys.len() {
+            // A prediction that leaves nothing to send would never be put to the test: the most important
+            // section with the most time is tried.
+            let trial = (0..queue.len())
+                .filter(|&at| queue[at].needs.is_none())
+                .max_by_key(|&at| (queue[at].importance, queue[at].deadline));
+            let kept = trial.and_then(|at| keys.get(at));
+            dropped.retain(|key| Some(key) != kept);
+        }
         // What needs a dropped section follows it by number, and goes with it as a dependency.
         dropped.sort_unstable();
         for key in dropped {
@@ -461,6 +473,7 @@ impl<P: Payload> Outbox<P> {
     const fn forecast(&self) -> Forecast {
         Forecast {
             rate: self.look.rate,
+            growth: self.look.growth,
             one_way: self.look.one_way,
             tolerance_percent: self.config.tolerance_percent,
         }

@@ -1,0 +1,99 @@
+//! What a connection tells its owner.
+
+use alloc::string::String;
+use core::fmt;
+
+use comity_units::{PacketNumber, Rate};
+
+use crate::timeline::{Outcome, inbox};
+use crate::wire::{CloseCode, DecodeError};
+
+/// What happened, for the owner of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The connection is over. Always the last event.
+    Closed(CloseReason),
+    /// What became of a section of this end.
+    Outcome(Outcome),
+    /// What the application may send has changed.
+    TargetBitrate(Rate),
+}
+
+/// The two frames with which an end proves that it receives at an address. Who owns the connection, and knows
+/// addresses, asks and answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathFrame {
+    /// Asks for the same 8 bytes.
+    Challenge([u8; 8]),
+    /// Gives them.
+    Response([u8; 8]),
+}
+
+/// Why a connection is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Nothing came from the peer for the idle timeout.
+    Idle,
+    /// This end closed it.
+    Local {
+        /// The code that the peer is told.
+        code: CloseCode,
+        /// What the peer is told in words.
+        reason: String,
+    },
+    /// The peer closed it.
+    Peer {
+        /// The code that it gave.
+        code: CloseCode,
+        /// Its words.
+        reason: String,
+    },
+    /// The peer broke the rules.
+    Violation(Violation),
+}
+
+/// What a peer must not do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// It acknowledged a packet that never left.
+    AcknowledgedUnsent {
+        /// The packet's number.
+        number: PacketNumber,
+    },
+    /// A payload cannot be read.
+    Malformed(DecodeError),
+    /// Sections contradict each other or exceed the limits.
+    Sections(inbox::Violation),
+}
+
+impl Violation {
+    /// What the peer is told.
+    pub const fn code(&self) -> CloseCode {
+        match self {
+            Self::AcknowledgedUnsent { .. } => CloseCode::OPTIMISTIC_ACK,
+            Self::Malformed(error) => error.code(),
+            Self::Sections(
+                inbox::Violation::TooManyBytes { .. } | inbox::Violation::TooManyFragments { .. },
+            ) => CloseCode::FLOW_CONTROL,
+            Self::Sections(
+                inbox::Violation::TooManySections { .. } | inbox::Violation::TooManyStreams { .. },
+            ) => CloseCode::SECTION_LIMIT,
+            Self::Sections(_) => CloseCode::SECTION_STATE,
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AcknowledgedUnsent { number } => write!(
+                f,
+                "the peer acknowledged packet {number}, which was never sent"
+            ),
+            Self::Malformed(error) => write!(f, "the peer sent what cannot be read: {error}"),
+            Self::Sections(violation) => violation.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for Violation {}

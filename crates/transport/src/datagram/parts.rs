@@ -1,0 +1,173 @@
+//! The small pieces of a connection's state.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use comity_units::{PacketNumber, Span, Time};
+
+use crate::timeline::outbox::Notice;
+use crate::timeline::{Chunk, StreamId};
+use crate::wire::CloseCode;
+
+/// Where a connection is in its life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Open,
+    /// We closed: whatever still comes is answered with the reason.
+    Closing {
+        until: Time,
+        code: CloseCode,
+        reason: String,
+        /// The next answer is due, and no more than one for each doubling of what came.
+        answer: bool,
+        heard: u32,
+    },
+    /// The peer closed: we are silent.
+    Draining {
+        until: Time,
+    },
+    Closed,
+}
+
+/// What a packet carried that matters when it is acknowledged or lost.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Contents {
+    pub(super) chunk: Option<Chunk>,
+    /// Further chunks, of small sections that share a packet.
+    pub(super) more: Vec<Chunk>,
+    /// The largest number that the acknowledgement in it spoke of.
+    pub(super) acknowledged: Option<PacketNumber>,
+    pub(super) control: Option<Box<SentControl>>,
+}
+
+impl Contents {
+    pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.chunk.iter().chain(&self.more)
+    }
+}
+
+/// Control frames of a packet that have to be repeated when it is lost.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SentControl {
+    pub(super) notices: Vec<Notice>,
+    pub(super) ends: Vec<(StreamId, u64)>,
+    pub(super) floors: Vec<StreamId>,
+    pub(super) credit: bool,
+}
+
+/// Control frames that wait for a packet.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    pub(super) notices: Vec<Notice>,
+    pub(super) ends: Vec<(StreamId, u64)>,
+    /// Streams whose floor is to be told although no section of theirs leaves.
+    pub(super) floors: Vec<StreamId>,
+    pub(super) ping: bool,
+    /// The peer waits for room that there is now.
+    pub(super) credit: bool,
+    pub(super) report_at: Time,
+}
+
+impl Control {
+    pub(super) fn is_pending(&self) -> bool {
+        self.ping
+            || self.credit
+            || !self.notices.is_empty()
+            || !self.ends.is_empty()
+            || !self.floors.is_empty()
+    }
+}
+
+/// The loss episode that the controller was told of last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Episode {
+    /// When it began: losses of packets that left before belong to it.
+    pub(super) began_at: Option<Time>,
+    /// Packets that left before it are still being acknowledged.
+    pub(super) is_open: bool,
+    /// When the newest packet acknowledged so far had left.
+    pub(super) acknowledged_sent_at: Time,
+}
+
+/// What the peer has room for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credit {
+    pub(super) bytes: u64,
+    pub(super) sections: u64,
+    /// The packet that said so.
+    pub(super) told_by: Option<PacketNumber>,
+    /// What this end told the peer last.
+    pub(super) offered: u64,
+}
+
+/// One-way delays to the peer, by what its acknowledgements say of arrivals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    /// The least difference of arrival and departure, of two clocks; of the current and the last window.
+    least: [i64; 2],
+    window_began_at: Time,
+    latest: Option<i64>,
+}
+
+impl Path {
+    pub(super) const fn new() -> Self {
+        Self {
+            least: [i64::MAX; 2],
+            window_began_at: Time::ZERO,
+            latest: None,
+        }
+    }
+
+    /// The peer got at `arrival` on its clock what left at `departure` on ours, both in microseconds mod 2³².
+    pub(super) fn on_arrival(&mut self, now: Time, difference: i64) {
+        if now.saturating_since(self.window_began_at) > PATH_MEMORY {
+            self.least = [difference, self.least[0]];
+            self.window_began_at = now;
+        }
+        self.least[0] = self.least[0].min(difference);
+        self.latest = Some(difference);
+    }
+
+    /// How much longer than the least the last packet took.
+    pub(super) fn queueing(&self) -> Span {
+        let least = self.least[0].min(self.least[1]);
+        self.latest.map_or(Span::ZERO, |latest| {
+            Span::from_micros(u64::try_from(latest - least).unwrap_or(0))
+        })
+    }
+}
+
+/// The least one-way delay is that of one to two such windows.
+const PATH_MEMORY: Span = Span::from_secs(10);
+
+/// The most that was in flight during the last one to two seconds: what the flow has proved that the path
+/// carries although its application did not use it at every moment (`pipeACK` of RFC 7661, section 4.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peak {
+    most: [u64; 2],
+    began_at: Time,
+}
+
+impl Peak {
+    pub(super) fn on_flight(&mut self, now: Time, in_flight: u64) {
+        let age = now.saturating_since(self.began_at);
+        if age > PEAK_MEMORY {
+            let before = if age > PEAK_MEMORY * 2 {
+                0
+            } else {
+                self.most[0]
+            };
+            self.most = [0, before];
+            self.began_at = now;
+        }
+        self.most[0] = self.most[0].max(in_flight);
+    }
+
+    pub(super) fn most(&self) -> u64 {
+        self.most[0].max(self.most[1])
+    }
+}
+
+/// The sampling period of RFC 7661: several round trips, a second at least.
+const PEAK_MEMORY: Span = Span::from_secs(1);
