@@ -85,7 +85,10 @@ fn answer(mut stream: TcpStream, registry: &Registry) -> io::Result<()> {
 
 fn respond(request: &[u8], registry: &Registry) -> (&'static str, &'static str, String) {
     const PLAIN: &str = "text/plain; charset=utf-8";
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = request
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
     let line = String::from_utf8_lossy(line.get(..LONGEST_REQUEST).unwrap_or(line));
     let mut words = line.split(' ');
     let (method, target) = (words.next(), words.next().unwrap_or_default());
@@ -209,19 +212,35 @@ impl Collector for Metrics {
             .counters(encoder, each(&|side| side.bytes))?;
         measured("sent", "Sent on the wire, headers included.", Unit::Bytes)
             .counters(encoder, total(|totals| totals.sent_bytes))?;
-        measured("received", "Received on the wire, headers included.", Unit::Bytes)
-            .counters(encoder, total(|totals| totals.received_bytes))?;
-        measured("sent_again", "Bytes of sections that were sent again.", Unit::Bytes)
-            .counters(encoder, total(|totals| totals.repeated_bytes))?;
-        measured("sent_late", "Bytes of sections sent after their deadline.", Unit::Bytes)
-            .counters(encoder, total(|totals| totals.late_bytes))?;
+        measured(
+            "received",
+            "Received on the wire, headers included.",
+            Unit::Bytes,
+        )
+        .counters(encoder, total(|totals| totals.received_bytes))?;
+        measured(
+            "sent_again",
+            "Bytes of sections that were sent again.",
+            Unit::Bytes,
+        )
+        .counters(encoder, total(|totals| totals.repeated_bytes))?;
+        measured(
+            "sent_late",
+            "Bytes of sections sent after their deadline.",
+            Unit::Bytes,
+        )
+        .counters(encoder, total(|totals| totals.late_bytes))?;
         plain("packets_sent", "Packets sent.")
             .counters(encoder, total(|totals| totals.sent_packets))?;
         plain("packets_lost", "Packets sent and lost.")
             .counters(encoder, total(|totals| totals.lost_packets))?;
         plain("packets_received", "Packets received, each once.")
             .counters(encoder, total(|totals| totals.received_packets))?;
-        plain("sections_sent", "Sections given to connections, by what became of them.").counters(
+        plain(
+            "sections_sent",
+            "Sections given to connections, by what became of them.",
+        )
+        .counters(
             encoder,
             snapshot.output.totals.iter().flat_map(|totals| {
                 [
@@ -240,11 +259,17 @@ impl Collector for Metrics {
                     .map(|(on_time, count)| (vec![("on_time", on_time.to_owned())], count))
             }),
         )?;
-        plain("sections_passed", "Whole sections passed on, by what they hold.").counters(
+        plain(
+            "sections_passed",
+            "Whole sections passed on, by what they hold.",
+        )
+        .counters(
             encoder,
-            snapshot.passed.whole.iter().map(|(kind, count)| {
-                (vec![("type", (*kind).to_owned())], count.sections)
-            }),
+            snapshot
+                .passed
+                .whole
+                .iter()
+                .map(|(kind, count)| (vec![("type", (*kind).to_owned())], count.sections)),
         )?;
         plain("gaps", "Sections that did not arrive whole, by the reason.").counters(
             encoder,
@@ -311,15 +336,24 @@ mod tests {
             "comity_connections{side=\"output\"} 0.0",
             "# EOF",
         ] {
-            assert!(body.lines().any(|found| found == line), "{line}\nis not in\n{body}");
+            assert!(
+                body.lines().any(|found| found == line),
+                "{line}\nis not in\n{body}"
+            );
         }
-        assert!(!body.contains("comity_sections_received"), "nothing is received");
+        assert!(
+            !body.contains("comity_sections_received"),
+            "nothing is received"
+        );
     }
 
     #[test]
     fn other_requests_are_turned_away() {
         assert_eq!(ask("GET / HTTP/1.1\r\n\r\n").0, "404 Not Found");
-        assert_eq!(ask("POST /metrics HTTP/1.1\r\n\r\n").0, "405 Method Not Allowed");
+        assert_eq!(
+            ask("POST /metrics HTTP/1.1\r\n\r\n").0,
+            "405 Method Not Allowed"
+        );
         assert_eq!(ask("").0, "405 Method Not Allowed");
         assert_eq!(ask(&"x".repeat(9_000)).0, "405 Method Not Allowed");
     }

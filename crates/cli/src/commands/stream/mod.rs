@@ -87,9 +87,6 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
         _ => Channel::Output,
     });
     let reporter = Reporter::new(args.quiet, json);
-    if args.insecure {
-        reporter.warn("--insecure: everybody on the way can read, change and forge what is sent");
-    }
     let every = match args.statsfreq {
         Some(every) => Some(every.into()),
         None if args.json => Some(Duration::from_secs(1)),
@@ -97,7 +94,9 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
         None => None,
     };
     if every.is_some_and(|every: Duration| every.is_zero()) {
-        return Err(Trouble::usage("--statsfreq: is 0; expected a time such as 1s"));
+        return Err(Trouble::usage(
+            "--statsfreq: is 0; expected a time such as 1s",
+        ));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -119,7 +118,10 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
                 Some(metrics)
             }
         };
-        let gaps = args.gaps.as_deref().map(|path| GapList::create(path, began));
+        let gaps = args
+            .gaps
+            .as_deref()
+            .map(|path| GapList::create(path, began));
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
             is_patient: Input::is_patient(&input),
@@ -152,7 +154,11 @@ fn without_secrets(text: &str) -> &str {
     text.split('?').next().unwrap_or_default()
 }
 
-fn check(verb: Verb, (from, input): (&str, &Uri), (to, output): (&str, &Uri)) -> Result<(), Trouble> {
+fn check(
+    verb: Verb,
+    (from, input): (&str, &Uri),
+    (to, output): (&str, &Uri),
+) -> Result<(), Trouble> {
     let is_connected = |uri: &Uri| matches!(uri, Uri::Comity(_));
     let wrong = |place, text, expected, other| {
         Err(Trouble::usage(format!(

@@ -227,7 +227,9 @@ mod tests {
         let first = packetiser.packet(Duration::from_secs(2), b"ab");
         assert_eq!(
             first,
-            [0x80, 33, 0xff, 0xff, 0, 0x02, 0xbf, 0x20, 1, 2, 3, 4, b'a', b'b']
+            [
+                0x80, 33, 0xff, 0xff, 0, 0x02, 0xbf, 0x20, 1, 2, 3, 4, b'a', b'b'
+            ]
         );
         assert_eq!(packetiser.packet(Duration::ZERO, b"")[2..4], [0, 0]);
     }
@@ -245,7 +247,11 @@ mod tests {
         full.extend([0, 0, 3]);
         assert_eq!(media(&full), Ok(b"media".to_vec()));
         plain[1] = 32;
-        assert_eq!(media(&plain), Ok(b"a".to_vec()), "'m' has T clear: four bytes go");
+        assert_eq!(
+            media(&plain),
+            Ok(b"a".to_vec()),
+            "'m' has T clear: four bytes go"
+        );
         plain[1] = 96;
         assert_eq!(media(&plain), Err(RtpError::PayloadType(96)));
         plain[0] = 0x47;
@@ -261,7 +267,9 @@ mod tests {
         let mut reorder = Reorder::default();
         let mut out = Vec::new();
         for (sequence, byte) in [(65_534, b'a'), (0, b'c'), (65_535, b'b'), (65_535, b'x')] {
-            reorder.push(now, &packet(sequence, &[byte]), &mut out).unwrap();
+            reorder
+                .push(now, &packet(sequence, &[byte]), &mut out)
+                .unwrap();
         }
         assert_eq!(out, b"abc");
         assert_eq!((reorder.lost, reorder.late), (0, 1));

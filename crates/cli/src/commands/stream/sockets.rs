@@ -76,7 +76,11 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
     let bind = uri.bind.unwrap_or_default();
     let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
     let open = || -> io::Result<UdpSocket> {
-        let socket = Socket::new(Domain::for_address(target), Type::DGRAM, Some(Protocol::UDP))?;
+        let socket = Socket::new(
+            Domain::for_address(target),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
         // The system may allow less.
         let _ = socket.set_send_buffer_size(clamped(uri.send_buffer.get()));
         socket.bind(&local.into())?;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use comity::{Connection, End};
 use serde_json::{Value, json};
 
-use super::snapshot::{Side, Snapshot};
+use super::snapshot::{Passed, Side, Snapshot};
 
 /// Tells people, on the standard error, and programs, as a JSON object a line.
 #[derive(Clone, Debug)]
@@ -72,12 +72,18 @@ impl Reporter {
         }
     }
 
+    /// Where somebody may call, or send to.
     pub(crate) fn listening(&self, address: SocketAddr) {
-        self.event("listening", address, None, &format!("listening on {address}"));
+        self.event(
+            "listening",
+            address,
+            None,
+            &format!("listening on {address}"),
+        );
     }
 
     pub(crate) fn connected(&self, connection: &Connection) {
-        let peer = connection.peer_address();
+        let peer = plain(connection.peer_address());
         let latency = connection.latency().as_millis();
         let named = connection
             .stream_name()
@@ -87,7 +93,7 @@ impl Reporter {
     }
 
     pub(crate) fn disconnected(&self, connection: &Connection, end: &End) {
-        let peer = connection.peer_address();
+        let peer = plain(connection.peer_address());
         let text = format!("the connection with {peer} is over: {end}");
         self.event("disconnected", peer, Some(end.to_string()), &text);
     }
@@ -138,7 +144,12 @@ impl Reporter {
     /// The account at the end.
     pub(crate) fn account(&self, snapshot: &Snapshot) {
         let mut telling = self.telling();
-        if !telling.is_quiet && telling.json.is_none() {
+        let was_something = snapshot.passed != Passed::default()
+            || [&snapshot.input, &snapshot.output]
+                .iter()
+                .filter_map(|side| side.totals)
+                .any(|totals| totals.connections > 0);
+        if was_something && !telling.is_quiet && telling.json.is_none() {
             let text = account(snapshot);
             telling.line(text.trim_end());
         }
@@ -180,9 +191,7 @@ impl Telling {
         let (time, before_in, before_out) = self.before;
         self.before = (snapshot.elapsed_s, inward, outward);
         let seconds = (snapshot.elapsed_s - time).max(1e-3);
-        let rate = |bytes: u64, before: u64| {
-            bytes.saturating_sub(before) as f64 * 8e-6 / seconds
-        };
+        let rate = |bytes: u64, before: u64| bytes.saturating_sub(before) as f64 * 8e-6 / seconds;
         let mut text = format!(
             "{:.1} s  in {:.2} Mb/s  out {:.2} Mb/s",
             snapshot.elapsed_s,
@@ -238,12 +247,10 @@ fn describe_side(side: &Side, text: &mut String) {
 /// The bytes that have passed a side: those of media, or those on the wire.
 fn volume(side: &Side) -> u64 {
     side.bytes.unwrap_or_else(|| {
-        side.totals
-            .as_ref()
-            .map_or(0, |totals| match side.unsent {
-                Some(_) => totals.sent_bytes,
-                None => totals.received_bytes,
-            })
+        side.totals.as_ref().map_or(0, |totals| match side.unsent {
+            Some(_) => totals.sent_bytes,
+            None => totals.received_bytes,
+        })
     })
 }
 
@@ -263,7 +270,11 @@ fn account(snapshot: &Snapshot) -> String {
         let _ = writeln!(
             text,
             "received: {} on time, {} late, {} gaps; {} packets, {} bytes on the wire",
-            totals.on_time, totals.late, totals.gaps, totals.received_packets, totals.received_bytes,
+            totals.on_time,
+            totals.late,
+            totals.gaps,
+            totals.received_packets,
+            totals.received_bytes,
         );
     }
     for (reason, count) in &passed.gaps {
@@ -287,7 +298,11 @@ fn account(snapshot: &Snapshot) -> String {
             totals.late_bytes,
         );
     }
-    if let Some(unsent) = snapshot.output.unsent.filter(|unsent| *unsent != Default::default()) {
+    if let Some(unsent) = snapshot
+        .output
+        .unsent
+        .filter(|unsent| *unsent != Default::default())
+    {
         let _ = writeln!(
             text,
             "not sent: {} without a connection, {} without room, {} without what they need, {} unfit",
@@ -300,10 +315,17 @@ fn account(snapshot: &Snapshot) -> String {
     text
 }
 
+/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
+pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 /// When even the standard error fails there is nobody to tell.
 fn write(text: &str) {
     let mut error = io::stderr().lock();
-    let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());
+    let _ = error
+        .write_all(text.as_bytes())
+        .and_then(|()| error.flush());
 }
 
 /// The characters of a line of the terminal.
@@ -346,7 +368,11 @@ mod tests {
             "3.0 s  in 4.00 Mb/s  out 2.00 Mb/s  not connected  on time 0  late 0  gaps 0  shed 4  sections 0"
         );
         snapshot.elapsed_s = 4.0;
-        assert!(telling.describe(&snapshot).starts_with("4.0 s  in 0.00 Mb/s  out 0.00 Mb/s"));
+        assert!(
+            telling
+                .describe(&snapshot)
+                .starts_with("4.0 s  in 0.00 Mb/s  out 0.00 Mb/s")
+        );
     }
 
     #[test]

@@ -100,11 +100,7 @@ mod tests {
         assert_eq!(totals.submitted, 90);
         assert_eq!(
             totals.submitted,
-            totals.open
-                + totals.acknowledged
-                + totals.expired
-                + totals.given_up
-                + totals.shed
+            totals.open + totals.acknowledged + totals.expired + totals.given_up + totals.shed
         );
         assert_eq!((totals.expired, totals.given_up, totals.shed), (14, 54, 16));
     }

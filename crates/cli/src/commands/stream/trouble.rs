@@ -108,10 +108,9 @@ impl Trouble {
 /// Whether calling again could help.
 pub(crate) fn may_pass(error: &ConnectError) -> bool {
     match error {
-        ConnectError::Call(error) => matches!(
-            error,
-            CallError::NoAnswer { .. } | CallError::Busy { .. }
-        ),
+        ConnectError::Call(error) => {
+            matches!(error, CallError::NoAnswer { .. } | CallError::Busy { .. })
+        }
         ConnectError::Unreachable { .. } | ConnectError::Ended(_) => true,
         _ => false,
     }

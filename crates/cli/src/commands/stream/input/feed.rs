@@ -88,9 +88,7 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, T
 /// Reads datagrams of bare media.
 pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Trouble> {
     receive(socket, |received, pieces| match received {
-        Some(bytes) => pieces
-            .blocking_send(Piece::Bytes(bytes.to_vec()))
-            .is_ok(),
+        Some(bytes) => pieces.blocking_send(Piece::Bytes(bytes.to_vec())).is_ok(),
         None => !pieces.is_closed(),
     })
 }

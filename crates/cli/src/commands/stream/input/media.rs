@@ -27,8 +27,14 @@ pub(crate) struct MediaInput {
 #[derive(Debug)]
 enum Pace {
     /// A file, read `speed` times as fast as it plays, from `start` on.
-    Stored { start: Option<Instant>, speed: f64 },
-    Live { epoch: Instant, clock: SourceClock },
+    Stored {
+        start: Option<Instant>,
+        speed: f64,
+    },
+    Live {
+        epoch: Instant,
+        clock: SourceClock,
+    },
 }
 
 impl MediaInput {
@@ -98,7 +104,26 @@ impl MediaInput {
         }
     }
 
-    pub(crate) const fn is_stored(&self) -> bool {
+    /// Takes what a live source has given so far for all that it gives: what is held then comes out at once. Of a
+    /// file, the rest is left.
+    pub(crate) fn cut(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        self.has_ended = true;
+        if self.is_stored() {
+            self.pending = None;
+            self.reader = Reader::new(ReaderConfig::default());
+            return;
+        }
+        while let Ok(Piece::Bytes(bytes)) = self.feed.try_recv() {
+            self.bytes += bytes.len() as u64;
+            self.reader.push(&bytes);
+        }
+        self.reader.finish();
+    }
+
+    const fn is_stored(&self) -> bool {
         matches!(self.pace, Pace::Stored { .. })
     }
 }

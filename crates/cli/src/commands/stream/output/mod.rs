@@ -45,8 +45,7 @@ impl Output {
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
-                let output =
-                    ConnectedOutput::new(line, uri.reliability, to_all, reporter.clone());
+                let output = ConnectedOutput::new(line, uri.reliability, to_all, reporter.clone());
                 return Ok(Self::Connected(Box::new(output)));
             }
         };
