@@ -245,7 +245,7 @@ impl ComityUri {
 }
 
 /// The word that stands for a value.
-fn spelt<T: PartialEq>(
+fn spelt<T: Copy + PartialEq>(
     words: &'static [(&'static str, T)],
     value: T,
 ) -> Option<&'static &'static str> {

@@ -56,7 +56,7 @@ pub enum UriError {
     #[error("cc: {0}")]
     Controller(#[from] UnknownController),
     /// A passphrase or key is none.
-    #[error("{key}: {error}")]
+    #[error("{key}: {}", without_place(*.error))]
     Credential {
         /// The key of the URI.
         key: &'static str,
@@ -140,6 +140,15 @@ pub enum UriError {
         /// What could stand there.
         expected: String,
     },
+}
+
+/// What is wrong, without the word before it, which is not the key's name.
+fn without_place(error: CredentialError) -> String {
+    let text = error.to_string();
+    match text.split_once(": ") {
+        Some((_, wrong)) => wrong.to_owned(),
+        None => text,
+    }
 }
 
 /// `did you mean "x"?`, or else all that there are.

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use comity::session::{Allow, PublicKey, StaticKey};
 use comity::uri::{ComityUri, Credentials, Host, Local, Role};
@@ -13,6 +13,7 @@ use comity::{BindError, ConnectError, Connection, End, Endpoint, Options};
 use comity_units::Rate;
 use tokio::task::JoinHandle;
 
+use super::now;
 use super::sockets::resolve;
 use super::status::Reporter;
 use super::trouble::{Trouble, may_pass};
@@ -46,6 +47,8 @@ pub(crate) struct Line {
     pending: Option<JoinHandle<Result<(Connection, Endpoint), Trouble>>>,
     reconnect: Reconnect,
     was_connected: bool,
+    /// When the last connection was made, and the pause before the call that made it.
+    last: Option<(Instant, Duration)>,
     /// How long a connection that is being closed waits for what is under way.
     pub(crate) linger: Duration,
     reporter: Reporter,
@@ -105,6 +108,7 @@ impl Line {
                 false => Reconnect::No,
             },
             was_connected: false,
+            last: None,
             linger: uri.linger.into(),
             reporter,
         })
@@ -120,7 +124,14 @@ impl Line {
                         let keeps_calling =
                             self.was_connected || self.reconnect == Reconnect::Always;
                         let (dial, reporter) = (dial.clone(), self.reporter.clone());
-                        tokio::spawn(async move { call(&dial, keeps_calling, &reporter).await })
+                        let pause = pause(self.last, now());
+                        if let Some((_, before)) = &mut self.last {
+                            *before = pause;
+                        }
+                        tokio::spawn(async move {
+                            tokio::time::sleep(pause).await;
+                            call(&dial, keeps_calling, &reporter).await
+                        })
                     }
                     Opened::Listener(endpoint) => {
                         let endpoint = endpoint.clone();
@@ -141,6 +152,8 @@ impl Line {
             made.unwrap_or_else(|error| Err(Trouble::failed(format!("the call failed: {error}"))))?;
         self.endpoint = Some(endpoint);
         self.was_connected = true;
+        let pause = self.last.map_or(Duration::ZERO, |(_, pause)| pause);
+        self.last = Some((now(), pause));
         Ok(connection)
     }
 
@@ -179,6 +192,16 @@ impl Drop for Line {
         if let Some(pending) = &self.pending {
             pending.abort();
         }
+    }
+}
+
+/// The pause before the next call: longer each time while connections end soon after they were made.
+fn pause(last: Option<(Instant, Duration)>, now: Instant) -> Duration {
+    match last {
+        Some((made, before)) if now.saturating_duration_since(made) < LONGEST_PAUSE => {
+            (2 * before).clamp(FIRST_PAUSE, LONGEST_PAUSE)
+        }
+        _ => Duration::ZERO,
     }
 }
 
@@ -320,6 +343,7 @@ fn options(uri: &ComityUri, line: LineOptions, reporter: &Reporter) -> Result<Op
         .build()
         .map_err(|error| Trouble::usage(format!("comity://: {error}")))?;
     if let Some(warning) = options.warning() {
+        let warning = warning.strip_prefix("insecure: ").unwrap_or(warning);
         reporter.warn(&format!("INSECURE: {warning}"));
     }
     Ok(options)
@@ -365,4 +389,45 @@ fn allowed(file: &Path) -> Result<std::collections::BTreeSet<PublicKey>, Trouble
 
 fn read(file: &Path) -> Result<String, Trouble> {
     fs::read_to_string(file).map_err(|error| Trouble::open(file, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_spaced_while_connections_do_not_last() {
+        let made = now();
+        let soon = made + Duration::from_millis(10);
+        assert_eq!(pause(None, soon), Duration::ZERO);
+        let mut before = Duration::ZERO;
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            before = pause(Some((made, before)), soon);
+            pauses.push(before.as_millis());
+        }
+        assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+        assert_eq!(
+            pause(Some((made, before)), made + LONGEST_PAUSE),
+            Duration::ZERO
+        );
+    }
+
+    #[test]
+    fn lists_of_keys_have_comments_and_name_the_line_that_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("allow");
+        let secret = StaticKey::new([7; 32]);
+        let key = secret.public();
+        fs::write(&path, format!("# who may come\n\n{key} # me\n")).unwrap();
+        assert_eq!(
+            allowed(&path).unwrap().into_iter().collect::<Vec<_>>(),
+            [key]
+        );
+        fs::write(&path, format!("{key}\nnobody\n")).unwrap();
+        let trouble = allowed(&path).unwrap_err();
+        assert!(trouble.message.contains("allow:2: "), "{trouble}");
+        fs::write(&path, "# nobody\n").unwrap();
+        assert!(allowed(&path).unwrap_err().message.contains("lists no key"));
+    }
 }

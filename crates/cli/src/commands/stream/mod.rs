@@ -87,9 +87,6 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
         _ => Channel::Output,
     });
     let reporter = Reporter::new(args.quiet, json);
-    if args.insecure {
-        reporter.warn("--insecure: everybody on the way can read, change and forge what is sent");
-    }
     let every = match args.statsfreq {
         Some(every) => Some(every.into()),
         None if args.json => Some(Duration::from_secs(1)),

@@ -60,7 +60,13 @@ impl Session {
     /// Passes on what comes; at the end, whatever the reason, what has come so far is written and the account is
     /// given.
     pub(crate) async fn run(mut self, mut stop: Stop) -> Result<(), Trouble> {
-        let ending = self.pass(&mut stop).await;
+        let mut ending = self.pass(&mut stop).await;
+        if matches!(ending, Ending::Stopped) && self.output.was_ready() {
+            self.input.cut();
+            if let Err(trouble) = self.drain().await {
+                ending = Ending::Failed(trouble);
+            }
+        }
         let finished = match &ending {
             Ending::ReaderGone => Ok(()),
             Ending::Stopped if !self.output.was_ready() => Ok(()),
@@ -132,6 +138,16 @@ impl Session {
                 return Ending::Failed(trouble);
             }
         }
+    }
+
+    /// Passes on what was received before it was to stop.
+    async fn drain(&mut self) -> Result<(), Trouble> {
+        while let Some(passage) = self.input.next().await? {
+            if self.take(passage).await? == Written::ReaderGone {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn take(&mut self, passage: Passage) -> Result<Written, Trouble> {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::input::Input;
 use super::output::{Output, Unsent};
 use super::passing::KINDS;
+use super::status::plain;
 use super::totals::Totals;
 
 /// Sections and their bytes.
@@ -126,7 +127,7 @@ async fn connected((open, past): (Vec<Arc<Connection>>, Totals)) -> Side {
         let statistics = connection.statistics().await;
         totals.add(&statistics);
         connections.push(Peer {
-            peer: connection.peer_address().to_string(),
+            peer: plain(connection.peer_address()).to_string(),
             statistics,
         });
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use comity::{Connection, End};
 use serde_json::{Value, json};
 
-use super::snapshot::{Side, Snapshot};
+use super::snapshot::{Passed, Side, Snapshot};
 
 /// Tells people, on the standard error, and programs, as a JSON object a line.
 #[derive(Clone, Debug)]
@@ -72,6 +72,7 @@ impl Reporter {
         }
     }
 
+    /// Where somebody may call, or send to.
     pub(crate) fn listening(&self, address: SocketAddr) {
         self.event(
             "listening",
@@ -82,7 +83,7 @@ impl Reporter {
     }
 
     pub(crate) fn connected(&self, connection: &Connection) {
-        let peer = connection.peer_address();
+        let peer = plain(connection.peer_address());
         let latency = connection.latency().as_millis();
         let named = connection
             .stream_name()
@@ -92,7 +93,7 @@ impl Reporter {
     }
 
     pub(crate) fn disconnected(&self, connection: &Connection, end: &End) {
-        let peer = connection.peer_address();
+        let peer = plain(connection.peer_address());
         let text = format!("the connection with {peer} is over: {end}");
         self.event("disconnected", peer, Some(end.to_string()), &text);
     }
@@ -143,7 +144,12 @@ impl Reporter {
     /// The account at the end.
     pub(crate) fn account(&self, snapshot: &Snapshot) {
         let mut telling = self.telling();
-        if !telling.is_quiet && telling.json.is_none() {
+        let was_something = snapshot.passed != Passed::default()
+            || [&snapshot.input, &snapshot.output]
+                .iter()
+                .filter_map(|side| side.totals)
+                .any(|totals| totals.connections > 0);
+        if was_something && !telling.is_quiet && telling.json.is_none() {
             let text = account(snapshot);
             telling.line(text.trim_end());
         }
@@ -307,6 +313,11 @@ fn account(snapshot: &Snapshot) -> String {
         let _ = writeln!(text, "written: {bytes} bytes");
     }
     text
+}
+
+/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
+pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// When even the standard error fails there is nobody to tell.

@@ -47,7 +47,7 @@ impl Stop {
         let pressed = async {
             if self.presses.wait_for(|count| *count > 0).await.is_err() {
                 // Without the key, nobody can press it.
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         };
         match self.until {

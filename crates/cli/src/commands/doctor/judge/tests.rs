@@ -208,7 +208,7 @@ fn ports_are_free_and_reached_or_not() {
             facts.ports = vec![Port {
                 number: 53,
                 reached,
-            }]
+            }];
         })
     };
     let found = port(Err("in use".into()));

@@ -18,6 +18,7 @@ pub(crate) struct ConnectedInput {
     reporter: Reporter,
     /// What the connections before this one counted.
     past: Totals,
+    is_cut: bool,
 }
 
 impl ConnectedInput {
@@ -27,11 +28,16 @@ impl ConnectedInput {
             connection: None,
             reporter,
             past: Totals::default(),
+            is_cut: false,
         }
     }
 
     /// What comes next; `None` when the sender is done. A call that is dropped before it is ready loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
+        if self.is_cut {
+            let item = self.connection.as_ref().and_then(|open| open.try_recv());
+            return Ok(item.map(passage));
+        }
         loop {
             let connection = match &self.connection {
                 Some(connection) => connection.clone(),
@@ -57,6 +63,11 @@ impl ConnectedInput {
                 Lost::ForGood(trouble) => return Err(trouble),
             }
         }
+    }
+
+    /// Lets only that come which is whole already.
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
     }
 
     /// Ends the connection, and says why where something went wrong.

@@ -4,7 +4,9 @@ mod connected;
 mod feed;
 mod media;
 
-use comity::uri::Uri;
+use std::net::UdpSocket;
+
+use comity::uri::{MediaUri, Uri};
 
 use super::line::{Line, LineOptions};
 use super::passing::Passage;
@@ -39,8 +41,8 @@ impl Input {
                 (feed, true) => Self::Media(Box::new(MediaInput::stored(feed, speed))),
                 (feed, false) => live(feed),
             },
-            Uri::Udp(uri) => live(feed::datagrams(sockets::receiver(uri, text)?)?),
-            Uri::Rtp(uri) => live(feed::rtp(sockets::receiver(uri, text)?)?),
+            Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, reporter)?)?),
+            Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
                 Self::Connected(Box::new(ConnectedInput::new(line, reporter.clone())))
@@ -56,6 +58,14 @@ impl Input {
         }
     }
 
+    /// Lets only that come which has been received already.
+    pub(crate) fn cut(&mut self) {
+        match self {
+            Self::Media(input) => input.cut(),
+            Self::Connected(input) => input.cut(),
+        }
+    }
+
     /// Ends the input, and says why where something went wrong.
     pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
         match self {
@@ -68,4 +78,12 @@ impl Input {
     pub(crate) fn is_patient(uri: &Uri) -> bool {
         matches!(uri, Uri::Pipe | Uri::File(_))
     }
+}
+
+fn receiver(uri: &MediaUri, text: &str, reporter: &Reporter) -> Result<UdpSocket, Trouble> {
+    let socket = sockets::receiver(uri, text)?;
+    let local = socket.local_addr();
+    let local = local.map_err(|error| Trouble::failed(format!("{text}: {error}")))?;
+    reporter.listening(local);
+    Ok(socket)
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::super::line::{Line, Lost};
 use super::super::passing::Passing;
-use super::super::status::Reporter;
+use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
 
@@ -216,7 +216,7 @@ impl ConnectedOutput {
             finishing.spawn(async move {
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
                 let statistics = leg.connection.statistics().await;
-                (leg.connection.peer_address(), finished, statistics)
+                (plain(leg.connection.peer_address()), finished, statistics)
             });
         }
         let mut done = Ok(());
