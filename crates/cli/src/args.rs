@@ -1,5 +1,7 @@
 //! What can be written on the command line.
 
+mod demo;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,6 +9,8 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use comity_units::{Bytes, ParseError, Span};
+
+pub(crate) use demo::Demo;
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
@@ -17,6 +21,7 @@ use comity_units::{Bytes, ParseError, Span};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:
+  comity demo
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity sim schema > scenario.md
@@ -30,6 +35,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report what happened
+    Demo(Demo),
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),

@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+mod demo;
 mod emulate;
 mod sim;
 
@@ -38,6 +39,7 @@ impl From<Failure> for ExitCode {
 
 pub(crate) fn dispatch(cli: Cli) -> ExitCode {
     let done = match cli.command {
+        Command::Demo(args) => demo::demo(&args),
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
