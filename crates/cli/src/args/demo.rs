@@ -30,7 +30,7 @@ Examples:
 )]
 pub(crate) struct Demo {
     /// How fast the bottleneck is, such as 8Mbps [default: the video needs 75% of an equal share]
-    #[arg(long, value_name = "RATE", value_parser = quantity::<Rate>)]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<Rate>,
 
     /// How long packets travel, each way
@@ -84,6 +84,16 @@ pub(crate) struct Demo {
     /// Print one JSON document instead of the account in words
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Reads a rate at which something arrives.
+fn rate(text: &str) -> Result<Rate, String> {
+    match quantity(text)? {
+        Rate::ZERO => Err(format!(
+            "at {text} nothing ever arrives; expected a rate above zero"
+        )),
+        rate => Ok(rate),
+    }
 }
 
 /// Reads the length of the video.

@@ -38,6 +38,10 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         seed: args.seed,
         demand,
     };
+    let files = [report(args), args.picture.as_deref()];
+    for file in files.into_iter().flatten() {
+        open(file)?;
+    }
     for line in wrap(&format!("Playing {}", situation(&setup)), WIDTH) {
         say(&line);
     }
@@ -101,7 +105,7 @@ fn interrupt() -> Arc<AtomicBool> {
 }
 
 fn finish(args: &args::Demo, recording: &Recording, account: &Account) -> Result<(), Failure> {
-    let report = (!args.no_report).then_some(args.report.as_path());
+    let report = report(args);
     if let Some(file) = report {
         write(file, &page(recording, account))?;
     }
@@ -123,16 +127,33 @@ fn finish(args: &args::Demo, recording: &Recording, account: &Account) -> Result
     Ok(())
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    if let Some(folder) = file
+/// Where the report goes, if there is to be one.
+fn report(args: &args::Demo) -> Option<&Path> {
+    (!args.no_report).then_some(args.report.as_path())
+}
+
+/// Makes sure that a file can be written before anybody has waited for what goes into it; what it has is kept.
+fn open(file: &Path) -> Result<(), Failure> {
+    let folder = file
         .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|error| complain(&format!("cannot make {}: {error}", folder.display())))?;
     }
-    std::fs::write(file, text)
-        .map_err(|error| complain(&format!("cannot write {}: {error}", file.display())))
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let opened = options.open(file);
+    opened.map_err(|error| unwritable(file, &error))?;
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    complain(&format!("cannot write {}: {error}", file.display()))
 }
 
 /// How it goes: a bar and a line on a terminal, else a line every few seconds.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::scale::{Scale, label, ticks};
 use super::{Chart, Escaped, Layer, Mark, STYLE, Size};
+use crate::demo::telling::wrap;
 
 /// Where things are, in the units of the picture.
 struct Frame {
@@ -17,7 +18,14 @@ struct Frame {
     x_ticks: u32,
     /// About how wide a letter is.
     letter: f64,
+    /// The title in as many lines as it takes.
+    title: Vec<String>,
 }
+
+/// From one line of text to the next.
+const LINE: f64 = 18.0;
+/// From one row of the legend to the next.
+const ROW: f64 = 20.0;
 
 impl Frame {
     fn new(chart: &Chart, size: Size) -> Self {
@@ -28,8 +36,10 @@ impl Frame {
         let letter = font * 0.55;
         let left = 58.0;
         let rows = rows(chart, width - left, letter).len();
+        // Bold letters are wider.
+        let title = wrap(&chart.title, (width / (letter * 1.12)) as usize);
         // Title, legend, the name of the y axis; below the ticks and the name of the x axis.
-        let top = 26.0 + rows as f64 * 20.0 + 24.0;
+        let top = 8.0 + title.len() as f64 * LINE + rows as f64 * ROW + 24.0;
         Self {
             width,
             height: top + plot_height + 48.0,
@@ -40,6 +50,7 @@ impl Frame {
             font,
             x_ticks,
             letter,
+            title,
         }
     }
 }
@@ -100,11 +111,14 @@ pub(super) fn svg(chart: &Chart, size: Size, is_standalone: bool) -> String {
     if is_standalone {
         let _ = writeln!(out, "<style>{STYLE}</style>");
     }
-    let _ = writeln!(
-        out,
-        "<text x=\"0\" y=\"{font}\" font-weight=\"600\">{}</text>",
-        Escaped(&chart.title)
-    );
+    for (place, line) in frame.title.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "<text x=\"0\" y=\"{}\" font-weight=\"600\">{}</text>",
+            font + place as f64 * LINE,
+            Escaped(line)
+        );
+    }
     legend(&mut out, chart, &frame);
     let x = Scale::new(chart.x.least, chart.x.most, frame.left, frame.right);
     let y = Scale::new(chart.y.least, chart.y.most, frame.bottom, frame.top);
@@ -117,7 +131,7 @@ pub(super) fn svg(chart: &Chart, size: Size, is_standalone: bool) -> String {
         let _ = writeln!(
             out,
             "<path class=\"rule\" d=\"M{} {at:.1}H{}\"/>\
-             <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+             <text class=\"over\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             frame.left,
             frame.right,
             frame.right - 4.0,
@@ -130,7 +144,7 @@ pub(super) fn svg(chart: &Chart, size: Size, is_standalone: bool) -> String {
 }
 
 fn legend(out: &mut String, chart: &Chart, frame: &Frame) {
-    let mut y = 40.0;
+    let mut y = 22.0 + frame.title.len() as f64 * LINE;
     for row in rows(chart, frame.width - frame.left, frame.letter) {
         let mut x = 0.0;
         for layer in row {
@@ -148,7 +162,7 @@ fn legend(out: &mut String, chart: &Chart, frame: &Frame) {
                 ),
                 Mark::Dots(_, diameter) => format!(
                     "<path class=\"dots {colour}\" stroke-width=\"{:.1}\" d=\"M{} {}h0\"/>",
-                    diameter * 1.6,
+                    diameter.max(4.0) * 1.5,
                     x + 9.0,
                     y - 4.0
                 ),
@@ -164,7 +178,7 @@ fn legend(out: &mut String, chart: &Chart, frame: &Frame) {
             );
             x += entry_width(name, frame.letter);
         }
-        y += 20.0;
+        y += ROW;
     }
 }
 

@@ -11,10 +11,11 @@ use std::fmt;
 /// The colours of series and surroundings, to be put into a page or a picture. The series are told apart
 /// by people who do not see all colours too (after Okabe and Ito, 2002).
 pub(crate) const STYLE: &str = "\
-.chart{--ink:#1d2430;--faint:#5c6675;--grid:#dfe3e8;--s0:#c2410c;--s1:#0369a1;--s2:#0f8a5f;--s3:#8a5bd6;--s4:#7a828e;--bad:#c01030}
-@media (prefers-color-scheme:dark){.chart{--ink:#e8ebf0;--faint:#a3adba;--grid:#343b46;--s0:#ff9a5c;--s1:#5cb8f0;--s2:#4fd1a0;--s3:#bd9cff;--s4:#9aa3b0;--bad:#ff6b81}}
+.chart{--ink:#1d2430;--faint:#5c6675;--grid:#dfe3e8;--s0:#c2410c;--s1:#0369a1;--s2:#0f8a5f;--s3:#8a5bd6;--s4:#7a828e;--bad:#c01030;--paper:#ffffff}
+@media (prefers-color-scheme:dark){.chart{--ink:#e8ebf0;--faint:#a3adba;--grid:#343b46;--s0:#ff9a5c;--s1:#5cb8f0;--s2:#4fd1a0;--s3:#bd9cff;--s4:#9aa3b0;--bad:#ff6b81;--paper:#14181f}}
 .chart text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;fill:var(--ink)}
 .chart .faint{fill:var(--faint)}
+.chart .over{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 .chart .grid{stroke:var(--grid);stroke-width:1;fill:none}
 .chart .axis{stroke:var(--faint);stroke-width:1;fill:none}
 .chart .rule{stroke:var(--ink);stroke-width:1.5;fill:none;stroke-dasharray:5 4}
