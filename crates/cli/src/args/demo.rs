@@ -65,6 +65,10 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAME", default_value = "reno")]
     pub(crate) cc: String,
 
+    /// Leave out B, then P pictures while the target bit rate is below that of the video
+    #[arg(long)]
+    pub(crate) shed: bool,
+
     /// The seed of the losses
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

@@ -35,6 +35,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         latency: args.latency,
         duration: args.duration,
         controller: args.cc.clone(),
+        sheds: args.shed,
         seed: args.seed,
         demand,
     };

@@ -98,6 +98,17 @@ impl Planned {
     pub(crate) const fn kind(&self) -> Kind {
         Kind::of(self.media.frame)
     }
+
+    /// The section with the numbers and times of the whole plan: what a shedder decides by.
+    pub(crate) fn offered(&self) -> MediaSection {
+        MediaSection {
+            stream: self.stream,
+            number: self.number,
+            needs: self.needs,
+            source_time: Time::ZERO + self.at,
+            ..self.media.clone()
+        }
+    }
 }
 
 impl Clip {

@@ -23,6 +23,7 @@ use comity::{
 };
 use comity_emulator::{Config, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
+use comity_media::{Shedder, ShedderConfig, Verdict};
 use comity_units::{Seed, Span, Time};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -181,6 +182,7 @@ pub(crate) async fn play(
         plan,
         start,
         setup.latency,
+        setup.sheds,
         is_stopped,
     ));
     let mut watch = Watch::new(start, flows.clone());
@@ -332,25 +334,37 @@ struct Fed {
 
 struct Given {
     planned: Planned,
-    id: SectionId,
+    /// `None` for what was left out.
+    id: Option<SectionId>,
 }
 
-/// Gives each section to the connection when it comes into being.
+/// Gives each section to the connection when it comes into being, but for those that the network has no room for.
 async fn feed(
     sender: Arc<Connection>,
     plan: Vec<Planned>,
     start: Instant,
     latency: Span,
+    sheds: bool,
     is_stopped: Arc<AtomicBool>,
 ) -> Result<Fed, Trouble> {
     let mut sections = Vec::with_capacity(plan.len());
     let planned = plan.len();
     let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();
+    let mut shedder = Shedder::new(ShedderConfig::default());
+    let target = sender.target_bitrate();
     for planned in plan {
         let due = start + Duration::from(planned.at);
         sleep_until(due.into()).await;
         if is_stopped.load(Ordering::Relaxed) {
             break;
+        }
+        if let (true, Some(target)) = (sheds, target.current()) {
+            shedder.retarget(Time::ZERO + planned.at, target, None);
+        }
+        // It keeps everything until it is told a target.
+        if shedder.offer(&planned.offered()) != Verdict::Keep {
+            sections.push(Given { planned, id: None });
+            continue;
         }
         let media = &planned.media;
         let needs = planned
@@ -366,7 +380,10 @@ async fn feed(
         };
         let id = sender.send(section).await.map_err(Trouble::Refused)?;
         ids.insert((planned.stream, planned.number), id);
-        sections.push(Given { planned, id });
+        sections.push(Given {
+            planned,
+            id: Some(id),
+        });
     }
     Ok(Fed {
         is_complete: sections.len() == planned,
@@ -389,7 +406,7 @@ fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span)
         .iter()
         .map(|Given { planned, id }| {
             let deadline = start + Duration::from(planned.at + latency + planned.media.deadline);
-            let report = reports.get(&(StreamId(planned.stream), *id));
+            let report = id.map(|id| reports.get(&(StreamId(planned.stream), id)));
             Sent {
                 kind: planned.kind(),
                 at_s: planned.at.as_secs_f64(),
@@ -397,10 +414,11 @@ fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span)
                 needs: planned
                     .needs
                     .and_then(|needs| places.get(&(planned.stream, needs)).copied()),
-                fate: match report.map(|report| report.outcome) {
-                    None => Fate::Unreported,
-                    Some(Err(reason)) => Fate::Gap(reason),
-                    Some(Ok(completed)) => Fate::Complete {
+                fate: match report.map(|report| report.map(|report| report.outcome)) {
+                    None => Fate::Gap(word(GapReason::Dropped(Reason::Shed))),
+                    Some(None) => Fate::Unreported,
+                    Some(Some(Err(reason))) => Fate::Gap(reason),
+                    Some(Some(Ok(completed))) => Fate::Complete {
                         slack_ms: since(completed, deadline) * 1e3,
                     },
                 },

@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) duration: Span,
     /// The controller of the video.
     pub(crate) controller: String,
+    /// Whether sections are left out by importance while the target bit rate is below the video's.
+    pub(crate) sheds: bool,
     /// Of the losses.
     pub(crate) seed: u64,
     /// About what the video takes on the wire.

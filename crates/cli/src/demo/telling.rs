@@ -265,6 +265,7 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             "latency_ms": setup.latency.as_secs_f64() * 1e3,
             "duration_s": setup.duration.as_secs_f64(),
             "controller": setup.controller,
+            "sheds": setup.sheds,
             "seed": setup.seed,
             "demand_mbps": setup.demand.as_mbps_f64(),
         },

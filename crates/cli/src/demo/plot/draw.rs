@@ -128,6 +128,9 @@ pub(super) fn svg(chart: &Chart, size: Size, is_standalone: bool) -> String {
     }
     for rule in &chart.rules {
         let at = y.at(rule.y);
+        // On the side where there is more room.
+        let is_low = at > f64::midpoint(frame.top, frame.bottom);
+        let baseline = if is_low { at + 16.0 } else { at - 5.0 };
         let _ = writeln!(
             out,
             "<path class=\"rule\" d=\"M{} {at:.1}H{}\"/>\
@@ -135,7 +138,7 @@ pub(super) fn svg(chart: &Chart, size: Size, is_standalone: bool) -> String {
             frame.left,
             frame.right,
             frame.right - 4.0,
-            at - 5.0,
+            baseline,
             Escaped(&rule.name)
         );
     }
@@ -223,7 +226,7 @@ fn axes(out: &mut String, chart: &Chart, frame: &Frame, x: &Scale, y: &Scale) {
         out,
         "<text class=\"faint\" x=\"0\" y=\"{}\">{}</text>\
          <text class=\"faint\" x=\"{right}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-        top - 11.0,
+        top - 10.0,
         Escaped(&chart.y.name),
         bottom + 38.0,
         Escaped(&chart.x.name)

@@ -104,9 +104,9 @@ pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
         let of_kind = recording.sections.iter().filter(|s| s.kind == count.kind);
         layers.push(Layer {
             name: Some(format!(
-                "{} {} never whole",
-                grouped(count.gaps),
-                count.kind.name()
+                "{}: {} never whole",
+                count.kind.name(),
+                grouped(count.gaps)
             )),
             colour: colour(count.kind),
             mark: Mark::Crosses(
@@ -122,7 +122,12 @@ pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
     let gaps: u64 = account.gaps.values().sum();
     Chart {
         id: "timeline",
-        title: "How long before its deadline each section was complete".into(),
+        title: if recording.exactness.overload.is_empty() {
+            "How long before its deadline each section was complete".into()
+        } else {
+            // The picture also goes where the report's warning does not.
+            "How long before its deadline each section was complete (not exact: the machine was too busy)".into()
+        },
         description: format!(
             "Of {} sections {} were complete on time, {} late, and {} never. Each dot is a section: above the dashed \
              line it was complete before its deadline, below it too late. Crosses below are sections that never \
@@ -442,7 +447,7 @@ pub(crate) fn slack(recording: &Recording) -> Chart {
         id: "slack",
         title: "How much time was left".into(),
         description: format!(
-            "Of {} complete sections {} had time left, the others are left of zero.",
+            "Of the {} sections that were complete, {} had time left when they were.",
             grouped(complete.len() as u64),
             percent(super::super::account::share(on_time, complete.len() as u64))
         ),

@@ -30,9 +30,8 @@ svg.narrow{display:none}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:8px 0}
 th,td{text-align:right;padding:5px 12px 5px 0;border-bottom:1px solid var(--line);white-space:nowrap}
-th:first-child,td:first-child{text-align:left}
+th:first-child,td:first-child{text-align:left;white-space:normal}
 th{font-weight:600;color:var(--soft)}
-td.words{white-space:normal}
 dl{margin:8px 0}
 dt{font-weight:600;margin-top:10px}
 dd{margin:0;max-width:70ch}
@@ -245,6 +244,15 @@ fn run(out: &mut String, recording: &Recording) {
             ),
         ),
         ("controller", setup.controller.clone()),
+        (
+            "left out to fit the target",
+            if setup.sheds {
+                "B, then P pictures"
+            } else {
+                "nothing"
+            }
+            .into(),
+        ),
         ("latency", setup.latency.to_string()),
         ("length", format!("{:.1} s", recording.length_s)),
         ("seed of the losses", setup.seed.to_string()),
