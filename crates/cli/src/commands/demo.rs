@@ -54,7 +54,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         .map_err(|error| complain(&format!("cannot start: {error}")))?;
     let mut live = Live::new(&setup);
     let played = play(setup, plan, is_stopped.clone(), |progress| {
-        live.tell(progress)
+        live.tell(progress);
     });
     let recording = runtime.block_on(played);
     live.clear();

@@ -55,6 +55,8 @@ pub(crate) struct Account {
     pub(crate) kinds: Vec<KindCount>,
     /// Gaps by their reason.
     pub(crate) gaps: BTreeMap<&'static str, u64>,
+    /// Gaps by reason and kind, those that there are.
+    pub(crate) gaps_of: BTreeMap<(&'static str, Kind), u64>,
     /// Sections that the receiver never spoke of: 0 unless the connection broke.
     pub(crate) unreported: u64,
     /// The flows, the video first.
@@ -76,10 +78,14 @@ impl Account {
         let usable = usable(sections);
         let kinds = Kind::ALL.map(|kind| count(kind, sections, &usable));
         let mut gaps = BTreeMap::new();
+        let mut gaps_of = BTreeMap::new();
         let mut unreported = 0;
         for section in sections {
             match section.fate {
-                Fate::Gap(reason) => *gaps.entry(reason).or_default() += 1,
+                Fate::Gap(reason) => {
+                    *gaps.entry(reason).or_default() += 1;
+                    *gaps_of.entry((reason, section.kind)).or_default() += 1;
+                }
                 Fate::Unreported => unreported += 1,
                 Fate::Complete { .. } => {}
             }
@@ -94,6 +100,7 @@ impl Account {
         Self {
             kinds: kinds.into_iter().filter(|kind| kind.sent > 0).collect(),
             gaps,
+            gaps_of,
             unreported,
             jain: jain(&rates).ok(),
             jain_of_fair: jain(&relative).ok(),
@@ -335,6 +342,10 @@ pub(crate) mod tests {
         assert_eq!(account.total(Kind::is_picture), (4, 2, 1));
         assert_eq!(account.total(|_| true), (5, 3, 2));
         assert_eq!(account.gaps.get("expired <at> the sender"), Some(&1));
+        let of_kind = account
+            .gaps_of
+            .get(&("expired <at> the sender", Kind::Predicted));
+        assert_eq!(of_kind, Some(&1));
         assert_eq!(account.unreported, 0);
     }
 

@@ -193,7 +193,7 @@ pub(crate) async fn play(
     };
     let sender = main.sender.clone();
     let finishing = tokio::spawn(async move {
-        let patience = Duration::from(sender.latency()) + PATIENCE;
+        let patience = sender.latency() + PATIENCE;
         timeout(patience, sender.finish()).await
     });
     let finished = watch.until(finishing, &mut tell).await;

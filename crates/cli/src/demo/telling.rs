@@ -235,6 +235,12 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
                 "late": count.late,
                 "gaps": count.gaps,
                 "decodable": count.usable,
+                "gaps_by_reason": account
+                    .gaps_of
+                    .iter()
+                    .filter(|((_, kind), _)| *kind == count.kind)
+                    .map(|((reason, _), gaps)| ((*reason).to_owned(), json!(gaps)))
+                    .collect::<serde_json::Map<_, _>>(),
             })
         })
         .collect();

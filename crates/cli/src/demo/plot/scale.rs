@@ -41,7 +41,16 @@ pub(crate) fn ticks(least: f64, most: f64, count: u32) -> Vec<f64> {
 
 /// The least of 1, 2, 5, 10, .. that is not below `raw`.
 fn step(raw: f64) -> f64 {
-    let unit = 10_f64.powf(raw.log10().floor());
+    if !(raw.is_finite() && raw > 0.0) {
+        return 1.0;
+    }
+    let mut unit = 1.0;
+    while unit > raw {
+        unit /= 10.0;
+    }
+    while unit * 10.0 <= raw {
+        unit *= 10.0;
+    }
     [1.0, 2.0, 5.0, 10.0]
         .into_iter()
         .map(|factor| factor * unit)

@@ -194,15 +194,27 @@ fn gaps(out: &mut String, account: &Account) {
     if account.gaps.is_empty() && account.unreported == 0 {
         return;
     }
+    let kinds = account.kinds.iter().map(|count| count.kind);
     let mut rows: Vec<Vec<String>> = account
         .gaps
         .iter()
-        .map(|(reason, count)| vec![(*reason).into(), grouped(*count)])
+        .map(|(reason, count)| {
+            let of_kinds = kinds.clone().map(|kind| {
+                let count = account.gaps_of.get(&(*reason, kind));
+                grouped(count.copied().unwrap_or(0))
+            });
+            let mut row = vec![(*reason).to_owned(), grouped(*count)];
+            row.extend(of_kinds);
+            row
+        })
         .collect();
     if account.unreported > 0 {
         rows.push(vec!["never reported".into(), grouped(account.unreported)]);
     }
-    let heads = ["reason", "sections"];
+    let heads: Vec<&str> = ["reason", "sections"]
+        .into_iter()
+        .chain(kinds.map(Kind::name))
+        .collect();
     table(out, "Why sections never were whole", &heads, &rows);
 }
 
@@ -284,7 +296,7 @@ mod tests {
             "<div><b>0</b>bytes sent after their deadline</div>",
             "<div><b>25.0 %</b>of the traffic is the video</div>",
             "<tr><td>P</td><td>2</td><td>0</td><td>0.0 %</td><td>1</td><td>1</td><td>0</td></tr>",
-            "<tr><td>expired &lt;at&gt; the sender</td><td>1</td></tr>",
+            "<tr><td>expired &lt;at&gt; the sender</td><td>1</td><td>0</td><td>1</td><td>0</td><td>0</td></tr>",
             "<tr><td>Reno 1</td><td>4</td><td>50.0 %</td><td>3.38</td></tr>",
             "<tr><td>queue</td><td>60 packets, drop-tail</td></tr>",
         ] {
