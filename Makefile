@@ -5,13 +5,19 @@ CARGO_DENY := 0.20.2
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench race fuzz
+.PHONY: help demo demo-sim picture test lint docs bench race fuzz
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: rust ## simulate 30 TCP flows through one bottleneck and print what they got
+demo: rust ## send video with deadlines beside TCP-like flows, for 20 s, and write target/demo.html about it
+	cargo run --quiet --release --package comity-cli -- demo --report target/demo.html
+
+demo-sim: rust ## simulate 30 TCP flows through one bottleneck and print what they got
 	cargo run --quiet --release --package comity-cli -- sim run experiments/demo/dumbbell.toml
+
+picture: rust ## play the demo and keep the timeline that its report shows as docs/demo.svg
+	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg
 
 test: rust python ## run every test of the workspace and of the scripts beside it
 	cargo test --workspace

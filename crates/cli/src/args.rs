@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+mod demo;
 mod stream;
 
 use std::ffi::OsStr;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 use comity_sim::results::Format;
 use comity_units::{Bytes, ParseError, Span};
 
+pub(crate) use demo::Demo;
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
 
 /// Deadline-aware media transport, and a simulator to try it in.
@@ -26,6 +28,7 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
     after_help = "Examples:
   comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
   comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
+  comity demo
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity sim schema > scenario.md
@@ -50,6 +53,8 @@ pub(crate) enum Command {
     /// Pass media on from anywhere to anywhere, without encoding it again
     #[command(arg_required_else_help = true)]
     Relay(Relay),
+    /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report what happened
+    Demo(Demo),
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),

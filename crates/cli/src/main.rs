@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod demo;
 
 use std::process::ExitCode;
 

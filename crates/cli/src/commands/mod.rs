@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+mod demo;
 mod doctor;
 mod emulate;
 mod keygen;
@@ -46,6 +47,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Send(args) => stream::send(&args),
         Command::Recv(args) => stream::recv(&args),
         Command::Relay(args) => stream::relay(&args),
+        Command::Demo(args) => demo::demo(&args),
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),

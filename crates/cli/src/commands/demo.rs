@@ -1,0 +1,265 @@
+//! `comity demo`
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use comity_units::{Rate, Span};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{Failure, complain, print, say};
+use crate::args;
+use crate::demo::account::{Account, share};
+use crate::demo::clip::Clip;
+use crate::demo::network::{Progress, Trouble, VIDEO, play};
+use crate::demo::recording::{Recording, Setup};
+use crate::demo::report::{figures, page};
+use crate::demo::telling::{decimals, document, percent, situation, statements, text, wrap};
+
+/// What the video needs of its equal share, unless the rate is chosen.
+const NEED: f64 = 0.75;
+/// How wide the account is.
+const WIDTH: usize = 100;
+
+pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
+    let clip = Clip::bundled();
+    let demand = clip.wire_rate().mul_f64(f64::from(args.copies));
+    let setup = Setup {
+        rate: args.rate.unwrap_or_else(|| scaled(demand, args.flows)),
+        delay: args.delay,
+        queue: args.queue,
+        loss: args.loss,
+        flows: args.flows,
+        copies: args.copies,
+        latency: args.latency,
+        duration: args.duration,
+        controller: args.cc.clone(),
+        sheds: args.shed,
+        seed: args.seed,
+        demand,
+    };
+    let files = [report(args), args.picture.as_deref()];
+    for file in files.into_iter().flatten() {
+        open(file)?;
+    }
+    for line in wrap(&format!("Playing {}", situation(&setup)), WIDTH) {
+        say(&line);
+    }
+    let plan = clip.plan(args.copies, args.duration);
+    let is_stopped = interrupt();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| complain(&format!("cannot start: {error}")))?;
+    let mut live = Live::new(&setup);
+    let played = play(setup, plan, is_stopped.clone(), |progress| {
+        live.tell(progress);
+    });
+    let recording = runtime.block_on(played);
+    live.clear();
+    let recording = recording.map_err(|trouble| refuse(&trouble))?;
+    let account = Account::of(&recording);
+    finish(args, &recording, &account)?;
+    if is_stopped.load(Ordering::Relaxed) {
+        Err(Failure::Interrupted)
+    } else if recording.exactness.overload.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Overloaded)
+    }
+}
+
+/// The rate at which the video needs its part of an equal share, in tenths of a megabit.
+fn scaled(demand: Rate, flows: u16) -> Rate {
+    let exact = demand.as_mbps_f64() * (f64::from(flows) + 1.0) / NEED;
+    Rate::from_bps_f64((exact * 10.0).round().max(1.0) * 1e5)
+}
+
+/// Says why there was nothing to see.
+fn refuse(trouble: &Trouble) -> Failure {
+    say(&format!("error: {trouble}"));
+    match trouble {
+        Trouble::Options(_) => Failure::Usage,
+        Trouble::Emulator(
+            comity_emulator::Error::Link { .. } | comity_emulator::Error::NoRate { .. },
+        ) => Failure::Usage,
+        _ => Failure::Failed,
+    }
+}
+
+/// What the interrupt key sets; the second time nothing is waited for.
+fn interrupt() -> Arc<AtomicBool> {
+    let is_stopped = Arc::new(AtomicBool::new(false));
+    let pressed = is_stopped.clone();
+    let handler = ctrlc::set_handler(move || {
+        if pressed.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    if let Err(error) = handler {
+        say(&format!(
+            "warning: the interrupt key ends the program without an account: {error}"
+        ));
+    }
+    is_stopped
+}
+
+fn finish(args: &args::Demo, recording: &Recording, account: &Account) -> Result<(), Failure> {
+    let report = report(args);
+    if let Some(file) = report {
+        write(file, &page(recording, account))?;
+    }
+    if let Some(file) = &args.picture {
+        write(file, &figures::timeline(recording, account).standalone())?;
+    }
+    if args.json {
+        let mut document = document(recording, account);
+        document["report"] = report.map(|file| file.to_string_lossy()).into();
+        return print(format!("{document:#}\n"));
+    }
+    print(text(&statements(recording, account), WIDTH))?;
+    if let Some(file) = report {
+        print(format!(
+            "\nThe report with the pictures is {}: open it in any browser.\n",
+            file.display()
+        ))?;
+    }
+    Ok(())
+}
+
+/// Where the report goes, if there is to be one.
+fn report(args: &args::Demo) -> Option<&Path> {
+    (!args.no_report).then_some(args.report.as_path())
+}
+
+/// Makes sure that a file can be written before anybody has waited for what goes into it; what it has is kept.
+fn open(file: &Path) -> Result<(), Failure> {
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        let made = std::fs::create_dir_all(folder);
+        made.map_err(|error| complain(&format!("cannot make {}: {error}", folder.display())))?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    let opened = options.open(file);
+    opened.map_err(|error| unwritable(file, &error))?;
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+}
+
+fn unwritable(file: &Path, error: &std::io::Error) -> Failure {
+    complain(&format!("cannot write {}: {error}", file.display()))
+}
+
+/// How it goes: a bar and a line on a terminal, else a line every few seconds.
+struct Live {
+    bar: ProgressBar,
+    is_terminal: bool,
+    /// When the next plain line is due, in seconds of the video.
+    next_s: f64,
+    names: Vec<String>,
+}
+
+impl Live {
+    /// How often there is a plain line.
+    const EVERY_S: f64 = 5.0;
+
+    fn new(setup: &Setup) -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let target = if is_terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(millis(setup.duration)), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {wide_msg}") {
+            bar.set_style(style);
+        }
+        let others = (1..=setup.flows).map(|number| format!("Reno {number}"));
+        Self {
+            bar,
+            is_terminal,
+            next_s: 1.0,
+            names: std::iter::once(VIDEO.to_owned()).chain(others).collect(),
+        }
+    }
+
+    fn tell(&mut self, progress: &Progress) {
+        let line = line(progress, &self.names);
+        if self.is_terminal {
+            self.bar
+                .set_position((progress.elapsed_s * 1e3).max(0.0) as u64);
+            self.bar.set_message(line);
+        } else if progress.elapsed_s >= self.next_s {
+            self.next_s += Self::EVERY_S;
+            say(&line);
+        }
+    }
+
+    fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn millis(span: Span) -> u64 {
+    span.as_millis()
+}
+
+fn line(progress: &Progress, names: &[String]) -> String {
+    let received = progress.on_time + progress.not_on_time;
+    let rates: Vec<String> = names
+        .iter()
+        .zip(&progress.rates_mbps)
+        .map(|(name, rate)| format!("{name} {rate:.1}"))
+        .collect();
+    let target = progress.target_mbps.map_or(String::new(), |target| {
+        format!(", target {}", decimals(target))
+    });
+    format!(
+        "{:.1} s | {} on time | queue {:.0} ms | {} Mb/s{target}",
+        progress.elapsed_s.max(0.0),
+        percent(share(progress.on_time, received)),
+        progress.queueing_ms,
+        rates.join(", "),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bottleneck_is_scaled_to_the_video() {
+        // 2.25 Mb/s are three quarters of a third of 9 Mb/s, and of all of 3.
+        assert_eq!(scaled(Rate::from_bps(2_250_000), 2), Rate::from_mbps(9));
+        assert_eq!(scaled(Rate::from_bps(2_250_000), 0), Rate::from_mbps(3));
+        assert_eq!(
+            scaled(Rate::from_bps(1), 0),
+            Rate::from_kbps(100),
+            "never none"
+        );
+    }
+
+    #[test]
+    fn progress_is_one_line() {
+        let progress = Progress {
+            elapsed_s: 3.25,
+            on_time: 999,
+            not_on_time: 1,
+            target_mbps: Some(2.5),
+            queueing_ms: 31.4,
+            rates_mbps: vec![2.2, 3.25],
+        };
+        let names = ["video".to_owned(), "Reno 1".to_owned()];
+        assert_eq!(
+            line(&progress, &names),
+            "3.2 s | 99.9 % on time | queue 31 ms | video 2.2, Reno 1 3.2 Mb/s, target 2.5"
+        );
+    }
+}

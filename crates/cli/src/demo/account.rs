@@ -1,0 +1,397 @@
+//! What a recording says: counts, rates, shares. No clock, no socket, no words.
+
+use std::collections::BTreeMap;
+
+use comity_sim::metrics::jain;
+
+use super::clip::Kind;
+use super::recording::{Fate, Flow, Recording, Sent, Setup};
+
+/// The controllers find their rates in the beginning: shares are not counted from the first moment on, but
+/// after this time, or a quarter of a short run.
+const SETTLING_S: f64 = 2.0;
+
+/// What became of the sections of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KindCount {
+    /// Which.
+    pub(crate) kind: Kind,
+    /// How many were given to the connection.
+    pub(crate) sent: u64,
+    /// Whole by their deadline.
+    pub(crate) on_time: u64,
+    /// Whole, but after it.
+    pub(crate) late: u64,
+    /// Never whole.
+    pub(crate) gaps: u64,
+    /// On time, together with all that they need.
+    pub(crate) usable: u64,
+}
+
+impl KindCount {
+    /// The share that was on time; all of nothing.
+    pub(crate) fn on_time_share(&self) -> f64 {
+        share(self.on_time, self.sent)
+    }
+}
+
+/// What a flow got.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FlowShare {
+    /// Its name.
+    pub(crate) name: String,
+    /// On the wire, as it arrived.
+    pub(crate) mbps: f64,
+    /// Of what all flows together got.
+    pub(crate) share: f64,
+    /// What max-min fairness would give it: the video no more than it needs, the others the rest in equal parts.
+    pub(crate) fair_mbps: f64,
+}
+
+/// The account of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Account {
+    /// By kind, those that there are.
+    pub(crate) kinds: Vec<KindCount>,
+    /// Gaps by their reason.
+    pub(crate) gaps: BTreeMap<&'static str, u64>,
+    /// Gaps by reason and kind, those that there are.
+    pub(crate) gaps_of: BTreeMap<(&'static str, Kind), u64>,
+    /// Sections that the receiver never spoke of: 0 unless the connection broke.
+    pub(crate) unreported: u64,
+    /// The flows, the video first.
+    pub(crate) flows: Vec<FlowShare>,
+    /// From when to when their rates were counted, in seconds.
+    pub(crate) counted: (f64, f64),
+    /// Jain's index of the rates; `None` if there were none.
+    pub(crate) jain: Option<f64>,
+    /// Jain's index of rates divided by what is fair for each.
+    pub(crate) jain_of_fair: Option<f64>,
+    /// How much time 99 % of the complete sections had left at least, in milliseconds, and half of them.
+    pub(crate) slack_ms: Option<(f64, f64)>,
+}
+
+impl Account {
+    /// Of everything in the recording.
+    pub(crate) fn of(recording: &Recording) -> Self {
+        let sections = &recording.sections;
+        let usable = usable(sections);
+        let kinds = Kind::ALL.map(|kind| count(kind, sections, &usable));
+        let mut gaps = BTreeMap::new();
+        let mut gaps_of = BTreeMap::new();
+        let mut unreported = 0;
+        for section in sections {
+            match section.fate {
+                Fate::Gap(reason) => {
+                    *gaps.entry(reason).or_default() += 1;
+                    *gaps_of.entry((reason, section.kind)).or_default() += 1;
+                }
+                Fate::Unreported => unreported += 1,
+                Fate::Complete { .. } => {}
+            }
+        }
+        let counted = counted(recording.length_s);
+        let flows = shares(&recording.setup, &recording.flows, counted);
+        let rates: Vec<f64> = flows.iter().map(|flow| flow.mbps).collect();
+        let relative: Vec<f64> = flows
+            .iter()
+            .map(|flow| flow.mbps / flow.fair_mbps)
+            .collect();
+        Self {
+            kinds: kinds.into_iter().filter(|kind| kind.sent > 0).collect(),
+            gaps,
+            gaps_of,
+            unreported,
+            jain: jain(&rates).ok(),
+            jain_of_fair: jain(&relative).ok(),
+            flows,
+            counted,
+            slack_ms: slack(sections),
+        }
+    }
+
+    /// All pictures, or all sections, in one line.
+    pub(crate) fn total(&self, of: impl Fn(Kind) -> bool) -> (u64, u64, u64) {
+        let kinds = self.kinds.iter().filter(|count| of(count.kind));
+        kinds.fold((0, 0, 0), |(sent, on_time, usable), count| {
+            (
+                sent + count.sent,
+                on_time + count.on_time,
+                usable + count.usable,
+            )
+        })
+    }
+}
+
+/// `part` of `whole`, of which nothing has all.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// From when to when rates are counted.
+fn counted(length_s: f64) -> (f64, f64) {
+    (SETTLING_S.min(length_s / 4.0), length_s)
+}
+
+/// Which sections were on time together with all that they need.
+fn usable(sections: &[Sent]) -> Vec<bool> {
+    let mut usable: Vec<bool> = Vec::with_capacity(sections.len());
+    for section in sections {
+        let is_on_time = matches!(section.fate, Fate::Complete { slack_ms } if slack_ms >= 0.0);
+        // What is needed stands before.
+        let has_needs = section
+            .needs
+            .is_none_or(|needs| usable.get(needs).copied().unwrap_or(false));
+        usable.push(is_on_time && has_needs);
+    }
+    usable
+}
+
+fn count(kind: Kind, sections: &[Sent], usable: &[bool]) -> KindCount {
+    let mut count = KindCount {
+        kind,
+        sent: 0,
+        on_time: 0,
+        late: 0,
+        gaps: 0,
+        usable: 0,
+    };
+    for (section, usable) in sections.iter().zip(usable) {
+        if section.kind != kind {
+            continue;
+        }
+        count.sent += 1;
+        count.usable += u64::from(*usable);
+        match section.fate {
+            Fate::Complete { slack_ms } if slack_ms >= 0.0 => count.on_time += 1,
+            Fate::Complete { .. } => count.late += 1,
+            Fate::Gap(_) => count.gaps += 1,
+            Fate::Unreported => {}
+        }
+    }
+    count
+}
+
+fn shares(setup: &Setup, flows: &[Flow], (from, to): (f64, f64)) -> Vec<FlowShare> {
+    let rates: Vec<f64> = flows
+        .iter()
+        .map(|flow| flow.rate_mbps(from, to).unwrap_or(0.0))
+        .collect();
+    let sum: f64 = rates.iter().sum();
+    let capacity = setup.rate.as_mbps_f64();
+    let video = setup
+        .demand
+        .as_mbps_f64()
+        .min(setup.equal_share().as_mbps_f64());
+    let other = (capacity - video) / f64::from(setup.flows.max(1));
+    flows
+        .iter()
+        .zip(rates)
+        .enumerate()
+        .map(|(place, (flow, mbps))| FlowShare {
+            name: flow.name.clone(),
+            mbps,
+            share: if sum > 0.0 { mbps / sum } else { 0.0 },
+            fair_mbps: if place == 0 { video } else { other },
+        })
+        .collect()
+}
+
+fn slack(sections: &[Sent]) -> Option<(f64, f64)> {
+    let mut slack: Vec<f64> = sections
+        .iter()
+        .filter_map(|section| match section.fate {
+            Fate::Complete { slack_ms } => Some(slack_ms),
+            _ => None,
+        })
+        .collect();
+    slack.sort_by(f64::total_cmp);
+    let at = |share: f64| slack.get((share * slack.len() as f64) as usize).copied();
+    at(0.01).zip(at(0.5))
+}
+
+impl Flow {
+    /// What arrived between two moments, as far as there are samples; `None` when there are less than two.
+    pub(crate) fn rate_mbps(&self, from_s: f64, to_s: f64) -> Option<f64> {
+        let within = |sample: &&super::recording::Sample| {
+            (from_s - 1e-9..=to_s + 1e-9).contains(&sample.at_s)
+        };
+        let first = self.samples.iter().find(within)?;
+        let last = self.samples.iter().rev().find(within)?;
+        let span = last.at_s - first.at_s;
+        if span <= 0.0 {
+            return None;
+        }
+        let bytes = last.arrived_bytes.saturating_sub(first.arrived_bytes);
+        Some(bytes as f64 * 8.0 / 1e6 / span)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use comity_units::{Rate, Span};
+
+    use super::*;
+    use crate::demo::recording::{Exactness, QueuePoint, Sample, SenderCount};
+
+    /// Ten seconds of three flows at 9 Mb/s; four pictures, of which one needs one that was late.
+    pub(crate) fn recording() -> Recording {
+        let sent = |kind, at_s, needs, fate| Sent {
+            kind,
+            at_s,
+            bytes: 1_000,
+            needs,
+            fate,
+        };
+        let complete = |slack_ms| Fate::Complete { slack_ms };
+        let flow = |name: &str, mbps: f64| Flow {
+            name: name.into(),
+            samples: (0..=100)
+                .map(|step| Sample {
+                    at_s: f64::from(step) / 10.0,
+                    arrived_bytes: (mbps * 1e6 / 8.0 * f64::from(step) / 10.0) as u64,
+                    window_bytes: Some(20_000),
+                    ssthresh_bytes: None,
+                    in_flight_bytes: 10_000,
+                    target_mbps: Some(3.0),
+                    loss_events: u64::from(step > 50),
+                })
+                .collect(),
+        };
+        Recording {
+            setup: Setup {
+                rate: Rate::from_mbps(9),
+                delay: Span::from_millis(20),
+                queue: 60,
+                loss: 0.0,
+                flows: 2,
+                copies: 4,
+                latency: Span::from_millis(400),
+                duration: Span::from_secs(10),
+                controller: "reno".into(),
+                sheds: false,
+                seed: 1,
+                demand: Rate::from_bps(2_250_000),
+            },
+            length_s: 10.0,
+            cipher: "AES-128-GCM".into(),
+            sections: vec![
+                sent(Kind::Intra, 0.0, None, complete(300.0)),
+                sent(Kind::Predicted, 1.0, Some(0), complete(-5.0)),
+                sent(Kind::Bidirectional, 2.0, Some(1), complete(200.0)),
+                sent(
+                    Kind::Predicted,
+                    3.0,
+                    Some(0),
+                    Fate::Gap("expired <at> the sender"),
+                ),
+                sent(Kind::Audio, 3.0, None, complete(350.0)),
+            ],
+            flows: vec![flow("video", 2.0), flow("Reno 1", 4.0), flow("Reno 2", 2.0)],
+            queue: vec![
+                QueuePoint {
+                    at_s: 0.5,
+                    longest_ms: 40.0,
+                    dropped: 0,
+                },
+                QueuePoint {
+                    at_s: 1.5,
+                    longest_ms: 79.0,
+                    dropped: 3,
+                },
+            ],
+            exactness: Exactness {
+                releases: 20_000,
+                p50_ms: 0.01,
+                p99_ms: 0.1,
+                max_ms: 2.0,
+                overload: Vec::new(),
+                offered_packets: 10_000,
+                dropped_packets: 3,
+                lost_packets: 0,
+            },
+            sender: SenderCount {
+                submitted_bytes: 5_000,
+                repeated_bytes: 500,
+                late_bytes: 0,
+                pacing_p99_us: 80.0,
+            },
+        }
+    }
+
+    #[test]
+    fn sections_are_counted_by_kind_and_every_one_once() {
+        let account = Account::of(&recording());
+        let of = |kind| {
+            let count = account.kinds.iter().find(|count| count.kind == kind);
+            count.map(|c| (c.sent, c.on_time, c.late, c.gaps, c.usable))
+        };
+        assert_eq!(of(Kind::Intra), Some((1, 1, 0, 0, 1)));
+        assert_eq!(of(Kind::Predicted), Some((2, 0, 1, 1, 0)));
+        assert_eq!(
+            of(Kind::Bidirectional),
+            Some((1, 1, 0, 0, 0)),
+            "on time, but it needs a late one"
+        );
+        assert_eq!(of(Kind::Audio), Some((1, 1, 0, 0, 1)));
+        assert_eq!(of(Kind::Other), None);
+        assert_eq!(account.total(Kind::is_picture), (4, 2, 1));
+        assert_eq!(account.total(|_| true), (5, 3, 2));
+        assert_eq!(account.gaps.get("expired <at> the sender"), Some(&1));
+        let of_kind = account
+            .gaps_of
+            .get(&("expired <at> the sender", Kind::Predicted));
+        assert_eq!(of_kind, Some(&1));
+        assert_eq!(account.unreported, 0);
+    }
+
+    #[test]
+    fn shares_are_of_the_sum_and_fairness_knows_what_the_video_needs() {
+        let account = Account::of(&recording());
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-3;
+        let [video, first, second] = account.flows.as_slice() else {
+            panic!("{:?}", account.flows);
+        };
+        assert!(near(video.mbps, 2.0) && near(video.share, 0.25));
+        assert!(near(first.share, 0.5) && near(second.share, 0.25));
+        // 9 Mb/s less the 2.25 that the video needs, for two.
+        assert!(near(video.fair_mbps, 2.25) && near(first.fair_mbps, 3.375));
+        // (2 + 4 + 2)² / (3 · (4 + 16 + 4)).
+        assert!(account.jain.is_some_and(|index| near(index, 64.0 / 72.0)));
+        let relative = [2.0 / 2.25, 4.0 / 3.375, 2.0 / 3.375];
+        let sum: f64 = relative.iter().sum();
+        let squares: f64 = relative.iter().map(|x| x * x).sum();
+        let expected = sum * sum / (3.0 * squares);
+        assert!(account.jain_of_fair.is_some_and(|j| near(j, expected)));
+        assert_eq!(account.counted, (2.0, 10.0));
+    }
+
+    #[test]
+    fn a_greedy_video_is_due_no_more_than_an_equal_share() {
+        let mut recording = recording();
+        recording.setup.demand = Rate::from_mbps(8);
+        let account = Account::of(&recording);
+        let fair: Vec<f64> = account.flows.iter().map(|flow| flow.fair_mbps).collect();
+        assert!(
+            fair.iter().all(|fair| (fair - 3.0).abs() < 1e-6),
+            "{fair:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_recorded_is_an_account_of_nothing() {
+        let mut recording = recording();
+        recording.sections.clear();
+        recording.queue.clear();
+        for flow in &mut recording.flows {
+            flow.samples.clear();
+        }
+        let account = Account::of(&recording);
+        assert!(account.kinds.is_empty() && account.jain.is_none() && account.slack_ms.is_none());
+        assert!(account.flows.iter().all(|flow| flow.share == 0.0));
+    }
+}

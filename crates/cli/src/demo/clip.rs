@@ -1,0 +1,265 @@
+//! The bundled clip, and when which of its sections is sent.
+
+use std::collections::BTreeMap;
+
+use comity_media::{Event, FrameType, MediaSection, Reader, ReaderConfig};
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
+const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
+
+/// What each datagram has on the wire beside bytes of sections: IP and UDP 28, header and tag 29, and some
+/// 20 for the departure and the frame.
+const OVERHEAD: u64 = 77;
+/// Bytes of sections in a full datagram of 1,452 bytes.
+const PER_DATAGRAM: u64 = 1_400;
+
+/// What a section holds, as people tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A picture that needs no other.
+    Intra,
+    /// A picture that needs earlier ones.
+    Predicted,
+    /// A picture that needs earlier and later ones.
+    Bidirectional,
+    /// Sound.
+    Audio,
+    /// Tables, and whatever else a transport stream carries.
+    Other,
+}
+
+impl Kind {
+    /// All, in the order in which they are told.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Intra,
+        Self::Predicted,
+        Self::Bidirectional,
+        Self::Audio,
+        Self::Other,
+    ];
+
+    /// The word for one of it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Intra => "I",
+            Self::Predicted => "P",
+            Self::Bidirectional => "B",
+            Self::Audio => "audio",
+            Self::Other => "tables",
+        }
+    }
+
+    /// Whether this is a picture.
+    pub(crate) const fn is_picture(self) -> bool {
+        matches!(self, Self::Intra | Self::Predicted | Self::Bidirectional)
+    }
+
+    const fn of(frame: FrameType) -> Self {
+        match frame {
+            FrameType::Key | FrameType::Intra => Self::Intra,
+            FrameType::Predicted { .. } => Self::Predicted,
+            FrameType::Bidirectional { .. } => Self::Bidirectional,
+            FrameType::Audio => Self::Audio,
+            FrameType::Table | FrameType::Parameters | FrameType::Opaque | FrameType::Slice => {
+                Self::Other
+            }
+        }
+    }
+}
+
+/// A piece of video that can be played over and over.
+#[derive(Clone, Debug)]
+pub(crate) struct Clip {
+    sections: Vec<MediaSection>,
+    /// After how long it begins again.
+    length: Span,
+    /// The time from one picture where decoding can begin to the next.
+    group: Span,
+}
+
+/// A section at its time.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    /// Its stream, of all copies.
+    pub(crate) stream: u16,
+    /// Its number in that stream, however often the clip has begun again.
+    pub(crate) number: u64,
+    /// The number of the section of its stream that it needs.
+    pub(crate) needs: Option<u64>,
+    /// When it comes into being, after the beginning.
+    pub(crate) at: Span,
+    /// The section, with the numbers and times of the clip.
+    pub(crate) media: MediaSection,
+}
+
+impl Planned {
+    /// What it holds.
+    pub(crate) const fn kind(&self) -> Kind {
+        Kind::of(self.media.frame)
+    }
+
+    /// The section with the numbers and times of the whole plan: what a shedder decides by.
+    pub(crate) fn offered(&self) -> MediaSection {
+        MediaSection {
+            stream: self.stream,
+            number: self.number,
+            needs: self.needs,
+            source_time: Time::ZERO + self.at,
+            ..self.media.clone()
+        }
+    }
+}
+
+impl Clip {
+    /// The clip that is part of the program.
+    pub(crate) fn bundled() -> Self {
+        Self::read(CLIP)
+    }
+
+    fn read(bytes: &[u8]) -> Self {
+        let mut reader = Reader::new(ReaderConfig::default());
+        reader.push(bytes);
+        reader.finish();
+        let sections: Vec<MediaSection> = std::iter::from_fn(|| reader.poll())
+            .filter_map(|event| match event {
+                Event::Section(section) => Some(section),
+                _ => None,
+            })
+            .collect();
+        // Each stream goes on, when the clip begins again, one of its own intervals after its last section:
+        // the longest of them is the length. Tables come when they like.
+        let mut times: BTreeMap<u16, Vec<Time>> = BTreeMap::new();
+        let timed = sections
+            .iter()
+            .filter(|section| Kind::of(section.frame) != Kind::Other);
+        for section in timed {
+            times
+                .entry(section.stream)
+                .or_default()
+                .push(section.source_time);
+        }
+        let length = times.values().filter_map(|times| period(times)).max();
+        let keys: Vec<Time> = sections
+            .iter()
+            .filter(|section| section.frame == FrameType::Key)
+            .map(|section| section.source_time)
+            .collect();
+        let group = match keys.as_slice() {
+            [first, second, ..] => second.saturating_since(*first),
+            _ => Span::ZERO,
+        };
+        Self {
+            sections,
+            length: length.unwrap_or(Span::from_secs(1)),
+            group,
+        }
+    }
+
+    /// About what one copy takes on the wire, all headers included.
+    pub(crate) fn wire_rate(&self) -> Rate {
+        let bytes = self
+            .sections
+            .iter()
+            .map(|section| section.payload.len() as u64)
+            .map(|length| length + length.div_ceil(PER_DATAGRAM) * OVERHEAD)
+            .sum();
+        Rate::of(Bytes::new(bytes), self.length)
+    }
+
+    /// All sections of `copies` copies that come into being within `duration`, in the order of their times. The
+    /// copies begin one after the other, such that their large pictures do not come together.
+    pub(crate) fn plan(&self, copies: u16, duration: Span) -> Vec<Planned> {
+        let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+        for section in &self.sections {
+            *counts.entry(section.stream).or_default() += 1;
+        }
+        let streams = counts.keys().max().map_or(1, |most| most + 1);
+        let rounds = duration.as_nanos() / self.length.as_nanos().max(1) + 1;
+        let mut plan = Vec::new();
+        for copy in 0..copies {
+            let offset = self.group.mul_f64(f64::from(copy) / f64::from(copies));
+            for round in 0..rounds {
+                for section in &self.sections {
+                    let elapsed = Span::from_nanos(self.length.as_nanos() * round);
+                    let at = section.source_time.saturating_since(Time::ZERO) + elapsed + offset;
+                    if at >= duration {
+                        continue;
+                    }
+                    let before = round * counts.get(&section.stream).copied().unwrap_or(0);
+                    plan.push(Planned {
+                        stream: copy * streams + section.stream,
+                        number: before + section.number,
+                        needs: section.needs.map(|needs| before + needs),
+                        at,
+                        media: section.clone(),
+                    });
+                }
+            }
+        }
+        // Stable: sections of one stream and time keep the order of their numbers.
+        plan.sort_by_key(|planned| planned.at);
+        plan
+    }
+}
+
+/// How long a stream with these times lasts, with one more of its intervals at the end.
+fn period(times: &[Time]) -> Option<Span> {
+    let (first, last) = (times.first()?, times.last()?);
+    let intervals = u64::try_from(times.len()).ok()?.checked_sub(1)?;
+    let all = last.saturating_since(*first).as_nanos();
+    all.checked_div(intervals)
+        .map(|interval| Span::from_nanos(all + interval))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clip_is_ten_seconds_of_pictures_in_groups_of_one_second() {
+        let clip = Clip::bundled();
+        let within = |found: Span, millis: u64| {
+            found.abs_diff(Span::from_millis(millis)) < Span::from_millis(50)
+        };
+        assert!(within(clip.length, 10_000), "{}", clip.length);
+        assert!(within(clip.group, 1_000), "{}", clip.group);
+        let count = |kind| {
+            let sections = clip.sections.iter();
+            sections.filter(|s| Kind::of(s.frame) == kind).count()
+        };
+        assert_eq!(count(Kind::Intra), 10);
+        let pictures = count(Kind::Intra) + count(Kind::Predicted) + count(Kind::Bidirectional);
+        assert_eq!(pictures, 250);
+        // The file has 668 kB; the headers of the transport stream go and those of the datagrams come.
+        let rate = clip.wire_rate().as_mbps_f64();
+        assert!((0.45..0.65).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn every_stream_of_every_copy_counts_from_zero_without_holes() {
+        let plan = Clip::bundled().plan(3, Span::from_secs(21));
+        let mut next: BTreeMap<u16, (u64, Span)> = BTreeMap::new();
+        for planned in &plan {
+            let (number, at) = next.entry(planned.stream).or_default();
+            assert_eq!(planned.number, *number, "stream {}", planned.stream);
+            assert!(planned.at >= *at && planned.at < Span::from_secs(21));
+            assert!(planned.needs.is_none_or(|needs| needs < planned.number));
+            (*number, *at) = (planned.number + 1, planned.at);
+        }
+        assert!(next.len() > 3);
+        let streams = next.len() as u16 / 3;
+        let pictures = |copy| {
+            let of_copy = plan.iter().filter(|p| p.stream / streams == copy);
+            of_copy.filter(|p| p.kind().is_picture()).count()
+        };
+        // 25 a second; the last copy begins two thirds of a second after the first.
+        assert!((523..=525).contains(&pictures(0)), "{}", pictures(0));
+        assert!((505..=510).contains(&pictures(2)), "{}", pictures(2));
+    }
+
+    #[test]
+    fn nothing_is_planned_for_no_time() {
+        assert!(Clip::bundled().plan(2, Span::ZERO).is_empty());
+    }
+}

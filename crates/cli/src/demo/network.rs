@@ -1,0 +1,593 @@
+//! Plays the demonstration over real sockets, and writes down what happens.
+//!
+//! ```text
+//!  video ────────┐                      ┌──────────► receives the video
+//!  competitor 1 ─┼─► emulated bottleneck ┤  one endpoint
+//!  competitor n ─┘                      └──────────► receives what competes
+//! ```
+//!
+//! Every flow has a socket of its own; what they share is the bottleneck.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use comity::session::{Cipher, PresharedKey, Randomness};
+use comity::{
+    BindError, CloseCode, ConnectError, Connection, DropPolicy, End, Endpoint, GapReason,
+    Importance, Item, Options, OptionsError, Reason, Reliability, Section, SectionId, SendError,
+    StreamId, connect,
+};
+use comity_emulator::{Config, Emulator, Error as EmulatorError, Report};
+use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
+use comity_media::{Shedder, ShedderConfig, Verdict};
+use comity_units::{Seed, Span, Time};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, sleep_until, timeout};
+
+use super::clip::Planned;
+use super::recording::{
+    Exactness, Fate, Flow, QueuePoint, Recording, Sample, SenderCount, Sent, Setup,
+};
+
+/// How often the statistics are asked for.
+const SAMPLING: Duration = Duration::from_millis(100);
+/// Every so many samples progress is told.
+const TELLING: u32 = 2;
+/// Over how long the longest wait at the bottleneck is looked for.
+const QUEUE_STEP_S: f64 = 0.05;
+/// What the video is called among the connections.
+pub(crate) const VIDEO: &str = "video";
+/// The length of the sections of competitors. They carry nothing.
+const GREEDY: usize = 16_384;
+/// How many packets are looked at one by one: those of 20 s at 600 Mb/s.
+const MOST_RECORDS: usize = 1_000_000;
+/// By how much the connections take each packet for longer than it is here: they count with IPv6.
+const LONGER_HEADER: u64 = 20;
+/// How long, beyond the latency, the last sections may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Why there was no demonstration.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    /// The options of the connections.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The receiver's socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The emulated bottleneck.
+    #[error("the emulated bottleneck: {0}")]
+    Emulator(#[from] EmulatorError),
+    /// A flow could not connect.
+    #[error("{flow} cannot connect: {reason}")]
+    Connect {
+        /// Which one.
+        flow: String,
+        /// Why.
+        reason: ConnectError,
+    },
+    /// The receiver's endpoint ended before all had connected.
+    #[error("the receiver ended before all flows had connected")]
+    NoReceiver,
+    /// The video's connection ended on the way.
+    #[error("the connection of the video ended: {0}")]
+    Ended(End),
+    /// A section was not taken.
+    #[error("the connection of the video did not take a section: {0}")]
+    Refused(SendError),
+}
+
+/// How it is going.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Progress {
+    /// Since the video began.
+    pub(crate) elapsed_s: f64,
+    /// Sections of the video that the receiver has whole and in time.
+    pub(crate) on_time: u64,
+    /// Those that it has otherwise, or never will.
+    pub(crate) not_on_time: u64,
+    /// What the video's controller would let through.
+    pub(crate) target_mbps: Option<f64>,
+    /// The video's delay beyond that of the empty path.
+    pub(crate) queueing_ms: f64,
+    /// What arrived of each flow in the last second.
+    pub(crate) rates_mbps: Vec<f64>,
+}
+
+/// The clock on the wall, which this runs by.
+#[allow(clippy::disallowed_methods, reason = "it plays in real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// A flow: both ends of its connection.
+#[derive(Clone)]
+struct Ends {
+    name: String,
+    sender: Arc<Connection>,
+    receiver: Arc<Connection>,
+}
+
+/// What the receiver said of a section.
+struct Reported {
+    stream: StreamId,
+    id: SectionId,
+    /// When it was complete, or why it never was.
+    outcome: Result<Instant, &'static str>,
+}
+
+/// Plays until all is sent, or `is_stopped`.
+pub(crate) async fn play(
+    setup: Setup,
+    plan: Vec<Planned>,
+    is_stopped: Arc<AtomicBool>,
+    mut tell: impl FnMut(&Progress),
+) -> Result<Recording, Trouble> {
+    let key = PresharedKey::new(Randomness::system().bytes());
+    let video = Options::builder()
+        .preshared_key(key.clone())
+        .latency(setup.latency.into())
+        .controller(&setup.controller)
+        .stream_name(VIDEO)
+        .build()?;
+    let anywhere = ([127, 0, 0, 1], 0).into();
+    let endpoint = Endpoint::bind(anywhere, video.clone())?;
+    let emulator = Emulator::bind(emulation(&setup, endpoint.local_address(), anywhere))?;
+    let bottleneck = emulator.local_address();
+    let emulator = emulator.spawn()?;
+    let emulated_since = now();
+
+    let mut flows = vec![join(VIDEO.into(), &endpoint, bottleneck, video).await?];
+    for number in 1..=setup.flows {
+        let name = format!("Reno {number}");
+        let options = Options::builder()
+            .preshared_key(key.clone())
+            .controller("reno")
+            .reliability(Reliability::Full)
+            .drop_policy(DropPolicy::Never)
+            .latency(setup.latency.into())
+            .send_buffer(1 << 20)
+            .stream_name(&name)
+            .build()?;
+        flows.push(join(name, &endpoint, bottleneck, options).await?);
+    }
+    let [main, competitors @ ..] = flows.as_slice() else {
+        return Err(Trouble::NoReceiver);
+    };
+    let cipher = match main.sender.cipher() {
+        Some(Cipher::Aes128Gcm) => "AES-128-GCM",
+        Some(Cipher::ChaCha20Poly1305) => "ChaCha20-Poly1305",
+        None => "nothing",
+    };
+
+    let is_over = Arc::new(AtomicBool::new(false));
+    let receiving = tokio::spawn(receive(main.receiver.clone()));
+    let greedy: Vec<JoinHandle<()>> = competitors
+        .iter()
+        .flat_map(|ends| {
+            [
+                tokio::spawn(fill(ends.sender.clone(), is_over.clone())),
+                tokio::spawn(drain(ends.receiver.clone())),
+            ]
+        })
+        .collect();
+    // A little later, so that what comes into being first is not late already.
+    let start = now() + Duration::from_millis(50);
+    let feeding = tokio::spawn(feed(
+        main.sender.clone(),
+        plan,
+        start,
+        setup.latency,
+        setup.sheds,
+        is_stopped,
+    ));
+    let mut watch = Watch::new(start, flows.clone());
+    let fed = watch.until(feeding, &mut tell).await;
+    let length_s = match &fed {
+        Ok(fed) if fed.is_complete => setup.duration.as_secs_f64(),
+        _ => since(start, now()),
+    };
+    let sender = main.sender.clone();
+    let finishing = tokio::spawn(async move {
+        let patience = sender.latency() + PATIENCE;
+        timeout(patience, sender.finish()).await
+    });
+    let finished = watch.until(finishing, &mut tell).await;
+    let last = main.sender.statistics().await;
+    let reported = match timeout(PATIENCE, receiving).await {
+        Ok(Ok(reported)) => reported,
+        _ => Vec::new(),
+    };
+    is_over.store(true, Ordering::Relaxed);
+    for ends in competitors {
+        ends.sender.close(CloseCode::DONE, "the video is over");
+    }
+    for task in greedy {
+        // A competitor that has failed has shown so in its rate.
+        let _ = timeout(PATIENCE, task).await;
+    }
+    endpoint.close().await;
+    let report = emulator.stop()?;
+    let fed = fed?;
+    // Where the receiver was first to be done, that is a good end as well.
+    if let Ok(Err(end)) = finished
+        && !end.is_clean()
+    {
+        return Err(Trouble::Ended(end));
+    }
+    let offset_s = since(emulated_since, start);
+    Ok(Recording {
+        length_s,
+        cipher: cipher.into(),
+        sections: settle(&fed.sections, &reported, start, setup.latency),
+        flows: watch.recorded(),
+        queue: queue(&report, offset_s, length_s),
+        exactness: exactness(&report),
+        sender: SenderCount {
+            submitted_bytes: last.sent.bytes.submitted,
+            repeated_bytes: last.sent.repeated_bytes,
+            late_bytes: last.sent.late_bytes,
+            pacing_p99_us: last.pacing.p99_us,
+        },
+        setup,
+    })
+}
+
+fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> Config {
+    let losses = if setup.loss > 0.0 {
+        vec![Loss {
+            model: LossModel::Bernoulli(setup.loss),
+            place: LossPlace::AfterTransmission,
+        }]
+    } else {
+        Vec::new()
+    };
+    let link = LinkConfig {
+        queue: Queue::DropTail(Limit::Packets(setup.queue)),
+        losses,
+        ..LinkConfig::new(setup.rate, setup.delay)
+    };
+    Config {
+        forward: link.clone(),
+        backward: link,
+        seed: Seed::new(setup.seed),
+        record: MOST_RECORDS,
+        ..Config::new(listen, target)
+    }
+}
+
+/// Connects a flow through the bottleneck.
+async fn join(
+    name: String,
+    endpoint: &Endpoint,
+    bottleneck: SocketAddr,
+    options: Options,
+) -> Result<Ends, Trouble> {
+    let (sender, receiver) = tokio::join!(connect(bottleneck, options), async {
+        timeout(PATIENCE, endpoint.accept()).await.ok().flatten()
+    });
+    match (sender, receiver) {
+        (Ok(sender), Some(receiver)) => Ok(Ends {
+            name,
+            sender: Arc::new(sender),
+            receiver: Arc::new(receiver),
+        }),
+        (Err(reason), _) => Err(Trouble::Connect { flow: name, reason }),
+        (_, None) => Err(Trouble::NoReceiver),
+    }
+}
+
+/// Gives more than the network takes, until `is_over` or the connection is.
+async fn fill(sender: Arc<Connection>, is_over: Arc<AtomicBool>) {
+    let payload = Bytes::from(vec![0; GREEDY]);
+    while !is_over.load(Ordering::Relaxed) {
+        let section = Section::new(payload.clone()).deadline(Duration::MAX);
+        if sender.send(section).await.is_err() {
+            break;
+        }
+    }
+}
+
+async fn drain(receiver: Arc<Connection>) {
+    while receiver.recv().await.is_some() {}
+}
+
+async fn receive(receiver: Arc<Connection>) -> Vec<Reported> {
+    let mut reported = Vec::new();
+    while let Some(item) = receiver.recv().await {
+        reported.push(Reported {
+            stream: item.stream(),
+            id: item.id(),
+            outcome: match &item {
+                Item::Section(section) => Ok(section.completed),
+                Item::Gap(gap) => Err(word(gap.reason)),
+            },
+        });
+    }
+    reported
+}
+
+/// The reason of a gap in words.
+const fn word(reason: GapReason) -> &'static str {
+    match reason {
+        GapReason::Closed => "the connection ended",
+        GapReason::Obsolete => "the sender had gone on",
+        GapReason::Overdue => "incomplete at its deadline",
+        GapReason::Dropped(Reason::Cancelled) => "withdrawn",
+        GapReason::Dropped(Reason::Dependency) => "what it needs was given up",
+        GapReason::Dropped(Reason::Expired) => "expired at the sender",
+        GapReason::Dropped(Reason::Infeasible) => "given up: it could not have arrived in time",
+        GapReason::Dropped(Reason::Shed) => "left out to fit the rate",
+    }
+}
+
+/// What was given to the video's connection.
+struct Fed {
+    sections: Vec<Given>,
+    /// Whether that was all.
+    is_complete: bool,
+}
+
+struct Given {
+    planned: Planned,
+    /// `None` for what was left out.
+    id: Option<SectionId>,
+}
+
+/// Gives each section to the connection when it comes into being, but for those that the network has no room for.
+async fn feed(
+    sender: Arc<Connection>,
+    plan: Vec<Planned>,
+    start: Instant,
+    latency: Span,
+    sheds: bool,
+    is_stopped: Arc<AtomicBool>,
+) -> Result<Fed, Trouble> {
+    let mut sections = Vec::with_capacity(plan.len());
+    let planned = plan.len();
+    let mut ids: BTreeMap<(u16, u64), SectionId> = BTreeMap::new();
+    let mut shedder = Shedder::new(ShedderConfig::default());
+    let target = sender.target_bitrate();
+    for planned in plan {
+        let due = start + Duration::from(planned.at);
+        sleep_until(due.into()).await;
+        if is_stopped.load(Ordering::Relaxed) {
+            break;
+        }
+        if let (true, Some(target)) = (sheds, target.current()) {
+            shedder.retarget(Time::ZERO + planned.at, target, None);
+        }
+        // It keeps everything until it is told a target.
+        if shedder.offer(&planned.offered()) != Verdict::Keep {
+            sections.push(Given { planned, id: None });
+            continue;
+        }
+        let media = &planned.media;
+        let needs = planned
+            .needs
+            .and_then(|needs| ids.get(&(planned.stream, needs)));
+        let section = Section {
+            stream: StreamId(planned.stream),
+            importance: Importance(media.importance.0),
+            source_time: Some(due),
+            deadline: Some((latency + media.deadline).into()),
+            needs: needs.copied(),
+            payload: media.payload.clone(),
+        };
+        let id = sender.send(section).await.map_err(Trouble::Refused)?;
+        ids.insert((planned.stream, planned.number), id);
+        sections.push(Given {
+            planned,
+            id: Some(id),
+        });
+    }
+    Ok(Fed {
+        is_complete: sections.len() == planned,
+        sections,
+    })
+}
+
+/// Puts together what was given and what the receiver said of it.
+fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span) -> Vec<Sent> {
+    let reports: BTreeMap<(StreamId, SectionId), &Reported> = reported
+        .iter()
+        .map(|report| ((report.stream, report.id), report))
+        .collect();
+    let places: BTreeMap<(u16, u64), usize> = given
+        .iter()
+        .enumerate()
+        .map(|(place, given)| ((given.planned.stream, given.planned.number), place))
+        .collect();
+    given
+        .iter()
+        .map(|Given { planned, id }| {
+            let deadline = start + Duration::from(planned.at + latency + planned.media.deadline);
+            let report = id.map(|id| reports.get(&(StreamId(planned.stream), id)));
+            Sent {
+                kind: planned.kind(),
+                at_s: planned.at.as_secs_f64(),
+                bytes: planned.media.payload.len() as u64,
+                needs: planned
+                    .needs
+                    .and_then(|needs| places.get(&(planned.stream, needs)).copied()),
+                fate: match report.map(|report| report.map(|report| report.outcome)) {
+                    None => Fate::Gap(word(GapReason::Dropped(Reason::Shed))),
+                    Some(None) => Fate::Unreported,
+                    Some(Some(Err(reason))) => Fate::Gap(reason),
+                    Some(Some(Ok(completed))) => Fate::Complete {
+                        slack_ms: since(completed, deadline) * 1e3,
+                    },
+                },
+            }
+        })
+        .collect()
+}
+
+/// Seconds from one moment to another, negative if that came before.
+fn since(from: Instant, to: Instant) -> f64 {
+    match to.checked_duration_since(from) {
+        Some(after) => after.as_secs_f64(),
+        None => -from.saturating_duration_since(to).as_secs_f64(),
+    }
+}
+
+/// Asks all connections for their statistics every so often.
+struct Watch {
+    start: Instant,
+    ends: Vec<Ends>,
+    flows: Vec<Flow>,
+    samples: u32,
+}
+
+impl Watch {
+    fn new(start: Instant, ends: Vec<Ends>) -> Self {
+        let flows = ends.iter().map(|ends| Flow {
+            name: ends.name.clone(),
+            samples: Vec::new(),
+        });
+        Self {
+            start,
+            flows: flows.collect(),
+            ends,
+            samples: 0,
+        }
+    }
+
+    /// Watches until the task is done, and gives what it gave.
+    async fn until<T>(&mut self, task: JoinHandle<T>, tell: &mut impl FnMut(&Progress)) -> T {
+        let mut task = std::pin::pin!(task);
+        loop {
+            if let Some(done) = finished(task.as_mut(), SAMPLING).await {
+                return done;
+            }
+            self.sample(tell).await;
+        }
+    }
+
+    async fn sample(&mut self, tell: &mut impl FnMut(&Progress)) {
+        let mut progress = None;
+        for (ends, flow) in self.ends.iter().zip(&mut self.flows) {
+            let sender = ends.sender.statistics().await;
+            let receiver = ends.receiver.statistics().await;
+            let path = &sender.path;
+            flow.samples.push(Sample {
+                at_s: since(self.start, now()),
+                arrived_bytes: receiver
+                    .received
+                    .wire_bytes
+                    .saturating_sub(receiver.received.packets * LONGER_HEADER),
+                window_bytes: path.window_bytes,
+                ssthresh_bytes: path.ssthresh_bytes,
+                in_flight_bytes: path.in_flight_bytes,
+                target_mbps: path.target_mbps,
+                loss_events: sender.sent.loss_events,
+            });
+            if progress.is_none() {
+                let gaps = &receiver.received.gaps;
+                let missing = gaps.closed
+                    + gaps.obsolete
+                    + gaps.overdue
+                    + gaps.cancelled
+                    + gaps.dependency
+                    + gaps.expired
+                    + gaps.infeasible
+                    + gaps.shed;
+                progress = Some(Progress {
+                    elapsed_s: since(self.start, now()),
+                    on_time: receiver.received.on_time_sections,
+                    not_on_time: receiver.received.late_sections + missing,
+                    target_mbps: path.target_mbps,
+                    queueing_ms: path
+                        .rtt_ms
+                        .zip(path.min_rtt_ms)
+                        .map_or(0.0, |(rtt, least)| (rtt - least).max(0.0)),
+                    rates_mbps: Vec::new(),
+                });
+            }
+        }
+        self.samples += 1;
+        if let Some(mut progress) = progress
+            && self.samples.is_multiple_of(TELLING)
+        {
+            progress.rates_mbps = self
+                .flows
+                .iter()
+                .map(|flow| {
+                    let to = flow.samples.last().map_or(0.0, |sample| sample.at_s);
+                    flow.rate_mbps(to - 1.0, to).unwrap_or(0.0)
+                })
+                .collect();
+            tell(&progress);
+        }
+    }
+
+    fn recorded(self) -> Vec<Flow> {
+        self.flows
+    }
+}
+
+/// What the task gave, if it is done within the time.
+async fn finished<T>(task: std::pin::Pin<&mut JoinHandle<T>>, within: Duration) -> Option<T> {
+    tokio::select! {
+        biased;
+        // Tasks here are neither aborted nor do they panic.
+        done = task => done.ok(),
+        () = sleep(within) => None,
+    }
+}
+
+/// The waits at the bottleneck and what found no room, in steps.
+fn queue(report: &Report, offset_s: f64, length_s: f64) -> Vec<QueuePoint> {
+    let steps = (length_s / QUEUE_STEP_S).ceil().max(0.0) as usize;
+    let mut points: Vec<QueuePoint> = (0..steps)
+        .map(|step| QueuePoint {
+            at_s: (step as f64 + 0.5) * QUEUE_STEP_S,
+            ..QueuePoint::default()
+        })
+        .collect();
+    for record in &report.forward_record {
+        let at_s = record.at.as_secs_f64() - offset_s;
+        if at_s < 0.0 {
+            continue;
+        }
+        let Some(point) = points.get_mut((at_s / QUEUE_STEP_S) as usize) else {
+            continue;
+        };
+        let wait = |start: Time| start.saturating_since(record.at).as_secs_f64() * 1e3;
+        match record.outcome {
+            Some(Outcome::Carried(passage)) => {
+                point.longest_ms = point.longest_ms.max(wait(passage.start));
+            }
+            Some(Outcome::Lost { start, .. }) => {
+                point.longest_ms = point.longest_ms.max(wait(start));
+            }
+            Some(Outcome::Dropped(DropCause::QueueFull)) => point.dropped += 1,
+            Some(Outcome::Dropped(_)) | None => {}
+        }
+    }
+    points
+}
+
+fn exactness(report: &Report) -> Exactness {
+    let statistics = &report.statistics;
+    let forward = &statistics.forward;
+    let ms = |span: Span| span.as_secs_f64() * 1e3;
+    Exactness {
+        releases: forward.timing.count + statistics.backward.timing.count,
+        p50_ms: ms(forward.timing.p50),
+        p99_ms: ms(forward.timing.p99),
+        max_ms: ms(forward.timing.max),
+        overload: statistics
+            .overload()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        offered_packets: forward.account.arrived.packets,
+        dropped_packets: forward.account.dropped_full.packets,
+        lost_packets: forward.account.lost.packets,
+    }
+}

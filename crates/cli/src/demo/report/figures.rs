@@ -1,0 +1,560 @@
+//! The charts of a recording.
+
+use super::super::account::Account;
+use super::super::clip::Kind;
+use super::super::plot::scale::end;
+use super::super::plot::{Axis, Chart, Colour, Layer, Mark, Rule};
+use super::super::recording::{Fate, Flow, Recording};
+use super::super::telling::{decimals, grouped, percent};
+
+/// Over how long a rate is measured.
+const RATE_WINDOW_S: f64 = 1.0;
+/// How wide the bars of the histogram are, in milliseconds.
+const BAR_MS: f64 = 20.0;
+/// A full packet on the wire.
+const PACKET_BITS: f64 = 1_480.0 * 8.0;
+
+/// All of them, in the order in which the page has them.
+pub(crate) fn all(recording: &Recording, account: &Account) -> Vec<Chart> {
+    vec![
+        timeline(recording, account),
+        rates(recording),
+        queue(recording),
+        window(recording),
+        target(recording),
+        slack(recording),
+    ]
+}
+
+fn colour(kind: Kind) -> Colour {
+    Colour::Series(match kind {
+        Kind::Intra => 0,
+        Kind::Predicted => 1,
+        Kind::Bidirectional => 2,
+        Kind::Audio => 3,
+        Kind::Other => 4,
+    })
+}
+
+fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Intra => "I pictures",
+        Kind::Predicted => "P pictures",
+        Kind::Bidirectional => "B pictures",
+        Kind::Audio => "audio",
+        Kind::Other => "tables",
+    }
+}
+
+fn time_axis(recording: &Recording) -> Axis {
+    Axis {
+        name: "time (s)".into(),
+        least: 0.0,
+        most: recording.length_s.max(0.1),
+    }
+}
+
+/// How long before or after its deadline each section was complete.
+pub(crate) fn timeline(recording: &Recording, account: &Account) -> Chart {
+    let latency_ms = recording.setup.latency.as_secs_f64() * 1e3;
+    let mut most = latency_ms;
+    let mut least = -latency_ms / 10.0;
+    for section in &recording.sections {
+        if let Fate::Complete { slack_ms } = section.fate {
+            most = most.max(slack_ms);
+            least = least.min(slack_ms * 1.1);
+        }
+    }
+    // What never was complete has no time: it stands below all that has, one row for each kind.
+    let row = (most - least) * 0.05;
+    let missing = account.kinds.iter().filter(|count| count.gaps > 0).count();
+    let floor = least;
+    least -= row * missing as f64;
+    let mut layers = Vec::new();
+    // The many small ones go to the back.
+    for kind in [
+        Kind::Audio,
+        Kind::Other,
+        Kind::Bidirectional,
+        Kind::Predicted,
+        Kind::Intra,
+    ] {
+        let of_kind = recording.sections.iter().filter(|s| s.kind == kind);
+        let points = of_kind
+            .filter_map(|section| match section.fate {
+                Fate::Complete { slack_ms } => Some((section.at_s, slack_ms)),
+                _ => None,
+            })
+            .collect();
+        let diameter = match kind {
+            Kind::Intra => 6.0,
+            Kind::Predicted => 4.0,
+            Kind::Bidirectional => 3.4,
+            Kind::Audio | Kind::Other => 2.6,
+        };
+        layers.push(Layer {
+            name: Some(plural(kind).into()),
+            colour: colour(kind),
+            mark: Mark::Dots(points, diameter),
+        });
+    }
+    let rows = account.kinds.iter().filter(|count| count.gaps > 0);
+    for (place, count) in rows.enumerate() {
+        let y = floor - row * (place as f64 + 0.5);
+        let of_kind = recording.sections.iter().filter(|s| s.kind == count.kind);
+        layers.push(Layer {
+            name: Some(format!(
+                "{}: {} never whole",
+                count.kind.name(),
+                grouped(count.gaps)
+            )),
+            colour: colour(count.kind),
+            mark: Mark::Crosses(
+                of_kind
+                    .filter(|section| matches!(section.fate, Fate::Gap(_)))
+                    .map(|section| (section.at_s, y))
+                    .collect(),
+            ),
+        });
+    }
+    let (sent, on_time, _) = account.total(|_| true);
+    let late: u64 = account.kinds.iter().map(|count| count.late).sum();
+    let gaps: u64 = account.gaps.values().sum();
+    Chart {
+        id: "timeline",
+        title: if recording.exactness.overload.is_empty() {
+            "How long before its deadline each section was complete".into()
+        } else {
+            // The picture also goes where the report's warning does not.
+            "How long before its deadline each section was complete (not exact: the machine was too busy)".into()
+        },
+        description: format!(
+            "Of {} sections {} were complete on time, {} late, and {} never. Each dot is a section: above the dashed \
+             line it was complete before its deadline, below it too late. Crosses below are sections that never \
+             were complete.",
+            grouped(sent),
+            grouped(on_time),
+            grouped(late),
+            grouped(gaps)
+        ),
+        x: Axis {
+            name: "when it came into being (s)".into(),
+            ..time_axis(recording)
+        },
+        y: Axis {
+            name: "time left at completion (ms)".into(),
+            least,
+            most: end(most),
+        },
+        layers,
+        rules: vec![Rule {
+            y: 0.0,
+            name: "deadline".into(),
+        }],
+    }
+}
+
+fn rate_points(flow: &Flow, length_s: f64) -> Vec<(f64, f64)> {
+    flow.samples
+        .iter()
+        .filter(|sample| (0.0..=length_s).contains(&sample.at_s))
+        .filter_map(|sample| {
+            let from = (sample.at_s - RATE_WINDOW_S).max(0.0);
+            Some((sample.at_s, flow.rate_mbps(from, sample.at_s)?))
+        })
+        .collect()
+}
+
+fn top(layers: &[Layer], rules: &[Rule]) -> f64 {
+    let points = layers.iter().flat_map(|layer| match &layer.mark {
+        Mark::Crosses(points)
+        | Mark::Dots(points, _)
+        | Mark::Line(points)
+        | Mark::ThinLine(points) => points.iter().map(|(_, y)| *y).collect::<Vec<_>>(),
+        Mark::Bars(bars) => bars.iter().map(|[_, (_, y)]| *y).collect(),
+    });
+    let all = points.chain(rules.iter().map(|rule| rule.y * 1.1));
+    end(all.filter(|y| y.is_finite()).fold(0.0, f64::max))
+}
+
+/// What arrived of each flow over time.
+pub(crate) fn rates(recording: &Recording) -> Chart {
+    let layers: Vec<Layer> = recording
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(place, flow)| {
+            let points = rate_points(flow, recording.length_s);
+            Layer {
+                name: Some(flow.name.clone()),
+                // The video stands out; the others share four colours.
+                colour: Colour::Series(match place {
+                    0 => 0,
+                    other => 1 + ((other - 1) % 4) as u8,
+                }),
+                mark: if place == 0 {
+                    Mark::Line(points)
+                } else {
+                    Mark::ThinLine(points)
+                },
+            }
+        })
+        .collect();
+    let share = recording.setup.equal_share().as_mbps_f64();
+    let rules = vec![Rule {
+        y: share,
+        name: "equal share".into(),
+    }];
+    Chart {
+        id: "rates",
+        title: "What arrived of each flow".into(),
+        description: format!(
+            "Rates on the wire over the last second of {} flows; an equal share would be {} Mb/s.",
+            recording.flows.len(),
+            decimals(share)
+        ),
+        x: time_axis(recording),
+        y: Axis {
+            name: "rate (Mb/s)".into(),
+            least: 0.0,
+            most: top(&layers, &rules),
+        },
+        layers,
+        rules,
+    }
+}
+
+/// How long packets waited at the bottleneck.
+pub(crate) fn queue(recording: &Recording) -> Chart {
+    let points: Vec<(f64, f64)> = recording
+        .queue
+        .iter()
+        .map(|point| (point.at_s, point.longest_ms))
+        .collect();
+    let longest = points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
+    let full_ms =
+        f64::from(recording.setup.queue) * PACKET_BITS / recording.setup.rate.as_mbps_f64() / 1e3;
+    let rules = vec![Rule {
+        y: full_ms,
+        name: "full of full-sized packets".into(),
+    }];
+    let dropped: u64 = recording.queue.iter().map(|point| point.dropped).sum();
+    let mut layers = vec![Layer {
+        name: Some("longest wait within 50 ms".into()),
+        colour: Colour::Series(1),
+        mark: Mark::Line(points),
+    }];
+    let most = top(&layers, &rules);
+    layers.push(Layer {
+        name: Some(format!("packets dropped ({})", grouped(dropped))),
+        colour: Colour::Bad,
+        mark: Mark::Crosses(
+            recording
+                .queue
+                .iter()
+                .filter(|point| point.dropped > 0)
+                .map(|point| (point.at_s, most * 0.97))
+                .collect(),
+        ),
+    });
+    Chart {
+        id: "queue",
+        title: "How long packets waited at the bottleneck".into(),
+        description: format!(
+            "The longest wait was {longest:.0} ms; {} packets found the queue full, which are marked at the top.",
+            grouped(dropped)
+        ),
+        x: time_axis(recording),
+        y: Axis {
+            name: "queueing delay (ms)".into(),
+            least: 0.0,
+            most,
+        },
+        layers,
+        rules,
+    }
+}
+
+/// What the video's controller decided: its window.
+pub(crate) fn window(recording: &Recording) -> Chart {
+    let samples = video(recording);
+    let kilobytes = |of: fn(&super::super::recording::Sample) -> Option<u64>| {
+        samples
+            .iter()
+            .map(|sample| {
+                let value = of(sample).map_or(f64::NAN, |bytes| bytes as f64 / 1e3);
+                (sample.at_s, value)
+            })
+            .collect::<Vec<_>>()
+    };
+    let window = kilobytes(|sample| sample.window_bytes);
+    let losses: Vec<(f64, f64)> = samples
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [before, after] if after.loss_events > before.loss_events => {
+                let at = after.window_bytes.unwrap_or(0) as f64 / 1e3;
+                Some((after.at_s, at))
+            }
+            _ => None,
+        })
+        .collect();
+    let count = samples
+        .last()
+        .zip(samples.first())
+        .map_or(0, |(last, first)| last.loss_events - first.loss_events);
+    let layers = vec![
+        Layer {
+            name: Some("in flight".into()),
+            colour: Colour::Series(4),
+            mark: Mark::ThinLine(kilobytes(|sample| Some(sample.in_flight_bytes))),
+        },
+        Layer {
+            name: Some("slow-start threshold".into()),
+            colour: Colour::Series(3),
+            mark: Mark::ThinLine(kilobytes(|sample| sample.ssthresh_bytes)),
+        },
+        Layer {
+            name: Some("window".into()),
+            colour: Colour::Series(0),
+            mark: Mark::Line(window),
+        },
+        Layer {
+            name: Some("after losses".into()),
+            colour: Colour::Bad,
+            mark: Mark::Crosses(losses),
+        },
+    ];
+    Chart {
+        id: "window",
+        title: "What the video\u{2019}s controller decided: its window".into(),
+        description: format!(
+            "The congestion window of {} and what was in flight; {} loss episodes.",
+            recording.setup.controller,
+            grouped(count)
+        ),
+        x: time_axis(recording),
+        y: Axis {
+            name: "kB".into(),
+            least: 0.0,
+            most: top(&layers, &[]),
+        },
+        layers,
+        rules: Vec::new(),
+    }
+}
+
+/// What the video's controller decided: the bit rate for an encoder.
+pub(crate) fn target(recording: &Recording) -> Chart {
+    let samples = video(recording);
+    let targets = samples
+        .iter()
+        .map(|sample| (sample.at_s, sample.target_mbps.unwrap_or(f64::NAN)))
+        .collect();
+    let arrived = recording
+        .flows
+        .first()
+        .map(|flow| rate_points(flow, recording.length_s))
+        .unwrap_or_default();
+    let layers = vec![
+        Layer {
+            name: Some("arrived".into()),
+            colour: Colour::Series(4),
+            mark: Mark::ThinLine(arrived),
+        },
+        Layer {
+            name: Some("target".into()),
+            colour: Colour::Series(0),
+            mark: Mark::Line(targets),
+        },
+    ];
+    let rules = vec![Rule {
+        y: recording.setup.demand.as_mbps_f64(),
+        name: "what the video needs".into(),
+    }];
+    Chart {
+        id: "target",
+        title: "What the video\u{2019}s connection would let an encoder send".into(),
+        description: format!(
+            "The target bit rate against the {} Mb/s that the video needs on the wire.",
+            decimals(recording.setup.demand.as_mbps_f64())
+        ),
+        x: time_axis(recording),
+        y: Axis {
+            name: "rate (Mb/s)".into(),
+            least: 0.0,
+            most: top(&layers, &rules),
+        },
+        layers,
+        rules,
+    }
+}
+
+fn video(recording: &Recording) -> Vec<super::super::recording::Sample> {
+    let samples = recording.flows.first().map(|flow| flow.samples.as_slice());
+    samples
+        .unwrap_or_default()
+        .iter()
+        .filter(|sample| (0.0..=recording.length_s).contains(&sample.at_s))
+        .copied()
+        .collect()
+}
+
+/// How the times left at completion are distributed.
+pub(crate) fn slack(recording: &Recording) -> Chart {
+    let complete: Vec<(Kind, f64)> = recording
+        .sections
+        .iter()
+        .filter_map(|section| match section.fate {
+            Fate::Complete { slack_ms } => Some((section.kind, slack_ms)),
+            _ => None,
+        })
+        .collect();
+    let bar = |slack_ms: f64| (slack_ms / BAR_MS).floor();
+    let least = complete.iter().map(|(_, s)| bar(*s)).fold(0.0, f64::min);
+    let most = complete.iter().map(|(_, s)| bar(*s)).fold(1.0, f64::max) + 1.0;
+    let bars = (most - least) as usize;
+    let mut heights = vec![0_u64; bars];
+    let mut layers = Vec::new();
+    for kind in Kind::ALL {
+        let mut counts = vec![0_u64; bars];
+        let of_kind = complete.iter().filter(|(of, _)| *of == kind);
+        for (_, slack_ms) in of_kind {
+            if let Some(count) = counts.get_mut((bar(*slack_ms) - least) as usize) {
+                *count += 1;
+            }
+        }
+        let mut rectangles = Vec::new();
+        for (place, (count, height)) in counts.iter().zip(&mut heights).enumerate() {
+            if *count == 0 {
+                continue;
+            }
+            let from = (least + place as f64) * BAR_MS;
+            // A gap between bars, so that they can be told apart.
+            rectangles.push([
+                (from + BAR_MS * 0.06, *height as f64),
+                (from + BAR_MS * 0.94, (*height + count) as f64),
+            ]);
+            *height += count;
+        }
+        layers.push(Layer {
+            name: Some(plural(kind).into()),
+            colour: colour(kind),
+            mark: Mark::Bars(rectangles),
+        });
+    }
+    let on_time = complete.iter().filter(|(_, s)| *s >= 0.0).count() as u64;
+    Chart {
+        id: "slack",
+        title: "How much time was left".into(),
+        description: format!(
+            "Of the {} sections that were complete, {} had time left when they were.",
+            grouped(complete.len() as u64),
+            percent(super::super::account::share(on_time, complete.len() as u64))
+        ),
+        x: Axis {
+            name: "time left at completion (ms)".into(),
+            least: least * BAR_MS,
+            most: most * BAR_MS,
+        },
+        y: Axis {
+            name: "sections".into(),
+            least: 0.0,
+            most: top(&layers, &[]),
+        },
+        layers,
+        rules: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::account::tests::recording;
+
+    #[test]
+    fn every_section_is_in_the_timeline_once() {
+        let recording = recording();
+        let chart = timeline(&recording, &Account::of(&recording));
+        let dots: usize = chart
+            .layers
+            .iter()
+            .map(|layer| match &layer.mark {
+                Mark::Dots(points, _) | Mark::Crosses(points) => points.len(),
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(dots, recording.sections.len());
+        let cross = chart.layers.iter().find_map(|layer| match &layer.mark {
+            Mark::Crosses(points) => points.first().copied(),
+            _ => None,
+        });
+        // Below the late ones, and within the picture.
+        assert!(cross.is_some_and(|(at, y)| at == 3.0 && y < -5.0 && y > chart.y.least));
+        assert!(
+            chart
+                .description
+                .starts_with("Of 5 sections 3 were complete on time, 1 late, and 1 never.")
+        );
+    }
+
+    #[test]
+    fn rates_are_those_of_the_last_second() {
+        let chart = rates(&recording());
+        let Some(Mark::ThinLine(points)) = chart.layers.get(1).map(|layer| &layer.mark) else {
+            panic!("{chart:?}");
+        };
+        assert!(points.len() > 90);
+        assert!(
+            points.iter().all(|(_, rate)| (rate - 4.0).abs() < 1e-3),
+            "{points:?}"
+        );
+        assert_eq!(chart.rules.first().map(|rule| rule.y), Some(3.0));
+        assert_eq!(chart.y.most, 4.0);
+    }
+
+    #[test]
+    fn a_full_queue_waits_for_its_bits() {
+        let chart = queue(&recording());
+        // 60 packets of 1,480 bytes at 9 Mb/s.
+        let full = chart.rules.first().map_or(0.0, |rule| rule.y);
+        assert!((full - 78.93).abs() < 0.01, "{full}");
+        assert!(chart.description.contains("79 ms; 3 packets"));
+    }
+
+    #[test]
+    fn losses_are_marked_where_they_were() {
+        let chart = window(&recording());
+        let Some(Mark::Crosses(points)) = chart.layers.last().map(|layer| &layer.mark) else {
+            panic!("{chart:?}");
+        };
+        assert_eq!(points.as_slice(), [(5.1, 20.0)]);
+    }
+
+    #[test]
+    fn the_histogram_counts_all_that_was_complete() {
+        let chart = slack(&recording());
+        let count: f64 = chart
+            .layers
+            .iter()
+            .map(|layer| match &layer.mark {
+                Mark::Bars(bars) => bars.iter().map(|[(_, y0), (_, y1)]| y1 - y0).sum(),
+                _ => 0.0,
+            })
+            .sum();
+        assert_eq!(count, 4.0);
+        assert_eq!((chart.x.least, chart.x.most), (-20.0, 360.0));
+    }
+
+    #[test]
+    fn nothing_at_all_can_be_drawn() {
+        let mut recording = recording();
+        recording.sections.clear();
+        recording.flows.clear();
+        recording.queue.clear();
+        recording.length_s = 0.0;
+        let account = Account::of(&recording);
+        for chart in all(&recording, &account) {
+            assert!(!chart.standalone().contains("NaN"), "{}", chart.id);
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The report: one page that needs nothing else, in light and dark, for screens of any width.
+
+pub(crate) mod figures;
+mod page;
+
+pub(crate) use page::page;

@@ -1,0 +1,438 @@
+//! The account in words, for the terminal and the page, and as JSON for programs.
+
+use serde_json::{Value, json};
+
+use super::account::{Account, share};
+use super::clip::Kind;
+use super::recording::{Recording, Setup};
+
+/// A statement, and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    /// In one or two words.
+    pub(crate) about: &'static str,
+    /// In a sentence or more.
+    pub(crate) text: String,
+}
+
+/// What was played.
+pub(crate) fn situation(setup: &Setup) -> String {
+    let video = if setup.copies == 1 {
+        "a clip".to_owned()
+    } else {
+        format!("{} copies of a clip side by side", setup.copies)
+    };
+    let loss = if setup.loss > 0.0 {
+        format!(", {} of the packets lost each way", percent(setup.loss))
+    } else {
+        String::new()
+    };
+    let others = match setup.flows {
+        0 => "nothing else".to_owned(),
+        1 => "one greedy Reno flow".to_owned(),
+        flows => format!("{flows} greedy Reno flows"),
+    };
+    format!(
+        "{video}, about {} Mb/s on the wire, through an emulated bottleneck of {} Mb/s, {} each way, a queue of {} \
+         packets{loss}, beside {others}. The video needs {:.0} % of an equal share. Each section has {} to \
+         arrive; the video's controller is {}.",
+        decimals(setup.demand.as_mbps_f64()),
+        decimals(setup.rate.as_mbps_f64()),
+        setup.delay,
+        setup.queue,
+        setup.need() * 100.0,
+        setup.latency,
+        setup.controller,
+    )
+}
+
+/// The account, statement by statement.
+pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statement> {
+    let mut statements = Vec::new();
+    let mut state = |about, text| statements.push(Statement { about, text });
+    let (sections, sections_on_time, _) = account.total(|_| true);
+    let (pictures, on_time, usable) = account.total(Kind::is_picture);
+    if !recording.exactness.overload.is_empty() {
+        state(
+            "not to be trusted",
+            format!(
+                "this machine was too busy to emulate the bottleneck exactly ({}). What follows is not the \
+                 network's doing alone.",
+                recording.exactness.overload.join("; ")
+            ),
+        );
+    }
+    state(
+        "on time",
+        format!(
+            "{} of {} sections ({}), and of the pictures {} of {} ({}).",
+            grouped(sections_on_time),
+            grouped(sections),
+            percent(share(sections_on_time, sections)),
+            grouped(on_time),
+            grouped(pictures),
+            percent(share(on_time, pictures)),
+        ),
+    );
+    let by_kind: Vec<String> = account
+        .kinds
+        .iter()
+        .map(|count| {
+            format!(
+                "{} {} of {} ({})",
+                count.kind.name(),
+                grouped(count.on_time),
+                grouped(count.sent),
+                percent(count.on_time_share())
+            )
+        })
+        .collect();
+    state("by type", format!("{}.", by_kind.join(", ")));
+    state(
+        "decodable",
+        format!(
+            "{} pictures ({}) were there in time together with all that they are decoded from.",
+            grouped(usable),
+            percent(share(usable, pictures)),
+        ),
+    );
+    state("missing", missing(account));
+    let sender = &recording.sender;
+    state(
+        "after the deadline",
+        format!(
+            "{} bytes were sent after their deadline; {} were sent a second time in time ({} of the video).",
+            grouped(sender.late_bytes),
+            grouped(sender.repeated_bytes),
+            percent(share(sender.repeated_bytes, sender.submitted_bytes.max(1))),
+        ),
+    );
+    state("shares", shares(account));
+    let exactness = &recording.exactness;
+    state(
+        "the bottleneck",
+        format!(
+            "{} of {} packets found the queue full{}.",
+            grouped(exactness.dropped_packets),
+            grouped(exactness.offered_packets),
+            match exactness.lost_packets {
+                0 => String::new(),
+                lost => format!(", and {} were lost at random", grouped(lost)),
+            },
+        ),
+    );
+    state(
+        "exactness",
+        format!(
+            "the emulator released half of the packets to the receiver at most {:.3} ms late, 99 % at most \
+             {:.3} ms, all at most {:.1} ms; {}.",
+            exactness.p50_ms,
+            exactness.p99_ms,
+            exactness.max_ms,
+            if exactness.overload.is_empty() {
+                "it kept up"
+            } else {
+                "it did not keep up"
+            }
+        ),
+    );
+    statements
+}
+
+fn missing(account: &Account) -> String {
+    let late: u64 = account.kinds.iter().map(|count| count.late).sum();
+    let gaps: u64 = account.gaps.values().sum();
+    let mut parts: Vec<String> = account
+        .gaps
+        .iter()
+        .map(|(reason, count)| format!("{} {reason}", grouped(*count)))
+        .collect();
+    if account.unreported > 0 {
+        parts.push(format!("{} unreported", grouped(account.unreported)));
+    }
+    let missing = gaps + account.unreported;
+    let why = if parts.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", parts.join("; "))
+    };
+    format!(
+        "{} never whole{why}; {} whole, but only after the deadline.",
+        sections(missing),
+        sections(late)
+    )
+}
+
+fn shares(account: &Account) -> String {
+    let flows: Vec<String> = account
+        .flows
+        .iter()
+        .map(|flow| {
+            format!(
+                "{} {} Mb/s ({}; fair would be {})",
+                flow.name,
+                decimals(flow.mbps),
+                percent(flow.share),
+                decimals(flow.fair_mbps)
+            )
+        })
+        .collect();
+    let index = |index: Option<f64>| match index {
+        Some(index) => format!("{index:.3}"),
+        None => "undefined".into(),
+    };
+    format!(
+        "{}, from {:.1} s to {:.1} s. Jain's index of the rates is {}, and {} when each is measured by what is \
+         fair for it, since the video does not want more than it needs.",
+        flows.join(", "),
+        account.counted.0,
+        account.counted.1,
+        index(account.jain),
+        index(account.jain_of_fair),
+    )
+}
+
+/// The statements as lines for a terminal, `width` letters wide.
+pub(crate) fn text(statements: &[Statement], width: usize) -> String {
+    let widest = statements.iter().map(|s| s.about.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for statement in statements {
+        let mut about = statement.about;
+        for line in wrap(&statement.text, width.saturating_sub(widest + 2).max(20)) {
+            out.push_str(&format!("{about:<widest$}  {line}\n"));
+            about = "";
+        }
+    }
+    out
+}
+
+/// Breaks a text between words.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
+/// Everything that the account knows, for programs.
+pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
+    let setup = &recording.setup;
+    let kinds: Vec<Value> = account
+        .kinds
+        .iter()
+        .map(|count| {
+            json!({
+                "kind": count.kind.name(),
+                "sent": count.sent,
+                "on_time": count.on_time,
+                "late": count.late,
+                "gaps": count.gaps,
+                "decodable": count.usable,
+                "gaps_by_reason": account
+                    .gaps_of
+                    .iter()
+                    .filter(|((_, kind), _)| *kind == count.kind)
+                    .map(|((reason, _), gaps)| ((*reason).to_owned(), json!(gaps)))
+                    .collect::<serde_json::Map<_, _>>(),
+            })
+        })
+        .collect();
+    let flows: Vec<Value> = account
+        .flows
+        .iter()
+        .map(|flow| {
+            json!({
+                "name": flow.name,
+                "mbps": flow.mbps,
+                "share": flow.share,
+                "fair_mbps": flow.fair_mbps,
+            })
+        })
+        .collect();
+    let (sections, on_time, _) = account.total(|_| true);
+    let (pictures, pictures_on_time, decodable) = account.total(Kind::is_picture);
+    let exactness = &recording.exactness;
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "setup": {
+            "rate_mbps": setup.rate.as_mbps_f64(),
+            "delay_ms": setup.delay.as_secs_f64() * 1e3,
+            "queue_packets": setup.queue,
+            "loss": setup.loss,
+            "flows": setup.flows,
+            "copies": setup.copies,
+            "latency_ms": setup.latency.as_secs_f64() * 1e3,
+            "duration_s": setup.duration.as_secs_f64(),
+            "controller": setup.controller,
+            "sheds": setup.sheds,
+            "seed": setup.seed,
+            "demand_mbps": setup.demand.as_mbps_f64(),
+        },
+        "length_s": recording.length_s,
+        "cipher": recording.cipher,
+        "sections": {
+            "sent": sections,
+            "on_time": on_time,
+            "late": account.kinds.iter().map(|count| count.late).sum::<u64>(),
+            "gaps": account.gaps.values().sum::<u64>(),
+            "unreported": account.unreported,
+        },
+        "pictures": {
+            "sent": pictures,
+            "on_time": pictures_on_time,
+            "decodable": decodable,
+        },
+        "kinds": kinds,
+        "gaps": account.gaps,
+        "slack_ms": account.slack_ms.map(|(least, median)| json!({ "p1": least, "p50": median })),
+        "bytes_after_deadline": recording.sender.late_bytes,
+        "repeated_bytes": recording.sender.repeated_bytes,
+        "pacing_error_p99_us": recording.sender.pacing_p99_us,
+        "flows": flows,
+        "counted_s": [account.counted.0, account.counted.1],
+        "jain": account.jain,
+        "jain_of_fair": account.jain_of_fair,
+        "emulator": {
+            "offered_packets": exactness.offered_packets,
+            "dropped_packets": exactness.dropped_packets,
+            "lost_packets": exactness.lost_packets,
+            "timing_error_ms": {
+                "p50": exactness.p50_ms,
+                "p99": exactness.p99_ms,
+                "max": exactness.max_ms,
+            },
+            "overload": exactness.overload,
+        },
+    })
+}
+
+/// A share in percent with one decimal, rounded down: 100 % is all.
+pub(crate) fn percent(share: f64) -> String {
+    let tenths = (share * 1_000.0 + 1e-9).floor();
+    if tenths >= 1_000.0 {
+        "100 %".into()
+    } else {
+        format!("{:.1} %", tenths / 10.0)
+    }
+}
+
+fn sections(count: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} section{plural}", grouped(count))
+}
+
+/// A number with its digits in groups of three.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate with as many decimals as it takes.
+pub(crate) fn decimals(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::account::tests::recording;
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        assert_eq!(percent(1.0), "100 %");
+        assert_eq!(percent(0.99999), "99.9 %", "not all is not 100 %");
+        assert_eq!(percent(0.995), "99.5 %");
+        assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(decimals(9.0), "9");
+        assert_eq!(decimals(2.256), "2.26");
+    }
+
+    #[test]
+    fn texts_are_broken_between_words() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("incomprehensibilities", 5), ["incomprehensibilities"]);
+        assert!(wrap("", 5).is_empty());
+    }
+
+    #[test]
+    fn the_account_is_told_in_plain_words() {
+        let recording = recording();
+        let account = Account::of(&recording);
+        let statements = statements(&recording, &account);
+        let about = |what: &str| {
+            let found = statements.iter().find(|statement| statement.about == what);
+            found.map(|statement| statement.text.as_str())
+        };
+        assert_eq!(
+            about("on time"),
+            Some("3 of 5 sections (60.0 %), and of the pictures 2 of 4 (50.0 %).")
+        );
+        assert_eq!(
+            about("by type"),
+            Some("I 1 of 1 (100 %), P 0 of 2 (0.0 %), B 1 of 1 (100 %), audio 1 of 1 (100 %).")
+        );
+        assert_eq!(
+            about("missing"),
+            Some(
+                "1 section never whole (1 expired <at> the sender); 1 section whole, but only after the deadline."
+            )
+        );
+        assert!(
+            about("after the deadline")
+                .is_some_and(|text| text.starts_with("0 bytes were sent after"))
+        );
+        assert!(about("shares").is_some_and(|text| {
+            text.starts_with("video 2 Mb/s (25.0 %; fair would be 2.25), Reno 1 4 Mb/s (50.0 %;")
+                && text.contains("Jain's index of the rates is 0.889")
+        }));
+        assert_eq!(about("not to be trusted"), None);
+        let text = text(&statements, 80);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(situation(&recording.setup).contains("needs 75 % of an equal share"));
+    }
+
+    #[test]
+    fn overload_comes_first() {
+        let mut recording = recording();
+        recording.exactness.overload = vec!["900 of 1000 packets were released too late".into()];
+        let account = Account::of(&recording);
+        let statements = statements(&recording, &account);
+        let first = statements.first().map(|statement| statement.about);
+        assert_eq!(first, Some("not to be trusted"));
+        let document = document(&recording, &account);
+        let overload = &document["emulator"]["overload"];
+        assert_eq!(overload.as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn the_document_accounts_for_every_section() {
+        let recording = recording();
+        let document = document(&recording, &Account::of(&recording));
+        let number = |name: &str| document["sections"][name].as_u64().unwrap_or(u64::MAX);
+        let sum = number("on_time") + number("late") + number("gaps") + number("unreported");
+        assert_eq!(number("sent"), sum);
+        assert_eq!(document["bytes_after_deadline"], 0);
+    }
+}

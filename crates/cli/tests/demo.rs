@@ -1,0 +1,116 @@
+//! `comity demo` from the outside: real sockets, three seconds, and nothing asserted that depends on how busy the
+//! machine is.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn demo(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_comity"))
+        .arg("demo")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn number(document: &Value, pointer: &str) -> f64 {
+    let value = document.pointer(pointer);
+    value
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("{pointer} is not in {document:#}"))
+}
+
+#[test]
+fn a_short_demonstration_accounts_for_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("reports/demo.html");
+    let picture = folder.path().join("demo.svg");
+    let output = demo(&[
+        "--duration",
+        "3s",
+        "--flows",
+        "2",
+        "--json",
+        "--report",
+        &report.to_string_lossy(),
+        "--picture",
+        &picture.to_string_lossy(),
+    ]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    // A busy machine is no failure here: the document says so, and the code as well.
+    let document: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    let overload = document.pointer("/emulator/overload").unwrap();
+    let is_overloaded = overload.as_array().is_some_and(|signs| !signs.is_empty());
+    let expected = if is_overloaded { 3 } else { 0 };
+    assert_eq!(output.status.code(), Some(expected), "{said}");
+
+    // Four copies of three seconds at 25 pictures a second; each begins up to three quarters of a second later.
+    let sent = number(&document, "/pictures/sent");
+    assert!((250.0..=300.0).contains(&sent), "{sent}");
+    let of = |name: &str| number(&document, &format!("/sections/{name}"));
+    let reported = of("on_time") + of("late") + of("gaps");
+    assert_eq!(of("unreported"), 0.0);
+    assert_eq!(of("sent"), reported);
+    let kinds = document
+        .pointer("/kinds")
+        .and_then(Value::as_array)
+        .unwrap();
+    let by_kind: f64 = kinds.iter().map(|kind| number(kind, "/sent")).sum();
+    assert_eq!(by_kind, of("sent"));
+    assert_eq!(number(&document, "/bytes_after_deadline"), 0.0);
+    assert_ne!(document.pointer("/cipher"), Some(&"nothing".into()));
+
+    let flows = document
+        .pointer("/flows")
+        .and_then(Value::as_array)
+        .unwrap();
+    assert_eq!(flows.len(), 3);
+    let shares: f64 = flows.iter().map(|flow| number(flow, "/share")).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    let rates: f64 = flows.iter().map(|flow| number(flow, "/mbps")).sum();
+    let capacity = number(&document, "/setup/rate_mbps");
+    // No more than the bottleneck lets through, and what waited in it when the counting began.
+    assert!(
+        rates > 0.0 && rates < capacity * 1.1,
+        "{rates} of {capacity}"
+    );
+    let jain = number(&document, "/jain");
+    assert!((1.0 / 3.0..=1.0).contains(&jain), "{jain}");
+
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert_eq!(page.contains("not to be trusted"), is_overloaded);
+    let picture = std::fs::read_to_string(&picture).unwrap();
+    assert!(picture.starts_with("<svg xmlns=") && picture.contains("deadline"));
+}
+
+#[test]
+fn what_cannot_be_played_is_refused_with_the_reason() {
+    for (args, part) in [
+        (&["--cc", "rino"][..], "did you mean \"reno\"?"),
+        (
+            &["--rate", "0bps", "--no-report"][..],
+            "expected a rate above zero",
+        ),
+        (&["--duration", "0s"][..], "not between 1s and 600s"),
+        (&["--loss", "200%"][..], "is no share"),
+        (&["--latency", "0ms"][..], "latency"),
+        (&["--copies", "17"][..], "17"),
+    ] {
+        let output = demo(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {said}");
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_said_before_anything_is_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = demo(&["--report", &folder.path().to_string_lossy()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write"), "{said}");
+    assert!(!said.contains("on time"), "{said}");
+}
