@@ -185,6 +185,9 @@ impl<P: Payload> Connection<P> {
                 limit: usize::try_from(limit).unwrap_or(usize::MAX),
             });
         }
+        // A section is judged by what is known now, not by what was when the last one left.
+        let outlook = self.outlook(now);
+        self.outbox.look_ahead(now, &outlook);
         let id = self.outbox.submit(now, section)?;
         self.collect_outcomes();
         Ok(id)
@@ -331,7 +334,10 @@ impl<P: Payload> Connection<P> {
             rtt_variation: self.loss.variation(),
             latest_rtt: self.loss.latest(),
             min_rtt: self.loss.min(),
-            one_way_delay: self.loss.min().map(|_| self.one_way()),
+            one_way_delay: self
+                .loss
+                .min()
+                .map(|least| least / 2 + self.path.queueing()),
             window: self.decision.window,
             in_flight: Bytes::new(self.sent.in_flight()),
             ssthresh: self.decision.ssthresh,

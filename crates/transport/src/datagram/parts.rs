@@ -108,6 +108,7 @@ pub(super) struct Path {
     least: [i64; 2],
     window_began_at: Time,
     latest: Option<i64>,
+    heard_at: Time,
 }
 
 impl Path {
@@ -116,6 +117,7 @@ impl Path {
             least: [i64::MAX; 2],
             window_began_at: Time::ZERO,
             latest: None,
+            heard_at: Time::ZERO,
         }
     }
 
@@ -127,6 +129,16 @@ impl Path {
         }
         self.least[0] = self.least[0].min(difference);
         self.latest = Some(difference);
+        self.heard_at = now;
+    }
+
+    /// How much longer than the least a packet takes now: as the last one did, or no longer if that is long ago.
+    /// A queue that nobody has looked at for a while may be gone, and only sending tells.
+    pub(super) fn queueing_at(&self, now: Time) -> Span {
+        if now.saturating_since(self.heard_at) > QUEUE_MEMORY {
+            return Span::ZERO;
+        }
+        self.queueing()
     }
 
     /// How much longer than the least the last packet took.
@@ -137,6 +149,9 @@ impl Path {
         })
     }
 }
+
+/// For how long the last packet's delay is taken for that of the next.
+const QUEUE_MEMORY: Span = Span::from_millis(250);
 
 /// The least one-way delay is that of one to two such windows.
 const PATH_MEMORY: Span = Span::from_secs(10);

@@ -191,9 +191,9 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The delay of packets to the peer, with what they wait for on the way now.
-    pub(super) fn one_way(&self) -> Span {
+    fn one_way(&self, now: Time) -> Span {
         let least = self.loss.min().unwrap_or(Span::ZERO) / 2;
-        least + self.path.queueing()
+        least + self.path.queueing_at(now)
     }
 
     /// By how much the rate may grow in a second: additive increase, one packet for each round trip in each
@@ -208,12 +208,12 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    pub(super) fn outlook(&self) -> Outlook {
+    pub(super) fn outlook(&self, now: Time) -> Outlook {
         let in_flight = self.outbox.accounts().bytes.in_flight;
         Outlook {
             rate: self.target.current(),
             growth: self.growth(),
-            one_way: self.one_way(),
+            one_way: self.one_way(now),
             fresh_bytes: if self.probes > 0 {
                 u64::from(self.config.payload)
             } else {

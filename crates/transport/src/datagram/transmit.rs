@@ -354,7 +354,7 @@ impl<P: Payload> Connection<P> {
 
     /// Fills the packet with pieces of sections, each with its floor where that has not been told in it yet.
     fn push_sections(&mut self, now: Time, builder: &mut Builder<'_>, contents: &mut Contents) {
-        let outlook = self.outlook();
+        let outlook = self.outlook(now);
         let epoch = self.epoch;
         let mut told_floor = None;
         // A tag comes behind the sections.

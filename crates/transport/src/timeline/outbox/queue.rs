@@ -10,7 +10,7 @@ use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError
 use crate::timeline::feasible::{self, Forecast, Work};
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{
-    DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
+    DropPolicy, Importance, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
 
 type Key = (StreamId, SectionId);
@@ -453,15 +453,15 @@ impl<P: Payload> Outbox<P> {
             .iter()
             .filter_map(|&at| keys.get(at).copied())
             .collect();
-        if dropped.len() == keys.len() {
-            // A prediction that leaves nothing to send would never be put to the test: the most important
-            // section with the most time is tried.
-            let trial = (0..queue.len())
-                .filter(|&at| queue[at].needs.is_none())
-                .max_by_key(|&at| (queue[at].importance, queue[at].deadline));
-            let kept = trial.and_then(|at| keys.get(at));
-            dropped.retain(|key| Some(key) != kept);
+        // The most important section of each stream is tried whatever is predicted: without it the rest of the
+        // stream is worth little, and a prediction that leaves nothing to send would never be put to the test.
+        let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
+        for (key, work) in keys.iter().zip(&queue) {
+            let candidate = (work.importance, work.deadline, *key);
+            let best = tried.entry(key.0).or_insert(candidate);
+            *best = candidate.max(*best);
         }
+        dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
         // What needs a dropped section follows it by number, and goes with it as a dependency.
         dropped.sort_unstable();
         for key in dropped {
