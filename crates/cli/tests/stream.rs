@@ -415,14 +415,8 @@ fn mistakes_are_named_with_what_to_do() {
 fn connections_that_cannot_be_made_end_with_3() {
     let clip = clip();
     let clip = clip.to_str().unwrap();
-    let mut receiver = Running::start(
-        &[
-            "recv",
-            &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
-            "-",
-        ]
-        .map(|arg| if arg == "-" { "/dev/null" } else { arg }),
-    );
+    let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let mut receiver = Running::start(&["recv", &here, "/dev/null"]);
     let port = receiver.port();
     let wrong = format!("comity://127.0.0.1:{port}?passphrase=wrong horse battery");
     let said = ends(3, &["send", clip, &wrong]);
