@@ -1,6 +1,7 @@
 //! What can be written on the command line.
 
 mod demo;
+mod stream;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap_complete::Shell;
 use comity_units::{Bytes, ParseError, Span};
 
 pub(crate) use demo::Demo;
+pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]
@@ -22,10 +24,14 @@ pub(crate) use demo::Demo;
     arg_required_else_help = true,
     after_help = "Examples:
   comity demo
+  comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
+  comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity sim schema > scenario.md
   comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
+  comity keygen ~/.config/comity/key
+  comity doctor
   comity completions bash > /etc/bash_completion.d/comity"
 )]
 pub(crate) struct Cli {
@@ -37,12 +43,25 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report what happened
     Demo(Demo),
+    /// Send media to another host, every frame with a deadline
+    #[command(arg_required_else_help = true)]
+    Send(Send),
+    /// Receive media, and write what arrived as a stream that every player reads
+    #[command(arg_required_else_help = true)]
+    Recv(Recv),
+    /// Pass media on from anywhere to anywhere, without encoding it again
+    #[command(arg_required_else_help = true)]
+    Relay(Relay),
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
     /// Put the links of the simulator between real programs: a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),
+    /// Make a key, or print the public half of one
+    Keygen(Keygen),
+    /// Look at this host: what would slow Comity down, and the command that mends it
+    Doctor(Doctor),
     /// Print the completions for a shell
     Completions {
         /// The shell
@@ -53,6 +72,60 @@ pub(crate) enum Command {
         /// The folder to write them to, made if it is not there
         dir: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The secret goes to FILE, which only its owner can read; the public key is printed. A listener lets in
+the public keys of a file, one on a line (allow=FILE in its URI); callers know the listener by its own
+(peerkey=KEY).
+
+Exit codes:
+  0    done
+  1    FILE is there already, or cannot be written or read, or is no key
+  2    the command line is wrong
+
+Examples:
+  comity keygen caller.key >> allowed
+  comity keygen --public listener.key
+  comity keygen listener.key --json | jq -r .public"
+)]
+pub(crate) struct Keygen {
+    /// Where the secret is written
+    #[arg(required_unless_present = "public")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Print the public key of the secret in this file instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "force"])]
+    pub(crate) public: Option<PathBuf>,
+
+    /// Replace FILE, whose secret is lost then
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes:
+  0    nothing is bad
+  1    something is
+  2    the command line is wrong
+
+Examples:
+  comity doctor
+  comity doctor --listen 9000
+  comity doctor --json | jq '.checks[] | select(.verdict != \"good\")'")]
+pub(crate) struct Doctor {
+    /// Also try whether this UDP port can be listened on and is reached from this host; may be given many times
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) listen: Vec<u16>,
+
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

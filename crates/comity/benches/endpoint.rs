@@ -14,7 +14,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use comity::session::PresharedKey;
-use comity::{Deliver, Endpoint, Options, OptionsBuilder, Reliability, Section, connect};
+use comity::{Deliver, Endpoint, Item, Options, OptionsBuilder, Reliability, Section, connect};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -119,7 +119,7 @@ fn bare_bulk(megabytes: u64) -> Result<(), Failure> {
         let contents = vec![7; PAYLOAD * segments];
         let batches = megabytes * 1_000_000 / contents.len() as u64;
         for _ in 0..batches {
-            state.send(
+            state.try_send(
                 UdpSockRef::from(&sender),
                 &Transmit {
                     destination: address,
@@ -140,7 +140,10 @@ fn bare_bulk(megabytes: u64) -> Result<(), Failure> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         match state.recv(UdpSockRef::from(&receiver), &mut slices, &mut meta) {
-            Ok(count) => bytes += meta[..count].iter().map(|meta| meta.len as u64).sum::<u64>(),
+            Ok(count) => {
+                let lengths = meta[..count].iter().map(|meta| meta.len as u64);
+                bytes += lengths.sum::<u64>();
+            }
             Err(_) => break,
         }
     }
@@ -166,11 +169,11 @@ async fn streams(seconds: u64) -> Result<(), Failure> {
         connections.push(called?);
         let accepted = accepted.ok_or("not accepted")?;
         receivers.push(tokio::spawn(async move {
-            let (mut bytes, mut gaps) = (0, 0);
+            let (mut bytes, mut gaps) = (0, std::collections::BTreeMap::new());
             while let Some(item) = accepted.recv().await {
-                match item.into_section() {
-                    Some(section) => bytes += section.payload.len() as u64,
-                    None => gaps += 1,
+                match item {
+                    Item::Section(section) => bytes += section.payload.len() as u64,
+                    Item::Gap(gap) => *gaps.entry(gap.reason).or_insert(0) += 1,
                 }
             }
             (bytes, gaps)
@@ -192,14 +195,16 @@ async fn streams(seconds: u64) -> Result<(), Failure> {
     for connection in &connections {
         connection.finish().await?;
     }
-    let (mut bytes, mut gaps) = (0, 0);
+    let (mut bytes, mut gaps) = (0, std::collections::BTreeMap::new());
     for receiver in receivers {
         let (received, missing) = receiver.await?;
         bytes += received;
-        gaps += missing;
+        for (reason, count) in missing {
+            *gaps.entry(reason).or_insert(0) += count;
+        }
     }
     meter.report("fifty streams of 5 Mb/s, encrypted", bytes);
-    println!("  {gaps} gaps; sections of {SECTION} bytes");
+    println!("  gaps {gaps:?}; sections of {SECTION} bytes");
     Ok(())
 }
 

@@ -21,8 +21,7 @@ async fn main() -> Result<(), Failure> {
     let seconds: u64 = arguments.next().map_or(Ok(5), |text| text.parse())?;
     let rate = arguments.next().unwrap_or_else(|| "10".to_owned()) + "Mbps";
     let row = table::find("fixed")?;
-    let parameters = table::Parameters::new()
-        .with("rate", row.parse("rate", &rate)?);
+    let parameters = table::Parameters::new().with("rate", row.parse("rate", &rate)?);
     let options = Options::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .controller("fixed")

@@ -14,6 +14,9 @@ use crate::session::{BadParameters, Core, Ecn, Opener, PathFrame, Role, Transmit
 /// How many planned releases are remembered until the packets have left: more than one batch has.
 const MOST_PLANNED: usize = 256;
 
+/// How soon a connection is asked again that wants to be, though it had nothing to do just before.
+const SOON: Span = Span::from_micros(100);
+
 /// One [`Connection`] of [`comity_transport::datagram`], driven as a session's [`Core`].
 ///
 /// It is built from both ends' transport parameters: the smaller datagram and the larger latency hold, the peer
@@ -30,6 +33,8 @@ pub struct Transport {
     is_stalled: bool,
     /// Whether the pacer has held back what waits to be sent, without interruption by anything else.
     is_paced: bool,
+    /// When it last had nothing to send.
+    idle_at: Time,
     /// When the packets that were polled last were to leave.
     planned: Vec<Time>,
 }
@@ -85,6 +90,7 @@ impl Transport {
             setup,
             is_stalled: false,
             is_paced: false,
+            idle_at: Time::ZERO,
             planned: Vec::new(),
         })
     }
@@ -166,7 +172,10 @@ impl Core for Transport {
             Some(_) => {}
         }
         let backlog = self.connection.backlog();
-        let sent = self.connection.poll_transmit(now, out)?;
+        let Some(sent) = self.connection.poll_transmit(now, out) else {
+            self.idle_at = now;
+            return None;
+        };
         if self.is_paced
             && self.connection.backlog() < backlog
             && self.planned.len() < MOST_PLANNED
@@ -232,10 +241,16 @@ impl Core for Transport {
     }
 
     fn next_timer(&self) -> Time {
-        if self.is_stalled {
+        let next = if self.is_stalled {
             self.connection.next_protocol_timer()
         } else {
             self.connection.next_timer()
+        };
+        // Whatever it waits for then is not time: nothing spins for it.
+        if next <= self.idle_at {
+            self.idle_at + SOON
+        } else {
+            next
         }
     }
 

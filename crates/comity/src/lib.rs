@@ -65,6 +65,7 @@ mod options;
 mod section;
 pub mod session;
 mod statistics;
+pub mod uri;
 
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
@@ -80,7 +81,7 @@ pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
 };
+pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
     Account, EndpointStatistics, Gaps, Pacing, Path, Peer, Protection, Sent, Statistics,
 };
-pub use crate::statistics::Received as ReceivedStatistics;

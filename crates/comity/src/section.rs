@@ -183,9 +183,9 @@ impl Item {
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Section(section) => section.payload.len(),
-            Self::Gap(Gap { partial, .. }) => partial
-                .as_ref()
-                .map_or(0, |partial| partial.payload.len()),
+            Self::Gap(Gap { partial, .. }) => {
+                partial.as_ref().map_or(0, |partial| partial.payload.len())
+            }
         }
     }
 }

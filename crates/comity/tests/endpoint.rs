@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use comity::session::PresharedKey;
+use comity::session::{PresharedKey, StaticKey};
 use comity::{
-    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, Item, Options,
-    OptionsBuilder, Section, SectionId, SendError, StreamId, connect,
+    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, Event, Fate, Item,
+    Options, OptionsBuilder, OptionsError, Section, SectionId, SendError, StreamId, connect,
 };
 
 fn options() -> OptionsBuilder {
@@ -81,7 +81,10 @@ async fn finishing_delivers_everything_and_both_ends_know() {
     let receive = async {
         let mut sections = 0;
         while let Some(item) = listener.recv().await {
-            assert_eq!(item.into_section().unwrap().payload, payload(sections, 30_000));
+            assert_eq!(
+                item.into_section().unwrap().payload,
+                payload(sections, 30_000)
+            );
             sections += 1;
         }
         sections
@@ -91,7 +94,13 @@ async fn finishing_delivers_everything_and_both_ends_know() {
     assert_eq!(received, 50);
     let end = listener.closed().await;
     assert!(end.is_clean(), "{end}");
-    assert!(matches!(end, End::Peer { code: CloseCode::DONE, .. }));
+    assert!(matches!(
+        end,
+        End::Peer {
+            code: CloseCode::DONE,
+            ..
+        }
+    ));
     let refused = caller.try_send(Section::new("more")).unwrap_err();
     assert!(matches!(refused, SendError::Ended(End::Local { .. })));
     assert_eq!(caller.statistics().await.sent.sections.acknowledged, 50);
@@ -183,7 +192,12 @@ async fn a_full_listener_is_told() {
     let error = connect(endpoint.local_address(), options.clone())
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("as many connections as it takes"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("as many connections as it takes"),
+        "{error}"
+    );
     drop(accepted);
 }
 
@@ -285,4 +299,90 @@ async fn a_peer_that_falls_silent_is_given_up() {
         "nothing came from the peer for 300 ms"
     );
     drop(listener);
+}
+
+#[tokio::test]
+async fn statistics_tell_of_both_ends_and_of_pacing() {
+    let row = comity_congestion::table::find("fixed").unwrap();
+    let parameters = comity_congestion::table::Parameters::new()
+        .with("rate", row.parse("rate", "40Mbps").unwrap());
+    let options = options()
+        .controller("fixed")
+        .controller_parameters(parameters)
+        .build()
+        .unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    let mut events = caller.events();
+    // 1 MB at 40 Mb/s take 0.2 s, in which the receiver reports at least once.
+    for section in 0..20 {
+        let given = Section::new(payload(section, 50_000)).deadline(Duration::MAX);
+        caller.send(given).await.unwrap();
+    }
+    for _ in 0..20 {
+        assert!(listener.recv().await.unwrap().into_section().is_some());
+    }
+    caller.finish().await.unwrap();
+    let statistics = caller.statistics().await;
+    assert_eq!(statistics.sent.bytes.acknowledged, 1_000_000);
+    let peer = statistics.peer.expect("the peer has reported");
+    assert!(peer.section_bytes > 0 && peer.section_bytes <= 1_000_000);
+    // All but the first few packets had to wait for their turn.
+    let packets = statistics.sent.packets;
+    let paced = statistics.pacing.packets;
+    assert!(
+        (packets / 2..=packets).contains(&paced),
+        "{paced} of {packets}"
+    );
+    assert!(statistics.pacing.p50_us <= statistics.pacing.p99_us);
+    assert!(statistics.pacing.p99_us <= statistics.pacing.max_us * 1.01);
+    let json = serde_json::to_value(&statistics).unwrap();
+    assert_eq!(json["sent"]["sections"]["acknowledged"], 20);
+    assert!(json["path"]["msRTT"].as_f64().unwrap() > 0.0);
+    let mut outcomes = 0;
+    while let Some(event) = events.next().await {
+        outcomes += usize::from(
+            matches!(event, Event::Outcome(outcome) if outcome.fate == Fate::Acknowledged),
+        );
+    }
+    assert_eq!(outcomes, 20);
+}
+
+#[tokio::test]
+async fn options_that_are_none_say_why() {
+    let no_credentials = Options::builder().build().unwrap_err();
+    assert!(matches!(no_credentials, OptionsError::NoCredentials));
+    let two = options().insecure().build().unwrap_err();
+    assert_eq!(
+        two.to_string(),
+        "credentials: both a pre-shared key and insecure were given, expected one of them"
+    );
+    let latency = options().latency(Duration::ZERO).build().unwrap_err();
+    assert_eq!(
+        latency.to_string(),
+        "latency (ms): is 0, expected 1 to 3600000"
+    );
+    let own = StaticKey::new([3; 32]);
+    let one_way = Options::builder().static_key(own).build().unwrap();
+    let call = connect(loopback(), one_way.clone()).await.unwrap_err();
+    assert!(matches!(call, ConnectError::Options(_)), "{call}");
+    let listen = Endpoint::bind(loopback(), one_way).unwrap_err();
+    assert_eq!(
+        listen.to_string(),
+        "static key: whom to accept was not given, and is needed to listen"
+    );
+}
+
+#[tokio::test]
+async fn closing_an_endpoint_tells_its_peers() {
+    let options = options().build().unwrap();
+    let (caller, _listener, endpoint) = pair(options.clone(), options).await;
+    endpoint.close().await;
+    assert_eq!(
+        caller.closed().await,
+        End::Peer {
+            code: CloseCode::SHUTDOWN,
+            reason: String::new()
+        }
+    );
+    assert!(endpoint.accept().await.is_none());
 }

@@ -1,8 +1,11 @@
 //! One module for each verb.
 
 mod demo;
+mod doctor;
 mod emulate;
+mod keygen;
 mod sim;
+pub(crate) mod stream;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -21,6 +24,8 @@ pub(crate) enum Failure {
     Usage,
     /// The interrupt key was pressed.
     Interrupted,
+    /// There was no connection, or none any more.
+    Unconnected,
     /// It was done, but not as exactly as it has to be.
     Overloaded,
 }
@@ -30,7 +35,7 @@ impl From<Failure> for ExitCode {
         Self::from(match failure {
             Failure::Failed => 1,
             Failure::Usage => 2,
-            Failure::Overloaded => 3,
+            Failure::Overloaded | Failure::Unconnected => 3,
             // 128 and the number of SIGINT, as shells have it.
             Failure::Interrupted => 130,
         })
@@ -40,11 +45,16 @@ impl From<Failure> for ExitCode {
 pub(crate) fn dispatch(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Demo(args) => demo::demo(&args),
+        Command::Send(args) => stream::send(&args),
+        Command::Recv(args) => stream::recv(&args),
+        Command::Relay(args) => stream::relay(&args),
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
         Command::Emulate(args) => emulate::emulate(&args),
+        Command::Keygen(args) => keygen::keygen(&args),
+        Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "comity", &mut script);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use comity_units::Time;
 use tokio::sync::oneshot;
 
-use super::connection::Connection;
 use super::Handle;
+use super::connection::Connection;
 use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::options::Options;

@@ -14,17 +14,16 @@ use tokio::sync::mpsc;
 
 use super::callers::{Callers, Waiting};
 use super::connection::Connection;
-use super::link::{Link, Served};
-use super::outgoing::Outgoing;
-use super::shared::{Accepting, Command, ConnectionShared, EndpointShared, Facts, Request};
+use super::link::{Link, Scratch, Served};
+use super::shared::{Accepting, ConnectionShared, EndpointShared, Facts, Request};
 use super::socket::Socket;
 use super::{EndpointEvent, Handle};
 use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::options::Options;
 use crate::session::{
-    Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent,
-    Randomness, Session,
+    Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent, Randomness,
+    Session,
 };
 use crate::statistics::EndpointStatistics;
 
@@ -32,6 +31,13 @@ use crate::statistics::EndpointStatistics;
 const MOST_BATCHES: usize = 4;
 /// Connections that are served before the socket is looked at again.
 const MOST_SERVED: usize = 64;
+/// An endpoint that is woken more often than this many times
+const OFTEN: usize = 4;
+/// within this span
+const WITHIN: Span = Span::from_millis(1);
+/// looks for what arrives and what it is asked for only so often. Timers, and with them paced packets, are kept
+/// exactly all the same.
+const REST: Span = Span::from_micros(200);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
 
@@ -45,10 +51,12 @@ pub(super) struct Driver {
     accepting: Accepting,
     handle: Weak<Handle>,
     randomness: Randomness,
-    out: Outgoing,
-    /// Scratch space.
-    commands: Vec<Command>,
+    scratch: Scratch,
+    /// Empty between two rounds.
     scheduled: Vec<ConnectionId>,
+    /// When it was woken the last times, and which of them is the oldest.
+    woken: [Time; OFTEN],
+    oldest: usize,
     /// When the thread ends at the latest, once it has been asked to.
     until: Option<Time>,
     counts: EndpointStatistics,
@@ -74,9 +82,10 @@ impl Driver {
             accepting,
             handle,
             randomness,
-            out: Outgoing::default(),
-            commands: Vec::new(),
+            scratch: Scratch::default(),
             scheduled: Vec::new(),
+            woken: [Time::ZERO; OFTEN],
+            oldest: 0,
             until: None,
             counts: EndpointStatistics::default(),
         }
@@ -100,6 +109,9 @@ impl Driver {
             }
             if !is_blocked {
                 self.serve_ready();
+            }
+            for connection in self.scratch.arrived.drain(..) {
+                connection.arrived.notify_one();
             }
             if let Some(until) = self.until
                 && (now >= until || (self.links.is_empty() && self.callers.len() == 0))
@@ -158,9 +170,9 @@ impl Driver {
     fn statistics(&self) -> EndpointStatistics {
         let counts = EndpointStatistics {
             connections: self.links.len() as u64,
-            datagrams_sent: self.out.counts.datagrams,
-            batches_sent: self.out.counts.batches,
-            datagrams_unsent: self.out.counts.unsent,
+            datagrams_sent: self.scratch.out.counts.datagrams,
+            batches_sent: self.scratch.out.counts.batches,
+            datagrams_unsent: self.scratch.out.counts.unsent,
             ..self.counts
         };
         match &self.listener {
@@ -232,8 +244,8 @@ impl Driver {
             let Some(listener) = &mut self.listener else {
                 break;
             };
-            while let Some(reply) = listener.poll_reply(&mut self.out.bytes) {
-                self.out.push(reply, 1);
+            while let Some(reply) = listener.poll_reply(&mut self.scratch.out.bytes) {
+                self.scratch.out.push(reply, 1);
             }
             let Some(id) = listener.next_ready() else {
                 break;
@@ -283,11 +295,10 @@ impl Driver {
                     now,
                     self.shared.clock,
                     session,
-                    &mut self.commands,
-                    &mut self.out,
+                    &mut self.scratch,
                     self.socket.most_segments(),
                 );
-                self.out.flush(&self.socket, |_, _| {});
+                self.scratch.out.flush(&self.socket, |_, _| {});
                 link.on_sent(self.shared.clock.now(), session.core_mut());
                 if served == Served::Busy {
                     listener.make_ready(id);
@@ -310,8 +321,9 @@ impl Driver {
         let mut is_busy = false;
         match call.caller.session_mut() {
             None => {
-                if let Some(datagram) = call.caller.poll_transmit(now, &mut self.out.bytes) {
-                    self.out.push(datagram, 1);
+                if let Some(datagram) = call.caller.poll_transmit(now, &mut self.scratch.out.bytes)
+                {
+                    self.scratch.out.push(datagram, 1);
                 }
                 while let Some(event) = call.caller.poll_event() {
                     if let CallerEvent::Failed(error) = event
@@ -335,11 +347,10 @@ impl Driver {
                         now,
                         self.shared.clock,
                         session,
-                        &mut self.commands,
-                        &mut self.out,
+                        &mut self.scratch,
                         self.socket.most_segments(),
                     );
-                    self.out.flush(&self.socket, |_, _| {});
+                    self.scratch.out.flush(&self.socket, |_, _| {});
                     link.on_sent(self.shared.clock.now(), session.core_mut());
                     is_busy = served == Served::Busy;
                 }
@@ -362,7 +373,10 @@ impl Driver {
         while let Some(event) = listener.poll_event() {
             if let ListenerEvent::Refused { from, why } = event {
                 // It fails when nobody listens.
-                let _ = self.shared.events.send(EndpointEvent::Refused { from, why });
+                let _ = self
+                    .shared
+                    .events
+                    .send(EndpointEvent::Refused { from, why });
             }
         }
     }
@@ -372,7 +386,7 @@ impl Driver {
     /// Hands waiting datagrams to the system; `false` when it has no room now.
     fn flush(&mut self) -> bool {
         let mut failed = Vec::new();
-        let is_flushed = self.out.flush(&self.socket, |datagram, reason| {
+        let is_flushed = self.scratch.out.flush(&self.socket, |datagram, reason| {
             if is_unreachable(&reason) && failed.len() < MOST_SERVED {
                 failed.push((datagram.to, reason));
             }
@@ -401,9 +415,12 @@ impl Driver {
 
     /// Waits until there is something to do; whether the socket may have something.
     fn wait(&mut self) -> bool {
-        let is_blocked = !self.out.is_empty();
+        let is_blocked = !self.scratch.out.is_empty();
         let is_busy = self.callers.is_busy()
-            || self.listener.as_ref().is_some_and(|listener| listener.is_busy());
+            || self
+                .listener
+                .as_ref()
+                .is_some_and(|listener| listener.is_busy());
         if is_busy && !is_blocked {
             return true;
         }
@@ -419,10 +436,20 @@ impl Driver {
             return true;
         }
         let wait = next.saturating_since(now);
-        let timeout = (!next.is_never()).then(|| Timespec {
-            tv_sec: i64::try_from(wait.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (wait.as_nanos() % 1_000_000_000) as _,
-        });
+        let is_often = self
+            .woken
+            .get(self.oldest)
+            .is_some_and(|oldest| now < *oldest + WITHIN);
+        if let Some(woken) = self.woken.get_mut(self.oldest) {
+            *woken = now;
+        }
+        self.oldest = (self.oldest + 1) % OFTEN;
+        if is_often && !is_blocked {
+            // Cut short by a signal, it is a shorter rest.
+            let _ = rustix::thread::nanosleep(&timespec(wait.min(REST)));
+            return true;
+        }
+        let timeout = (!next.is_never()).then(|| timespec(wait));
         if !self.shared.fall_asleep() {
             return true;
         }
@@ -473,6 +500,14 @@ impl Driver {
             }
         }
         Ok(())
+    }
+}
+
+fn timespec(span: Span) -> Timespec {
+    const SECOND: u64 = 1_000_000_000;
+    Timespec {
+        tv_sec: i64::try_from(span.as_nanos() / SECOND).unwrap_or(i64::MAX),
+        tv_nsec: (span.as_nanos() % SECOND) as _,
     }
 }
 

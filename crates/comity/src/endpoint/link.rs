@@ -30,6 +30,17 @@ const MOST_PACKETS: usize = 64;
 /// The longest pacing error that is told apart, in ns.
 const LONGEST_ERROR: u64 = 10_000_000_000;
 
+/// What serving connections needs and leaves, for any of them.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Empty between two connections.
+    commands: Vec<Command>,
+    /// Those whose applications are to be told that something arrived: together, since each may wake a thread.
+    pub(super) arrived: Vec<Arc<ConnectionShared>>,
+    /// Datagrams that leave.
+    pub(super) out: Outgoing,
+}
+
 /// What serving a connection came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
@@ -74,18 +85,20 @@ impl Link {
         }
     }
 
-    /// Does everything that there is to do for the connection, and gathers its packets in `out`.
-    ///
-    /// `commands` is scratch space, empty before and after.
+    /// Does everything that there is to do for the connection, and gathers its packets.
     pub(super) fn serve(
         &mut self,
         now: Time,
         clock: Clock,
         session: &mut Session<Transport>,
-        commands: &mut Vec<Command>,
-        out: &mut Outgoing,
+        scratch: &mut Scratch,
         most_segments: usize,
     ) -> Served {
+        let Scratch {
+            commands,
+            arrived,
+            out,
+        } = scratch;
         self.shared.unschedule();
         {
             let mut outbound = lock(&self.shared.outbound);
@@ -96,7 +109,7 @@ impl Link {
             self.obey(now, command, session);
         }
         self.catch_up(now, session);
-        self.deliver(now, clock, session.core_mut());
+        self.deliver(now, clock, session.core_mut(), arrived);
         let served = self.transmit(now, session, out, most_segments);
         self.collect(now, session);
         if !self.pending.is_empty() {
@@ -111,7 +124,7 @@ impl Link {
             self.collect(now, session);
         }
         if self.end.is_some() {
-            self.deliver(now, clock, session.core_mut());
+            self.deliver(now, clock, session.core_mut(), arrived);
         }
         served
     }
@@ -169,7 +182,13 @@ impl Link {
     }
 
     /// Hands sections over as long as there is room for them.
-    fn deliver(&mut self, now: Time, clock: Clock, core: &mut Transport) {
+    fn deliver(
+        &mut self,
+        now: Time,
+        clock: Clock,
+        core: &mut Transport,
+        arrived: &mut Vec<Arc<ConnectionShared>>,
+    ) {
         if self.is_told && lock(&self.shared.inbound).is_over {
             return;
         }
@@ -203,7 +222,7 @@ impl Link {
         drop(inbound);
         core.set_stalled(is_stalled, self.is_abandoned);
         if is_news {
-            self.shared.arrived.notify_one();
+            arrived.push(self.shared.clone());
         }
     }
 
@@ -375,11 +394,13 @@ fn item(delivery: Delivery<bytes::Bytes>, core: &Transport, clock: Clock) -> Ite
             stream: gap.stream,
             id: gap.section,
             reason: gap.reason,
-            partial: gap.partial.map(|partial: timeline::inbox::Partial<_>| Partial {
-                about: about(&partial.meta),
-                payload: partial.payload,
-                missing: partial.missing,
-            }),
+            partial: gap
+                .partial
+                .map(|partial: timeline::inbox::Partial<_>| Partial {
+                    about: about(&partial.meta),
+                    payload: partial.payload,
+                    missing: partial.missing,
+                }),
         }),
     }
 }

@@ -123,10 +123,7 @@ impl Socket {
                 .recv_transport_error(UdpSockRef::from(&self.socket))
                 .ok()??;
             if let Some(address) = error.addr
-                && matches!(
-                    error.payload,
-                    quinn_udp::TransportErrorPayload::Unreachable
-                )
+                && matches!(error.payload, quinn_udp::TransportErrorPayload::Unreachable)
             {
                 return Some((address, io::Error::from_raw_os_error(error.raw_errno)));
             }

@@ -1,0 +1,114 @@
+//! `comity keygen`
+
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use comity::session::{Randomness, StaticKey};
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::{Failure, complain, print, say};
+use crate::args;
+
+pub(crate) fn keygen(args: &args::Keygen) -> Result<(), Failure> {
+    let (key, file) = match (&args.public, &args.file) {
+        (Some(file), _) => (read(file)?, file),
+        (None, Some(file)) => (make(file, args.force)?, file),
+        (None, None) => unreachable!("the command line has one of the two"),
+    };
+    let public = key.public();
+    if args.json {
+        let file = file.display().to_string();
+        return print(format!(
+            "{:#}\n",
+            json!({ "file": file, "public": public.to_string() })
+        ));
+    }
+    print(format!("{public}\n"))
+}
+
+fn read(file: &Path) -> Result<StaticKey, Failure> {
+    /// More than any key with white space around it.
+    const MOST: u64 = 1_024;
+    let unreadable =
+        |error: io::Error| complain(&format!("cannot read {}: {error}", file.display()));
+    let opened = File::open(file).map_err(unreadable)?;
+    warn_of_readers(&opened, file);
+    let mut text = Zeroizing::new(String::with_capacity(MOST as usize));
+    opened
+        .take(MOST)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    text.parse()
+        .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))
+}
+
+#[cfg(unix)]
+fn warn_of_readers(opened: &File, file: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = opened
+        .metadata()
+        .map_or(0, |found| found.permissions().mode());
+    if mode & 0o077 != 0 {
+        let file = file.display();
+        say(&format!(
+            "warning: others can read {file}, or write to it (mode {:03o}); chmod 600 {file}",
+            mode & 0o777
+        ));
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_of_readers(_: &File, _: &Path) {}
+
+fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
+    let key = StaticKey::generate(&mut Randomness::system());
+    let mut text = Zeroizing::new(String::with_capacity(65));
+    for byte in key.secret() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text.push('\n');
+    let written = match force {
+        true => replace(file, text.as_bytes()),
+        false => create(file, text.as_bytes()),
+    };
+    match written {
+        Ok(()) => Ok(key),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !force => Err(complain(
+            &format!("{} is there already; --force replaces it", file.display()),
+        )),
+        Err(error) => Err(complain(&format!(
+            "cannot write {}: {error}",
+            file.display()
+        ))),
+    }
+}
+
+/// Writes a file that was not there and that only its owner may read, or leaves none behind.
+fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut opened = options.open(file)?;
+    let written = opened.write_all(bytes).and_then(|()| opened.sync_all());
+    if written.is_err() {
+        // That it could not be written is the news.
+        let _ = fs::remove_file(file);
+    }
+    written
+}
+
+/// Puts a new file in the place of one that was there: either the one or the other is found.
+fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = PathBuf::from(name);
+    create(&beside, bytes)?;
+    fs::rename(&beside, file).inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
+}

@@ -1,0 +1,141 @@
+//! Sections that another Comity sends.
+
+use std::sync::Arc;
+
+use comity::{CloseCode, Connection, GapReason, Item, Reason};
+
+use super::super::line::{Line, Lost};
+use super::super::passing::{Due, Missing, Passage, Passing, kind_of};
+use super::super::status::Reporter;
+use super::super::totals::Totals;
+use super::super::trouble::Trouble;
+
+/// Receives from one connection after the other.
+#[derive(Debug)]
+pub(crate) struct ConnectedInput {
+    line: Line,
+    connection: Option<Arc<Connection>>,
+    reporter: Reporter,
+    /// What the connections before this one counted.
+    past: Totals,
+    is_cut: bool,
+}
+
+impl ConnectedInput {
+    pub(crate) fn new(line: Line, reporter: Reporter) -> Self {
+        Self {
+            line,
+            connection: None,
+            reporter,
+            past: Totals::default(),
+            is_cut: false,
+        }
+    }
+
+    /// What comes next; `None` when the sender is done. A call that is dropped before it is ready loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
+        if self.is_cut {
+            let item = self.connection.as_ref().and_then(|open| open.try_recv());
+            return Ok(item.map(passage));
+        }
+        loop {
+            let connection = match &self.connection {
+                Some(connection) => connection.clone(),
+                None => {
+                    let connection = Arc::new(self.line.connection().await?);
+                    self.reporter.connected(&connection);
+                    self.connection.insert(connection).clone()
+                }
+            };
+            if let Some(item) = connection.recv().await {
+                return Ok(Some(passage(item)));
+            }
+            let end = connection.closed().await;
+            let statistics = connection.statistics().await;
+            self.past.add(&statistics);
+            self.connection = None;
+            self.reporter.disconnected(&connection, &end);
+            if end.is_clean() {
+                return Ok(None);
+            }
+            match self.line.on_lost(&end) {
+                Lost::AnotherWillCome => {}
+                Lost::ForGood(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    /// Lets only that come which is whole already.
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Ends the connection, and says why where something went wrong.
+    pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
+        if let Some(connection) = self.connection.take() {
+            match trouble {
+                Some(trouble) => {
+                    connection.close(CloseCode::APPLICATION, &trouble.message);
+                }
+                None => connection.close(CloseCode::DONE, ""),
+            }
+            connection.closed().await;
+            self.past.add(&connection.statistics().await);
+        }
+        self.line.close().await;
+    }
+
+    /// The connection that is open, and what those before it counted.
+    pub(crate) fn connections(&self) -> (Vec<Arc<Connection>>, Totals) {
+        (self.connection.iter().cloned().collect(), self.past)
+    }
+}
+
+fn passage(item: Item) -> Passage {
+    match item {
+        Item::Section(section) => Passage::Section(Passing {
+            stream: section.stream.0,
+            number: section.id.0,
+            importance: section.about.importance.0,
+            source_time: section.about.source_time,
+            due: section.about.deadline.map_or(Due::Never, Due::At),
+            needs: section.about.needs.map(|needs| needs.0),
+            payload: section.payload,
+            media: None,
+        }),
+        Item::Gap(gap) => {
+            let partial = gap.partial.as_ref();
+            Passage::Gap(Missing {
+                stream: gap.stream.0,
+                number: gap.id.0,
+                // The header is in the first bytes: without them there is nothing to read.
+                kind: partial
+                    .filter(|partial| partial.missing.first().is_none_or(|first| first.start > 32))
+                    .and_then(|partial| kind_of(&partial.payload)),
+                reason: reason(gap.reason),
+                length: partial.map(|partial| partial.about.length.into()),
+                missing_bytes: partial.map(|partial| {
+                    let missing = partial.missing.iter();
+                    missing
+                        .map(|range| u64::from(range.end - range.start))
+                        .sum()
+                }),
+                source_time: partial.map(|partial| partial.about.source_time),
+            })
+        }
+    }
+}
+
+/// The word for why a section is not whole.
+fn reason(reason: GapReason) -> &'static str {
+    match reason {
+        GapReason::Closed => "closed",
+        GapReason::Dropped(Reason::Cancelled) => "cancelled",
+        GapReason::Dropped(Reason::Dependency) => "dependency",
+        GapReason::Dropped(Reason::Expired) => "expired",
+        GapReason::Dropped(Reason::Infeasible) => "infeasible",
+        GapReason::Dropped(Reason::Shed) => "shed",
+        GapReason::Obsolete => "obsolete",
+        GapReason::Overdue => "overdue",
+    }
+}

@@ -1,0 +1,304 @@
+//! Bytes of media as sections with their times.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use comity_media::{Event, MediaSection, Notice, Reader, ReaderConfig, SourceClock};
+use comity_units::{Span, Time};
+use tokio::time::sleep_until;
+
+use super::super::now;
+use super::super::passing::{Due, Passage, Passing};
+use super::super::trouble::Trouble;
+use super::feed::{Feed, Piece};
+
+/// Reads media from a [`Feed`]: a file at its own pace, what is live as it comes.
+#[derive(Debug)]
+pub(crate) struct MediaInput {
+    feed: Feed,
+    reader: Reader,
+    has_ended: bool,
+    /// Whether the reader has given all that it will.
+    is_dry: bool,
+    pace: Pace,
+    waiting: Waiting,
+    /// Bytes read.
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug)]
+enum Pace {
+    /// A file, read `speed` times as fast as it plays, from `start` on.
+    Stored { start: Option<Instant>, speed: f64 },
+    Live {
+        epoch: Instant,
+        /// One for each stream: a multiplexer holds sound back until it has a packet full of it, and that delay is
+        /// the source's, not the network's.
+        clocks: BTreeMap<u16, SourceClock>,
+    },
+}
+
+/// How far ahead of its time a file is read: at least as far as multiplexers let streams run apart.
+const LOOKAHEAD: Duration = Duration::from_secs(1);
+
+/// Sections that were read and are not due yet, in the order of their times. In each stream that is the order of
+/// the stream, even where its times go back.
+#[derive(Debug, Default)]
+struct Waiting {
+    sections: BTreeMap<(Instant, u64), Passing>,
+    count: u64,
+    latest: BTreeMap<u16, Instant>,
+    furthest: Option<Instant>,
+}
+
+impl Waiting {
+    fn add(&mut self, passing: Passing) {
+        let latest = self
+            .latest
+            .entry(passing.stream)
+            .or_insert(passing.source_time);
+        *latest = passing.source_time.max(*latest);
+        self.furthest = self.furthest.max(Some(*latest));
+        self.sections.insert((*latest, self.count), passing);
+        self.count += 1;
+    }
+
+    /// When the first one is due.
+    fn due(&self) -> Option<Instant> {
+        self.sections.first_key_value().map(|(&(due, _), _)| due)
+    }
+
+    fn take(&mut self) -> Option<Passing> {
+        self.sections.pop_first().map(|(_, passing)| passing)
+    }
+
+    /// Whether sections that are due at `moment` have been read already.
+    fn reaches(&self, moment: Instant) -> bool {
+        self.furthest.is_some_and(|furthest| furthest >= moment)
+    }
+}
+
+impl MediaInput {
+    /// What is live.
+    pub(crate) fn live(feed: Feed) -> Self {
+        Self::new(
+            feed,
+            Pace::Live {
+                epoch: now(),
+                clocks: BTreeMap::new(),
+            },
+        )
+    }
+
+    /// What is stored, to be read `speed` times as fast as it plays.
+    pub(crate) fn stored(feed: Feed, speed: f64) -> Self {
+        Self::new(feed, Pace::Stored { start: None, speed })
+    }
+
+    fn new(feed: Feed, pace: Pace) -> Self {
+        Self {
+            feed,
+            reader: Reader::new(ReaderConfig::default()),
+            has_ended: false,
+            is_dry: false,
+            pace,
+            waiting: Waiting::default(),
+            bytes: 0,
+        }
+    }
+
+    /// The next section, when it is due; `None` when the source has ended. A call that is dropped before it is
+    /// ready loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
+        loop {
+            if self.has_read_enough()
+                && let Some(due) = self.waiting.due()
+            {
+                if self.is_stored() {
+                    sleep_until(due.into()).await;
+                }
+                return Ok(self.waiting.take().map(Passage::Section));
+            }
+            match self.reader.poll() {
+                Some(Event::Section(section)) => {
+                    let passing = self.pace.lay(section);
+                    self.waiting.add(passing);
+                    continue;
+                }
+                Some(Event::Notice(notice)) => return Ok(Some(Passage::Notice(said(&notice)))),
+                None if self.has_ended && self.waiting.due().is_none() => return Ok(None),
+                None if self.has_ended => {
+                    self.is_dry = true;
+                    continue;
+                }
+                None => {}
+            }
+            match self.feed.recv().await {
+                Some(Piece::Bytes(bytes)) => {
+                    self.bytes += bytes.len() as u64;
+                    self.reader.push(&bytes);
+                }
+                Some(Piece::Notice(notice)) => return Ok(Some(Passage::Notice(notice))),
+                Some(Piece::Failed(trouble)) => {
+                    // What was read before it still counts.
+                    self.reader.finish();
+                    self.has_ended = true;
+                    return Err(trouble);
+                }
+                Some(Piece::End) | None => {
+                    self.reader.finish();
+                    self.has_ended = true;
+                }
+            }
+        }
+    }
+
+    /// Whether what is due first is known.
+    fn has_read_enough(&self) -> bool {
+        match self.pace {
+            Pace::Stored { speed, .. } => {
+                self.is_dry || self.waiting.reaches(now() + LOOKAHEAD.div_f64(speed))
+            }
+            Pace::Live { .. } => true,
+        }
+    }
+
+    /// Takes what a live source has given so far for all that it gives: what is held then comes out at once. Of a
+    /// file, the rest is left.
+    pub(crate) fn cut(&mut self) {
+        if self.has_ended {
+            return;
+        }
+        self.has_ended = true;
+        if self.is_stored() {
+            self.waiting = Waiting::default();
+            self.reader = Reader::new(ReaderConfig::default());
+            return;
+        }
+        while let Ok(Piece::Bytes(bytes)) = self.feed.try_recv() {
+            self.bytes += bytes.len() as u64;
+            self.reader.push(&bytes);
+        }
+        self.reader.finish();
+    }
+
+    const fn is_stored(&self) -> bool {
+        matches!(self.pace, Pace::Stored { .. })
+    }
+}
+
+impl Pace {
+    /// Puts a section on this host's clock.
+    fn lay(&mut self, section: MediaSection) -> Passing {
+        let deadline = Duration::from(section.deadline);
+        let (source_time, deadline) = match self {
+            Self::Stored { start, speed } => {
+                let start = *start.get_or_insert_with(now);
+                let after = Duration::from(section.source_time.saturating_since(Time::ZERO));
+                (start + after.div_f64(*speed), deadline.div_f64(*speed))
+            }
+            Self::Live { epoch, clocks } => {
+                let clock = clocks
+                    .entry(section.stream)
+                    .or_insert_with(SourceClock::live);
+                let arrival = Time::ZERO + Span::from(now().saturating_duration_since(*epoch));
+                clock.on_section(arrival, &section);
+                let available = clock.available(section.source_time);
+                (
+                    *epoch + Duration::from(available.saturating_since(Time::ZERO)),
+                    deadline,
+                )
+            }
+        };
+        Passing {
+            stream: section.stream,
+            number: section.number,
+            importance: section.importance.0,
+            source_time,
+            due: Due::AfterLatency(deadline),
+            needs: section.needs,
+            payload: section.payload.clone(),
+            media: Some(section),
+        }
+    }
+}
+
+/// What a notice means for who sends the source.
+fn said(notice: &Notice) -> String {
+    match *notice {
+        Notice::UnknownFormat => "the input is no video that is known here (neither a transport stream nor MPEG-1 or \
+             MPEG-2 video): it is sent in slices of 20 ms as if it had 4 Mb/s, without knowing what \
+             matters in it"
+            .into(),
+        Notice::NoProgram { bytes } => format!(
+            "the transport stream has no program map in its first {bytes} bytes: it is sent in slices, \
+             without knowing what matters in it"
+        ),
+        Notice::NoPictures { bytes } => format!(
+            "the video has no picture in {bytes} bytes where one has to be: from there on it is sent in slices"
+        ),
+        Notice::UnsupportedCodec { pid, stream_type } => format!(
+            "PID {pid} has the stream type {stream_type:#04x}, which is not known: it is sent whole, without \
+             frame types"
+        ),
+        Notice::Scrambled { pid } => {
+            format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
+        }
+        Notice::Unreferenced { pid } => {
+            format!("PID {pid} belongs to no program: its packets are left out")
+        }
+        Notice::LostSync { skipped } => {
+            format!("the transport stream lost its rhythm: {skipped} bytes were left out")
+        }
+        Notice::Damaged { pid } => {
+            format!("PID {pid}: part of an access unit is missing at the source; all of it is left out")
+        }
+        Notice::Oversized { pid, bytes } => {
+            format!("PID {pid}: an access unit of more than {bytes} bytes is left out")
+        }
+        Notice::Discontinuity { pid } => {
+            format!("PID {pid}: the times of the source jumped")
+        }
+        _ => format!("{notice:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn what_waits_comes_in_the_order_of_its_times_and_of_its_stream() {
+        let start = now();
+        let mut waiting = Waiting::default();
+        // Sound comes behind pictures that are later than it is; the times of stream 2 go back.
+        for (stream, number, at) in [
+            (1, 0, 0),
+            (1, 1, 40),
+            (1, 2, 80),
+            (2, 0, 20),
+            (2, 1, 10),
+            (1, 3, 120),
+        ] {
+            waiting.add(Passing {
+                stream,
+                number,
+                importance: 0,
+                source_time: start + Duration::from_millis(at),
+                due: Due::Never,
+                needs: None,
+                payload: Bytes::new(),
+                media: None,
+            });
+        }
+        assert_eq!(waiting.due(), Some(start));
+        assert!(waiting.reaches(start + Duration::from_millis(120)));
+        assert!(!waiting.reaches(start + Duration::from_millis(121)));
+        let order: Vec<(u16, u64)> = std::iter::from_fn(|| waiting.take())
+            .map(|passing| (passing.stream, passing.number))
+            .collect();
+        assert_eq!(order, [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (1, 3)]);
+        assert_eq!(waiting.due(), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Where media comes from.
+
+mod connected;
+mod feed;
+mod media;
+
+use std::net::UdpSocket;
+
+use comity::uri::{MediaUri, Uri};
+
+use super::line::{Line, LineOptions};
+use super::passing::Passage;
+use super::sockets;
+use super::status::Reporter;
+use super::trouble::Trouble;
+pub(crate) use connected::ConnectedInput;
+use media::MediaInput;
+
+/// An input that is open.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Files, pipes and datagrams.
+    Media(Box<MediaInput>),
+    /// Sections of another Comity.
+    Connected(Box<ConnectedInput>),
+}
+
+impl Input {
+    /// Opens what `uri`, written as `text`, names.
+    pub(crate) fn open(
+        uri: &Uri,
+        text: &str,
+        speed: f64,
+        options: LineOptions,
+        reporter: &Reporter,
+    ) -> Result<Self, Trouble> {
+        let live = |feed| Self::Media(Box::new(MediaInput::live(feed)));
+        Ok(match uri {
+            Uri::Pipe => live(feed::pipe()?),
+            Uri::File(path) => match feed::file(path)? {
+                (feed, true) => Self::Media(Box::new(MediaInput::stored(feed, speed))),
+                (feed, false) => live(feed),
+            },
+            Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, reporter)?)?),
+            Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
+            Uri::Comity(uri) => {
+                let line = Line::open(uri, options, reporter.clone())?;
+                Self::Connected(Box::new(ConnectedInput::new(line, reporter.clone())))
+            }
+        })
+    }
+
+    /// What comes next; `None` when nothing will. A call that is dropped before it is ready loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
+        match self {
+            Self::Media(input) => input.next().await,
+            Self::Connected(input) => input.next().await,
+        }
+    }
+
+    /// Lets only that come which has been received already.
+    pub(crate) fn cut(&mut self) {
+        match self {
+            Self::Media(input) => input.cut(),
+            Self::Connected(input) => input.cut(),
+        }
+    }
+
+    /// Ends the input, and says why where something went wrong.
+    pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
+        match self {
+            Self::Media(_) => {}
+            Self::Connected(input) => input.close(trouble).await,
+        }
+    }
+
+    /// Whether it waits until somebody reads it, so that nothing of it is lost before there is a connection.
+    pub(crate) fn is_patient(uri: &Uri) -> bool {
+        matches!(uri, Uri::Pipe | Uri::File(_))
+    }
+}
+
+fn receiver(uri: &MediaUri, text: &str, reporter: &Reporter) -> Result<UdpSocket, Trouble> {
+    let socket = sockets::receiver(uri, text)?;
+    let local = socket.local_addr();
+    let local = local.map_err(|error| Trouble::failed(format!("{text}: {error}")))?;
+    reporter.listening(local);
+    Ok(socket)
+}

@@ -1,0 +1,360 @@
+//! The last snapshot as Prometheus reads it, at `/metrics`.
+//!
+//! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`; `side` says of which end of the
+//! way a number is: `input` or `output`.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::{Registry, Unit};
+
+use super::snapshot::{Side, Snapshot};
+use super::trouble::Trouble;
+
+/// How long a scraper may take to ask, or to take the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest request line that is read.
+const LONGEST_REQUEST: usize = 1_024;
+
+/// What is told next time somebody asks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Metrics(Arc<Mutex<Snapshot>>);
+
+impl Metrics {
+    pub(crate) fn update(&self, snapshot: &Snapshot) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.clone_from(snapshot);
+    }
+
+    /// Answers at `address` until the program ends; gives the address, with its port.
+    pub(crate) fn serve(&self, address: SocketAddr) -> Result<SocketAddr, Trouble> {
+        let refused = |error: io::Error| {
+            let message = format!("--metrics-bind {address}: {error}");
+            match error.kind() {
+                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Trouble::usage(
+                    format!("{message}; choose another, or see who has it with: ss -ltnp"),
+                ),
+                _ => Trouble::failed(message),
+            }
+        };
+        let listener = TcpListener::bind(address).map_err(refused)?;
+        let bound = listener.local_addr().map_err(refused)?;
+        let mut registry = Registry::with_prefix("comity");
+        registry.register_collector(Box::new(self.clone()));
+        std::thread::Builder::new()
+            .name("metrics".into())
+            .spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    // A scraper that goes away asks again.
+                    let _ = answer(stream, &registry);
+                }
+            })
+            .map_err(refused)?;
+        Ok(bound)
+    }
+}
+
+/// Answers one request of HTTP/1.1 and closes.
+fn answer(mut stream: TcpStream, registry: &Registry) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut piece = [0; 256];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 8 * LONGEST_REQUEST {
+        match stream.read(&mut piece)? {
+            0 => break,
+            length => request.extend(piece.get(..length).unwrap_or_default()),
+        }
+    }
+    let (status, kind, body) = respond(&request, registry);
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    stream.flush()
+}
+
+fn respond(request: &[u8], registry: &Registry) -> (&'static str, &'static str, String) {
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    let line = request
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
+    let line = String::from_utf8_lossy(line.get(..LONGEST_REQUEST).unwrap_or(line));
+    let mut words = line.split(' ');
+    let (method, target) = (words.next(), words.next().unwrap_or_default());
+    let path = target.split('?').next();
+    match (method, path) {
+        (Some("GET"), Some("/metrics")) => {
+            let mut body = String::new();
+            match text::encode(&mut body, registry) {
+                Ok(()) => (
+                    "200 OK",
+                    "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    body,
+                ),
+                Err(fmt::Error) => (
+                    "500 Internal Server Error",
+                    PLAIN,
+                    "the metrics could not be written\n".into(),
+                ),
+            }
+        }
+        (Some("GET"), _) => ("404 Not Found", PLAIN, "see /metrics\n".into()),
+        _ => (
+            "405 Method Not Allowed",
+            PLAIN,
+            "only GET is answered\n".into(),
+        ),
+    }
+}
+
+/// The labels of a number.
+type Labels = Vec<(&'static str, String)>;
+
+/// A family of numbers that is being told.
+struct Family<'a> {
+    name: &'a str,
+    help: &'a str,
+    unit: Option<Unit>,
+}
+
+impl Family<'_> {
+    fn write<M: EncodeMetric>(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        kind: MetricType,
+        values: impl IntoIterator<Item = (Labels, M)>,
+    ) -> fmt::Result {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            return Ok(());
+        }
+        let mut family =
+            encoder.encode_descriptor(self.name, self.help, self.unit.as_ref(), kind)?;
+        for (labels, value) in values {
+            value.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn counters(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        values: impl IntoIterator<Item = (Labels, u64)>,
+    ) -> fmt::Result {
+        let values = values
+            .into_iter()
+            .map(|(labels, value)| (labels, ConstCounter::new(value)));
+        self.write(encoder, ConstCounter::<u64>::TYPE, values)
+    }
+
+    fn gauges(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        values: impl IntoIterator<Item = (Labels, f64)>,
+    ) -> fmt::Result {
+        let values = values
+            .into_iter()
+            .map(|(labels, value)| (labels, ConstGauge::new(value)));
+        self.write(encoder, ConstGauge::<f64>::TYPE, values)
+    }
+}
+
+fn plain<'a>(name: &'a str, help: &'a str) -> Family<'a> {
+    Family {
+        name,
+        help,
+        unit: None,
+    }
+}
+
+fn measured<'a>(name: &'a str, help: &'a str, unit: Unit) -> Family<'a> {
+    Family {
+        unit: Some(unit),
+        ..plain(name, help)
+    }
+}
+
+impl Collector for Metrics {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let encoder = &mut encoder;
+        let snapshot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sides = [("input", &snapshot.input), ("output", &snapshot.output)];
+        let of = |side: &str| vec![("side", side.to_owned())];
+        let each = |value: &dyn Fn(&Side) -> Option<u64>| -> Vec<(Labels, u64)> {
+            let told = sides.iter();
+            told.filter_map(|(name, side)| Some((of(name), value(side)?)))
+                .collect()
+        };
+        let total = |value: fn(&super::totals::Totals) -> u64| {
+            each(&move |side: &Side| side.totals.as_ref().map(value))
+        };
+        plain("connections", "Connections that are open.").gauges(
+            encoder,
+            sides.iter().filter_map(|(name, side)| {
+                side.totals?;
+                Some((of(name), side.connections.len() as f64))
+            }),
+        )?;
+        plain("connections_made", "Connections that were made.")
+            .counters(encoder, total(|totals| totals.connections))?;
+        measured("media", "Media read or written.", Unit::Bytes)
+            .counters(encoder, each(&|side| side.bytes))?;
+        measured("sent", "Sent on the wire, headers included.", Unit::Bytes)
+            .counters(encoder, total(|totals| totals.sent_bytes))?;
+        measured(
+            "received",
+            "Received on the wire, headers included.",
+            Unit::Bytes,
+        )
+        .counters(encoder, total(|totals| totals.received_bytes))?;
+        measured(
+            "sent_again",
+            "Bytes of sections that were sent again.",
+            Unit::Bytes,
+        )
+        .counters(encoder, total(|totals| totals.repeated_bytes))?;
+        measured(
+            "sent_late",
+            "Bytes of sections sent after their deadline.",
+            Unit::Bytes,
+        )
+        .counters(encoder, total(|totals| totals.late_bytes))?;
+        plain("packets_sent", "Packets sent.")
+            .counters(encoder, total(|totals| totals.sent_packets))?;
+        plain("packets_lost", "Packets sent and lost.")
+            .counters(encoder, total(|totals| totals.lost_packets))?;
+        plain("packets_received", "Packets received, each once.")
+            .counters(encoder, total(|totals| totals.received_packets))?;
+        plain(
+            "sections_sent",
+            "Sections given to connections, by what became of them.",
+        )
+        .counters(
+            encoder,
+            snapshot.output.totals.iter().flat_map(|totals| {
+                [
+                    ("arrived", totals.acknowledged),
+                    ("expired", totals.expired),
+                    ("given_up", totals.given_up),
+                    ("shed", totals.shed),
+                ]
+                .map(|(fate, count)| (vec![("fate", fate.to_owned())], count))
+            }),
+        )?;
+        plain("sections_received", "Whole sections received.").counters(
+            encoder,
+            snapshot.input.totals.iter().flat_map(|totals| {
+                [("true", totals.on_time), ("false", totals.late)]
+                    .map(|(on_time, count)| (vec![("on_time", on_time.to_owned())], count))
+            }),
+        )?;
+        plain(
+            "sections_passed",
+            "Whole sections passed on, by what they hold.",
+        )
+        .counters(
+            encoder,
+            snapshot
+                .passed
+                .whole
+                .iter()
+                .map(|(kind, count)| (vec![("type", (*kind).to_owned())], count.sections)),
+        )?;
+        plain("gaps", "Sections that did not arrive whole, by the reason.").counters(
+            encoder,
+            snapshot
+                .passed
+                .gaps
+                .iter()
+                .map(|(reason, count)| (vec![("reason", (*reason).to_owned())], *count)),
+        )?;
+        let peers = |value: &dyn Fn(&comity::Path) -> Option<f64>| -> Vec<(Labels, f64)> {
+            let all = sides.iter();
+            all.flat_map(|(name, side)| side.connections.iter().map(move |peer| (*name, peer)))
+                .filter_map(|(name, peer)| {
+                    let mut labels = of(name);
+                    labels.push(("peer", peer.peer.clone()));
+                    Some((labels, value(&peer.statistics.path)?))
+                })
+                .collect()
+        };
+        measured("round_trip", "The smoothed round-trip time.", Unit::Seconds)
+            .gauges(encoder, peers(&|path| Some(path.rtt_ms? / 1e3)))?;
+        measured(
+            "target_rate",
+            "What may be sent per second: what an encoder is to be set to.",
+            Unit::Bytes,
+        )
+        .gauges(encoder, peers(&|path| Some(path.target_mbps? * 1e6 / 8.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::stream::totals::Totals;
+
+    fn ask(request: &str) -> (&'static str, String) {
+        let metrics = Metrics::default();
+        let mut snapshot = Snapshot::default();
+        snapshot.input.bytes = Some(188);
+        snapshot.output.totals = Some(Totals {
+            sent_bytes: 1_500,
+            shed: 3,
+            ..Totals::default()
+        });
+        snapshot.passed.gaps.insert("overdue", 2);
+        metrics.update(&snapshot);
+        let mut registry = Registry::with_prefix("comity");
+        registry.register_collector(Box::new(metrics));
+        let (status, _, body) = respond(request.as_bytes(), &registry);
+        (status, body)
+    }
+
+    #[test]
+    fn names_have_base_units_and_labels() {
+        let (status, body) = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_eq!(status, "200 OK");
+        for line in [
+            "# UNIT comity_sent_bytes bytes",
+            "# TYPE comity_sent_bytes counter",
+            "comity_sent_bytes_total{side=\"output\"} 1500",
+            "comity_media_bytes_total{side=\"input\"} 188",
+            "comity_sections_sent_total{fate=\"shed\"} 3",
+            "comity_gaps_total{reason=\"overdue\"} 2",
+            "comity_connections{side=\"output\"} 0.0",
+            "# EOF",
+        ] {
+            assert!(
+                body.lines().any(|found| found == line),
+                "{line}\nis not in\n{body}"
+            );
+        }
+        assert!(
+            !body.contains("comity_sections_received"),
+            "nothing is received"
+        );
+    }
+
+    #[test]
+    fn other_requests_are_turned_away() {
+        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n").0, "404 Not Found");
+        assert_eq!(
+            ask("POST /metrics HTTP/1.1\r\n\r\n").0,
+            "405 Method Not Allowed"
+        );
+        assert_eq!(ask("").0, "405 Method Not Allowed");
+        assert_eq!(ask(&"x".repeat(9_000)).0, "405 Method Not Allowed");
+    }
+}

@@ -1,0 +1,196 @@
+//! `comity send`, `comity recv` and `comity relay`: one session with three names.
+//!
+//! ```text
+//! Input ─► Passage ─► Session ─► Output
+//!   Media: Feed (thread) ─► Reader ─► SourceClock           Media: TsWriter ─► Target (thread)
+//!   Connected: Line ─► Connection::recv                     Connected: Line ─► Shedder ─► Connection::try_send
+//! ```
+//!
+//! Files and sockets are read and written by threads of their own; everything else is one task, which waits for
+//! whatever comes first. A [`Line`](line::Line) is where connections come from: it calls or listens, and does so
+//! again when one is lost.
+
+mod gaps;
+mod input;
+mod line;
+mod metrics;
+mod output;
+pub(crate) mod passing;
+mod rtp;
+mod session;
+mod snapshot;
+mod sockets;
+mod status;
+mod stop;
+mod totals;
+mod trouble;
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use comity::uri::Uri;
+
+use super::{Failure, say};
+use crate::args;
+use gaps::GapList;
+use input::Input;
+use line::LineOptions;
+use metrics::Metrics;
+use output::Output;
+use session::Session;
+use snapshot::Passed;
+use status::{Channel, Reporter};
+use stop::Stop;
+use trouble::Trouble;
+
+/// Which end of the way has to be a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Send,
+    Recv,
+    Relay,
+}
+
+/// `comity send`
+pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
+    report(run(Verb::Send, &args.input, &args.output, &args.common))
+}
+
+/// `comity recv`
+pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
+    report(run(Verb::Recv, &args.input, &args.output, &args.common))
+}
+
+/// `comity relay`
+pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
+    report(run(Verb::Relay, &args.input, &args.output, &args.common))
+}
+
+fn report(done: Result<(), Trouble>) -> Result<(), Failure> {
+    done.map_err(|trouble| {
+        say(&format!("error: {trouble}"));
+        trouble.failure
+    })
+}
+
+/// The clock on the wall.
+#[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trouble> {
+    let (input, output) = (read(from)?, read(to)?);
+    check(verb, (from, &input), (to, &output))?;
+    let json = args.json.then_some(match output {
+        Uri::Pipe => Channel::Error,
+        _ => Channel::Output,
+    });
+    let reporter = Reporter::new(args.quiet, json);
+    let every = match args.statsfreq {
+        Some(every) => Some(every.into()),
+        None if args.json => Some(Duration::from_secs(1)),
+        None if !io::stderr().is_terminal() && !args.quiet => Some(Duration::from_secs(10)),
+        None => None,
+    };
+    if every.is_some_and(|every: Duration| every.is_zero()) {
+        return Err(Trouble::usage(
+            "--statsfreq: is 0; expected a time such as 1s",
+        ));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| Trouble::failed(format!("cannot start: {error}")))?;
+    let began = now();
+    let done = runtime.block_on(async {
+        let options = |early| LineOptions {
+            insecure: args.insecure,
+            reconnect: args.reconnect,
+            early,
+        };
+        let metrics = match args.metrics_bind {
+            None => None,
+            Some(address) => {
+                let metrics = Metrics::default();
+                let bound = metrics.serve(address)?;
+                reporter.note(&format!("metrics at http://{bound}/metrics"));
+                Some(metrics)
+            }
+        };
+        let gaps = args
+            .gaps
+            .as_deref()
+            .map(|path| GapList::create(path, began));
+        let is_passed_on = matches!(output, Uri::Comity(_));
+        let session = Session {
+            is_patient: Input::is_patient(&input),
+            input: Input::open(&input, from, args.speed, options(is_passed_on), &reporter)?,
+            output: Output::open(&output, to, args.all, options(false), &reporter)?,
+            gaps: gaps.transpose()?,
+            metrics,
+            reporter: reporter.clone(),
+            every,
+            began,
+            passed: Passed::default(),
+            notices: 0,
+        };
+        let stop = Stop::on_interrupt().after(args.duration.map(Into::into));
+        session.run(stop).await
+    });
+    // A look-up or a read that is under way is not waited for.
+    runtime.shutdown_background();
+    reporter.close();
+    done
+}
+
+fn read(text: &str) -> Result<Uri, Trouble> {
+    text.parse()
+        .map_err(|error| Trouble::usage(format!("{}: {error}", without_secrets(text))))
+}
+
+/// What stands before the settings: they may have a passphrase in them.
+fn without_secrets(text: &str) -> &str {
+    text.split('?').next().unwrap_or_default()
+}
+
+fn check(
+    verb: Verb,
+    (from, input): (&str, &Uri),
+    (to, output): (&str, &Uri),
+) -> Result<(), Trouble> {
+    let is_connected = |uri: &Uri| matches!(uri, Uri::Comity(_));
+    let wrong = |place, text, expected, other| {
+        Err(Trouble::usage(format!(
+            "{place}: is {:?}; expected {expected}; comity {other}",
+            without_secrets(text)
+        )))
+    };
+    match verb {
+        Verb::Send if !is_connected(output) => wrong(
+            "URI",
+            to,
+            "comity://host:port",
+            "relay passes media on to other places",
+        ),
+        Verb::Send if is_connected(input) => wrong(
+            "INPUT",
+            from,
+            "-, a file, udp:// or rtp://",
+            "relay passes on what comity:// brings",
+        ),
+        Verb::Recv if !is_connected(input) => wrong(
+            "URI",
+            from,
+            "comity://:port or comity://host:port",
+            "relay reads other places",
+        ),
+        Verb::Recv if is_connected(output) => wrong(
+            "OUTPUT",
+            to,
+            "-, a file, udp:// or rtp://",
+            "relay passes on to comity://",
+        ),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Where media goes.
+
+mod connected;
+mod media;
+mod target;
+
+use std::future::pending;
+
+use comity::uri::Uri;
+
+use super::line::{Line, LineOptions};
+use super::passing::Passing;
+use super::sockets;
+use super::status::Reporter;
+use super::trouble::Trouble;
+pub(crate) use connected::{ConnectedOutput, Unsent};
+pub(crate) use media::{MediaOutput, Written};
+
+/// An output that is open.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Files, pipes and datagrams.
+    Media(Box<MediaOutput>),
+    /// Sections to another Comity.
+    Connected(Box<ConnectedOutput>),
+}
+
+impl Output {
+    /// Opens what `uri`, written as `text`, names.
+    pub(crate) fn open(
+        uri: &Uri,
+        text: &str,
+        to_all: bool,
+        options: LineOptions,
+        reporter: &Reporter,
+    ) -> Result<Self, Trouble> {
+        let datagrams = |uri, as_rtp| {
+            let socket = sockets::sender(uri, text)?;
+            MediaOutput::datagrams(text, socket, uri.payload, as_rtp)
+        };
+        let media = match uri {
+            Uri::Pipe => MediaOutput::pipe()?,
+            Uri::File(path) => MediaOutput::file(path)?,
+            Uri::Udp(uri) => datagrams(uri, false)?,
+            Uri::Rtp(uri) => datagrams(uri, true)?,
+            Uri::Comity(uri) => {
+                let line = Line::open(uri, options, reporter.clone())?;
+                let output = ConnectedOutput::new(line, uri.reliability, to_all, reporter.clone());
+                return Ok(Self::Connected(Box::new(output)));
+            }
+        };
+        Ok(Self::Media(Box::new(media)))
+    }
+
+    /// Whether it goes anywhere, or once did.
+    pub(crate) fn was_ready(&self) -> bool {
+        match self {
+            Self::Media(_) => true,
+            Self::Connected(output) => output.is_connected() || output.was_connected(),
+        }
+    }
+
+    /// Looks after the output; returns when something has changed. A call that is dropped before it is ready loses
+    /// nothing.
+    pub(crate) async fn tend(&mut self) -> Result<Written, Trouble> {
+        match self {
+            Self::Media(output) => match output.ended().await? {
+                Written::ReaderGone => Ok(Written::ReaderGone),
+                // It ends otherwise only when it is told to.
+                _ => pending().await,
+            },
+            Self::Connected(output) => output.tend().await.map(|()| Written::Yes),
+        }
+    }
+
+    /// Writes a section.
+    pub(crate) async fn write(&mut self, passing: &Passing) -> Result<Written, Trouble> {
+        match self {
+            Self::Media(output) => output.write(passing).await,
+            Self::Connected(output) => {
+                output.write(passing).await;
+                Ok(Written::Yes)
+            }
+        }
+    }
+
+    /// Waits until everything has gone where it was to go.
+    pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
+        match self {
+            Self::Media(output) => output.finish().await,
+            Self::Connected(output) => output.finish().await,
+        }
+    }
+}

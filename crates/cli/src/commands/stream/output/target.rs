@@ -1,0 +1,143 @@
+//! What bytes are written to, by a thread of its own.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::UdpSocket;
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::super::now;
+use super::super::rtp::Packetiser;
+
+/// Something that takes bytes.
+pub(crate) trait Target {
+    /// Takes the next ones.
+    fn take(&mut self, piece: &[u8]) -> io::Result<()>;
+
+    /// Nothing more waits at present.
+    fn rest(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Nothing more comes.
+    fn end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes until nothing more comes, or until it fails.
+pub(crate) fn write_all(
+    mut target: impl Target,
+    mut waiting: mpsc::Receiver<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(piece) = waiting.blocking_recv() {
+        target.take(&piece)?;
+        if waiting.is_empty() {
+            target.rest()?;
+        }
+    }
+    target.end()
+}
+
+impl Target for io::Stdout {
+    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.write_all(piece)
+    }
+
+    fn rest(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+}
+
+/// A file, or what is opened like one.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    file: File,
+    /// Whether it is on a disk.
+    is_stored: bool,
+    /// Whether what it held before is still in it.
+    is_old: bool,
+}
+
+impl Recording {
+    pub(crate) fn new(file: File) -> Self {
+        let is_stored = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        Self {
+            file,
+            is_stored,
+            is_old: is_stored,
+        }
+    }
+}
+
+impl Target for Recording {
+    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        if self.is_old {
+            self.file.set_len(0)?;
+            self.is_old = false;
+        }
+        self.file.write_all(piece)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match self.is_stored {
+            // Some disks are found to be full only then.
+            true => self.file.sync_all(),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Datagrams to one address.
+#[derive(Debug)]
+pub(crate) struct Datagrams {
+    socket: UdpSocket,
+    length: usize,
+    packetiser: Option<Packetiser>,
+    began: Instant,
+}
+
+impl Datagrams {
+    /// Datagrams of at most `length` bytes of media each, at least one, in RTP where there is a packetiser.
+    pub(crate) fn new(socket: UdpSocket, length: usize, packetiser: Option<Packetiser>) -> Self {
+        Self {
+            socket,
+            length: length.max(1),
+            packetiser,
+            began: now(),
+        }
+    }
+}
+
+impl Target for Datagrams {
+    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        for media in piece.chunks(self.length) {
+            let sent = match &mut self.packetiser {
+                Some(packetiser) => {
+                    let elapsed = now().saturating_duration_since(self.began);
+                    self.socket.send(&packetiser.packet(elapsed, media))
+                }
+                None => self.socket.send(media),
+            };
+            match sent {
+                Ok(_) => {}
+                // Nobody listens yet, or the network is away for a while: datagrams are lost then.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionRefused
+                            | io::ErrorKind::NetworkUnreachable
+                            | io::ErrorKind::HostUnreachable
+                            | io::ErrorKind::NetworkDown
+                    ) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

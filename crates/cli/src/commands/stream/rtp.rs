@@ -1,0 +1,305 @@
+//! Media in RTP packets (RFC 3550), as RFC 2250 has it for MPEG: packets in, bytes in order out, and back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The fixed header, RFC 3550 section 5.1.
+const HEADER: usize = 12;
+/// A transport stream (RFC 3551, table 5).
+const MP2T: u8 = 33;
+/// MPEG-1 or MPEG-2 video.
+const MPV: u8 = 32;
+
+/// How many packets may be held for an earlier one.
+const MOST_HELD: usize = 64;
+/// For how long.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// A jump in the sequence of more than this is another sender, not a loss (RFC 3550, appendix A.1).
+const MAX_DROPOUT: u16 = 3_000;
+
+/// What is wrong with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RtpError {
+    /// It ends within a header, or within what it says is padding.
+    Truncated,
+    /// It has another version.
+    Version(u8),
+    /// Its payload is neither a transport stream nor MPEG video.
+    PayloadType(u8),
+}
+
+impl fmt::Display for RtpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("RTP: a packet that ends within its header"),
+            Self::Version(version) => write!(
+                f,
+                "RTP: version {version}, expected 2; bare transport streams are read by udp://"
+            ),
+            Self::PayloadType(number) => write!(
+                f,
+                "RTP: payload type {number}, expected {MP2T} (transport stream) or {MPV} (MPEG video)"
+            ),
+        }
+    }
+}
+
+/// The parts of a packet that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Packet<'a> {
+    sequence: u16,
+    source: u32,
+    media: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    fn read(bytes: &'a [u8]) -> Result<Self, RtpError> {
+        let (header, rest) = bytes
+            .split_first_chunk::<HEADER>()
+            .ok_or(RtpError::Truncated)?;
+        let [flags, kind, high, low, _, _, _, _, source @ ..] = *header;
+        if flags >> 6 != 2 {
+            return Err(RtpError::Version(flags >> 6));
+        }
+        let contributors = 4 * usize::from(flags & 0x0f);
+        let mut media = rest.get(contributors..).ok_or(RtpError::Truncated)?;
+        if flags & 0x10 != 0 {
+            let ([_, _, high, low], rest) =
+                media.split_first_chunk::<4>().ok_or(RtpError::Truncated)?;
+            let words = usize::from(u16::from_be_bytes([*high, *low]));
+            media = rest.get(4 * words..).ok_or(RtpError::Truncated)?;
+        }
+        if flags & 0x20 != 0 {
+            let padding = usize::from(*media.last().ok_or(RtpError::Truncated)?);
+            let length = media.len().checked_sub(padding.max(1));
+            media = length
+                .and_then(|length| media.get(..length))
+                .ok_or(RtpError::Truncated)?;
+        }
+        match kind & 0x7f {
+            MP2T => {}
+            MPV => {
+                // RFC 2250, section 3.4: four bytes, and four more for MPEG-2 where T is set.
+                let extended = media.first().ok_or(RtpError::Truncated)? & 0x04 != 0;
+                let length = if extended { 8 } else { 4 };
+                media = media.get(length..).ok_or(RtpError::Truncated)?;
+            }
+            other => return Err(RtpError::PayloadType(other)),
+        }
+        Ok(Self {
+            sequence: u16::from_be_bytes([high, low]),
+            source: u32::from_be_bytes(source),
+            media,
+        })
+    }
+}
+
+/// Puts packets in order again: one that is early waits for those before it, up to [`PATIENCE`] or
+/// [`MOST_HELD`] packets; one that comes after its turn, or twice, is left out.
+#[derive(Debug, Default)]
+pub(crate) struct Reorder {
+    source: Option<u32>,
+    /// The sequence number whose turn it is, extended to 64 bits.
+    next: u64,
+    held: BTreeMap<u64, (Instant, Vec<u8>)>,
+    /// Packets whose turn was passed over.
+    pub(crate) lost: u64,
+    /// Packets that came after their turn, or again.
+    pub(crate) late: u64,
+}
+
+impl Reorder {
+    /// Takes a packet that came at `now`, and appends to `out` the media that is in order now.
+    ///
+    /// # Errors
+    /// [`RtpError`]; the packet is left out.
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), RtpError> {
+        let packet = Packet::read(bytes)?;
+        let distance = packet.sequence.wrapping_sub(self.next as u16);
+        let is_near = !(MAX_DROPOUT..=u16::MAX - MAX_DROPOUT).contains(&distance);
+        if self.source != Some(packet.source) || !is_near {
+            self.flush(out);
+            self.source = Some(packet.source);
+            // One whole round ahead of zero, so that what is early for the first packet is not below zero.
+            self.next = (1 << 16) + u64::from(packet.sequence);
+        }
+        let distance = packet.sequence.wrapping_sub(self.next as u16);
+        if distance >= MAX_DROPOUT {
+            self.late += 1;
+            return Ok(());
+        }
+        let number = self.next + u64::from(distance);
+        if self.held.contains_key(&number) {
+            self.late += 1;
+            return Ok(());
+        }
+        self.held.insert(number, (now, packet.media.to_vec()));
+        self.release(out);
+        while self.held.len() > MOST_HELD {
+            self.skip(out);
+        }
+        self.expire(now, out);
+        Ok(())
+    }
+
+    /// Gives up waiting for what has been waited for long enough.
+    pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<u8>) {
+        while self
+            .held
+            .values()
+            .any(|(came, _)| now.saturating_duration_since(*came) >= PATIENCE)
+        {
+            self.skip(out);
+        }
+    }
+
+    /// Gives all that is held.
+    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
+        while !self.held.is_empty() {
+            self.skip(out);
+        }
+    }
+
+    /// Passes over the packets before the first one that is held.
+    fn skip(&mut self, out: &mut Vec<u8>) {
+        if let Some((&first, _)) = self.held.first_key_value() {
+            self.lost += first - self.next;
+            self.next = first;
+        }
+        self.release(out);
+    }
+
+    fn release(&mut self, out: &mut Vec<u8>) {
+        while let Some((_, media)) = self.held.remove(&self.next) {
+            out.extend(media);
+            self.next += 1;
+        }
+    }
+}
+
+/// Writes media as RTP packets of payload type 33.
+#[derive(Debug)]
+pub(crate) struct Packetiser {
+    sequence: u16,
+    source: u32,
+}
+
+impl Packetiser {
+    /// One whose first packet has this sequence number, by a source of this name: both had better be random
+    /// (RFC 3550, section 5.1).
+    pub(crate) const fn new(sequence: u16, source: u32) -> Self {
+        Self { sequence, source }
+    }
+
+    /// A packet with `media`, sent so long after the first.
+    pub(crate) fn packet(&mut self, elapsed: Duration, media: &[u8]) -> Vec<u8> {
+        let mut packet = Vec::with_capacity(HEADER + media.len());
+        packet.extend([0x80, MP2T]);
+        packet.extend(self.sequence.to_be_bytes());
+        // 90 kHz, of which the lower 32 bits are told.
+        let ticks = elapsed.as_micros() * 9 / 100;
+        packet.extend((ticks as u32).to_be_bytes());
+        packet.extend(self.source.to_be_bytes());
+        packet.extend(media);
+        self.sequence = self.sequence.wrapping_add(1);
+        packet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::stream::now;
+
+    fn packet(sequence: u16, media: &[u8]) -> Vec<u8> {
+        Packetiser::new(sequence, 7).packet(Duration::ZERO, media)
+    }
+
+    #[test]
+    fn a_packet_has_the_bytes_of_the_rfc() {
+        let mut packetiser = Packetiser::new(0xffff, 0x0102_0304);
+        let first = packetiser.packet(Duration::from_secs(2), b"ab");
+        assert_eq!(
+            first,
+            [
+                0x80, 33, 0xff, 0xff, 0, 0x02, 0xbf, 0x20, 1, 2, 3, 4, b'a', b'b'
+            ]
+        );
+        assert_eq!(packetiser.packet(Duration::ZERO, b"")[2..4], [0, 0]);
+    }
+
+    #[test]
+    fn headers_are_taken_off() {
+        let media = |bytes: &[u8]| Packet::read(bytes).map(|packet| packet.media.to_vec());
+        let mut plain = packet(1, b"media");
+        assert_eq!(media(&plain), Ok(b"media".to_vec()));
+        // Two contributing sources, an extension of one word, three bytes of padding.
+        let mut full = vec![0xb2, 0x80 | 33, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7];
+        full.extend([9; 8]);
+        full.extend([0, 0, 0, 1, 8, 8, 8, 8]);
+        full.extend(b"media");
+        full.extend([0, 0, 3]);
+        assert_eq!(media(&full), Ok(b"media".to_vec()));
+        // MPEG video: T, the sixth bit, says that the extension for MPEG-2 follows.
+        for (first, header) in [(0, 4), (4, 8)] {
+            let mut video = packet(1, &[first, 0, 0, 0, 0, 0, 0, 0, 7]);
+            video[1] = 32;
+            assert_eq!(media(&video).unwrap().len(), 9 - header);
+        }
+        plain[1] = 96;
+        assert_eq!(media(&plain), Err(RtpError::PayloadType(96)));
+        plain[0] = 0x47;
+        assert_eq!(media(&plain), Err(RtpError::Version(1)));
+        for length in 0..full.len() - 8 {
+            assert_eq!(media(&full[..length.min(27)]), Err(RtpError::Truncated));
+        }
+    }
+
+    #[test]
+    fn packets_are_put_in_order_and_counted() {
+        let now = now();
+        let mut reorder = Reorder::default();
+        let mut out = Vec::new();
+        for (sequence, byte) in [(65_534, b'a'), (0, b'c'), (65_535, b'b'), (65_535, b'x')] {
+            reorder
+                .push(now, &packet(sequence, &[byte]), &mut out)
+                .unwrap();
+        }
+        assert_eq!(out, b"abc");
+        assert_eq!((reorder.lost, reorder.late), (0, 1));
+        // 1 is missing: 2 waits, until it has waited long enough.
+        reorder.push(now, &packet(2, b"e"), &mut out).unwrap();
+        assert_eq!(out, b"abc");
+        reorder.expire(now + PATIENCE / 2, &mut out);
+        assert_eq!(out, b"abc");
+        reorder.expire(now + PATIENCE, &mut out);
+        assert_eq!(out, b"abce");
+        reorder.push(now, &packet(1, b"d"), &mut out).unwrap();
+        assert_eq!(out, b"abce");
+        assert_eq!((reorder.lost, reorder.late), (1, 2));
+    }
+
+    #[test]
+    fn another_source_begins_anew_and_memory_is_bounded() {
+        let now = now();
+        let mut reorder = Reorder::default();
+        let mut out = Vec::new();
+        reorder.push(now, &packet(10, b"a"), &mut out).unwrap();
+        reorder.push(now, &packet(12, b"c"), &mut out).unwrap();
+        let other = Packetiser::new(50_000, 8).packet(Duration::ZERO, b"x");
+        reorder.push(now, &other, &mut out).unwrap();
+        assert_eq!(out, b"acx");
+        for number in 0..=MOST_HELD as u16 {
+            let early = Packetiser::new(50_002 + number, 8).packet(Duration::ZERO, b"y");
+            reorder.push(now, &early, &mut out).unwrap();
+        }
+        assert_eq!(out.len(), 3 + MOST_HELD + 1);
+        assert!(reorder.held.is_empty());
+    }
+}

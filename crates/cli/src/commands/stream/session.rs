@@ -1,0 +1,234 @@
+//! Passing on what comes, until it ends.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::gaps::GapList;
+use super::input::Input;
+use super::metrics::Metrics;
+use super::output::{Output, Written};
+use super::passing::{Missing, Passage, Passing, kind, kind_of};
+use super::snapshot::{Passed, Snapshot};
+use super::status::Reporter;
+use super::stop::Stop;
+use super::trouble::Trouble;
+
+/// How often the status line of a terminal is written, and the numbers for Prometheus are brought up to date.
+const GLANCE: Duration = Duration::from_millis(500);
+/// How many notices of one source are told one by one.
+const MOST_NOTICES: u64 = 20;
+
+/// An input, an output, and what is told of them.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+    /// Whether the input waits until there is somebody to send to.
+    pub(crate) is_patient: bool,
+    pub(crate) gaps: Option<GapList>,
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) reporter: Reporter,
+    /// How often it is told how it stands, other than on a terminal; `None` for never.
+    pub(crate) every: Option<Duration>,
+    pub(crate) began: Instant,
+    pub(crate) passed: Passed,
+    pub(crate) notices: u64,
+}
+
+/// Why nothing more is passed on.
+#[derive(Debug)]
+enum Ending {
+    /// The input has ended.
+    Done,
+    /// Somebody wants it to stop.
+    Stopped,
+    /// Nobody reads the output any more.
+    ReaderGone,
+    Failed(Trouble),
+}
+
+enum Step {
+    Stop,
+    Tended(Result<Written, Trouble>),
+    Glance,
+    Tell,
+    Passage(Result<Option<Passage>, Trouble>),
+}
+
+impl Session {
+    /// Passes on what comes; at the end, whatever the reason, what has come so far is written and the account is
+    /// given.
+    pub(crate) async fn run(mut self, mut stop: Stop) -> Result<(), Trouble> {
+        let mut ending = self.pass(&mut stop).await;
+        if matches!(ending, Ending::Stopped) && self.output.was_ready() {
+            self.input.cut();
+            if let Err(trouble) = self.drain().await {
+                ending = Ending::Failed(trouble);
+            }
+        }
+        let finished = match &ending {
+            Ending::ReaderGone => Ok(()),
+            Ending::Stopped if !self.output.was_ready() => Ok(()),
+            _ => self.output.finish().await,
+        };
+        let trouble = match (&ending, &finished) {
+            (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
+            _ => None,
+        };
+        self.input.close(trouble.as_ref()).await;
+        let snapshot = self.snapshot().await;
+        self.reporter.object("end", &snapshot);
+        self.reporter.account(&snapshot);
+        self.reporter.close();
+        match ending {
+            Ending::Failed(trouble) => Err(trouble),
+            Ending::ReaderGone => Ok(()),
+            // Whoever stops it knows that not everything may have arrived.
+            Ending::Stopped => finished.or_else(|trouble| match trouble.failure {
+                crate::commands::Failure::Unconnected => Ok(()),
+                _ => Err(trouble),
+            }),
+            Ending::Done => finished,
+        }
+    }
+
+    async fn pass(&mut self, stop: &mut Stop) -> Ending {
+        let mut glance = interval(GLANCE);
+        let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
+        for timer in [&mut glance, &mut tell] {
+            timer.set_missed_tick_behavior(MissedTickBehavior::Skip);
+            // The first one is at once.
+            timer.tick().await;
+        }
+        loop {
+            let is_open = !self.is_patient || self.output.was_ready();
+            let step = tokio::select! {
+                biased;
+                () = stop.wanted() => Step::Stop,
+                tended = self.output.tend() => Step::Tended(tended),
+                _ = glance.tick() => Step::Glance,
+                _ = tell.tick(), if self.every.is_some() => Step::Tell,
+                passage = self.input.next(), if is_open => Step::Passage(passage),
+            };
+            let result = match step {
+                Step::Stop => return Ending::Stopped,
+                Step::Tended(Ok(Written::ReaderGone)) => return Ending::ReaderGone,
+                Step::Tended(tended) => tended.map(drop),
+                Step::Glance => {
+                    self.glance().await;
+                    Ok(())
+                }
+                Step::Tell => {
+                    self.tell().await;
+                    Ok(())
+                }
+                Step::Passage(Err(trouble)) => Err(trouble),
+                Step::Passage(Ok(None)) => return Ending::Done,
+                Step::Passage(Ok(Some(passage))) => tokio::select! {
+                    biased;
+                    written = self.take(passage) => match written {
+                        Ok(Written::ReaderGone) => return Ending::ReaderGone,
+                        written => written.map(drop),
+                    },
+                    () = stop.wanted() => return Ending::Stopped,
+                },
+            };
+            if let Err(trouble) = result {
+                return Ending::Failed(trouble);
+            }
+        }
+    }
+
+    /// Passes on what was received before it was to stop.
+    async fn drain(&mut self) -> Result<(), Trouble> {
+        while let Some(passage) = self.input.next().await? {
+            if self.take(passage).await? == Written::ReaderGone {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, passage: Passage) -> Result<Written, Trouble> {
+        match passage {
+            Passage::Notice(notice) => {
+                self.notices += 1;
+                match self.notices {
+                    ..MOST_NOTICES => self.reporter.warn(&notice),
+                    MOST_NOTICES => self
+                        .reporter
+                        .warn(&format!("{notice}; further notices are not told")),
+                    _ => {}
+                }
+                Ok(Written::Yes)
+            }
+            Passage::Gap(missing) => {
+                self.miss(&missing)?;
+                Ok(Written::Yes)
+            }
+            Passage::Section(passing) => {
+                let written = self.output.write(&passing).await?;
+                match written {
+                    Written::Yes => self.count(&passing),
+                    Written::Malformed => self.miss(&Missing {
+                        stream: passing.stream,
+                        number: passing.number,
+                        kind: None,
+                        reason: "malformed",
+                        length: Some(passing.payload.len() as u64),
+                        missing_bytes: Some(0),
+                        source_time: Some(passing.source_time),
+                    })?,
+                    Written::ReaderGone => {}
+                }
+                Ok(written)
+            }
+        }
+    }
+
+    fn count(&mut self, passing: &Passing) {
+        let kind = match &passing.media {
+            Some(section) => kind(section.frame),
+            None => kind_of(&passing.payload).unwrap_or("data"),
+        };
+        self.passed
+            .whole
+            .entry(kind)
+            .or_default()
+            .add(passing.payload.len());
+    }
+
+    fn miss(&mut self, missing: &Missing) -> Result<(), Trouble> {
+        *self.passed.gaps.entry(missing.reason).or_default() += 1;
+        match &mut self.gaps {
+            Some(list) => list.add(super::now(), missing),
+            None => Ok(()),
+        }
+    }
+
+    async fn snapshot(&self) -> Snapshot {
+        let snapshot = Snapshot::take(self.began, &self.input, &self.output, &self.passed).await;
+        if let Some(metrics) = &self.metrics {
+            metrics.update(&snapshot);
+        }
+        snapshot
+    }
+
+    async fn glance(&mut self) {
+        if self.reporter.is_terminal() {
+            let snapshot = self.snapshot().await;
+            self.reporter.status(&snapshot);
+        } else if self.metrics.is_some() {
+            self.snapshot().await;
+        }
+    }
+
+    async fn tell(&mut self) {
+        let snapshot = self.snapshot().await;
+        self.reporter.object("statistics", &snapshot);
+        if !self.reporter.is_terminal() {
+            self.reporter.status(&snapshot);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! UDP sockets for media without a connection.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+use comity::uri::{Direction, Host, MediaUri};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::trouble::Trouble;
+
+/// All addresses of a host.
+pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble> {
+    let found = match host {
+        Host::Ip(ip) => return Ok(vec![(*ip, port).into()]),
+        Host::Name(name) => (name.as_str(), port).to_socket_addrs(),
+    };
+    match found.map(Iterator::collect::<Vec<_>>) {
+        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+        Ok(_) => Err(Trouble::unconnected(format!("{host}: has no address"))),
+        Err(error) => Err(Trouble::unconnected(format!(
+            "{host}: cannot be looked up: {error}; check the name, or give the address"
+        ))),
+    }
+}
+
+/// Opens the socket that media comes from.
+pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
+    let Direction::From { address, port } = uri.direction else {
+        return Err(Trouble::usage(format!(
+            "{text}: names a host to send to; as an input, expected a port as in udp://:5000, or a group as in udp://@239.1.1.1:5000"
+        )));
+    };
+    let any = Ipv4Addr::UNSPECIFIED.into();
+    let local = SocketAddr::new(address.unwrap_or(any), port);
+    let open = || -> io::Result<UdpSocket> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        if local.ip().is_multicast() {
+            // Several programs of a host may listen to one group.
+            socket.set_reuse_address(true)?;
+        }
+        // The system may allow less.
+        let _ = socket.set_recv_buffer_size(clamped(uri.receive_buffer.get()));
+        socket.bind(&local.into())?;
+        let interface = uri.bind.and_then(|bind| bind.address);
+        match local.ip() {
+            IpAddr::V4(group) if group.is_multicast() => {
+                let interface = match interface {
+                    Some(IpAddr::V4(address)) => address,
+                    _ => Ipv4Addr::UNSPECIFIED,
+                };
+                socket.join_multicast_v4(&group, &interface)?;
+            }
+            IpAddr::V6(group) if group.is_multicast() => socket.join_multicast_v6(&group, 0)?,
+            _ => {}
+        }
+        Ok(socket.into())
+    };
+    open().map_err(|error| refused(text, local, &error))
+}
+
+/// Opens the socket that media leaves from.
+pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
+    let Direction::To { host, port } = &uri.direction else {
+        return Err(Trouble::usage(format!(
+            "{text}: names nobody to send to; as an output, expected a host as in udp://host:5000"
+        )));
+    };
+    let target = resolve(host, *port)?
+        .into_iter()
+        .next()
+        .ok_or_else(|| Trouble::unconnected(format!("{host}: has no address")))?;
+    let any = match target {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let bind = uri.bind.unwrap_or_default();
+    let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
+    let open = || -> io::Result<UdpSocket> {
+        let socket = Socket::new(
+            Domain::for_address(target),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        // The system may allow less.
+        let _ = socket.set_send_buffer_size(clamped(uri.send_buffer.get()));
+        socket.bind(&local.into())?;
+        let hops = uri.time_to_live.map(u32::from);
+        if target.is_ipv4() {
+            if uri.type_of_service != 0 {
+                socket.set_tos_v4(uri.type_of_service.into())?;
+            }
+            if let Some(hops) = hops {
+                socket.set_ttl_v4(hops)?;
+                socket.set_multicast_ttl_v4(hops)?;
+            }
+        } else {
+            if uri.type_of_service != 0 {
+                socket.set_tclass_v6(uri.type_of_service.into())?;
+            }
+            if let Some(hops) = hops {
+                socket.set_unicast_hops_v6(hops)?;
+                socket.set_multicast_hops_v6(hops)?;
+            }
+        }
+        socket.connect(&target.into())?;
+        Ok(socket.into())
+    };
+    open().map_err(|error| refused(text, local, &error))
+}
+
+fn clamped(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => Trouble::usage(format!(
+            "{text}: {local} is in use; choose another port, or see who has it with: ss -lunp 'sport = :{}'",
+            local.port()
+        )),
+        io::ErrorKind::AddrNotAvailable => {
+            Trouble::usage(format!("{text}: {local} is no address of this host"))
+        }
+        io::ErrorKind::PermissionDenied => Trouble::usage(format!(
+            "{text}: this user may not open {local}; expected a port from 1024 on"
+        )),
+        _ => Trouble::failed(format!("{text}: cannot open a socket: {error}")),
+    }
+}

@@ -1,0 +1,395 @@
+//! What is told while media passes, and at the end.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use comity::{Connection, End};
+use serde_json::{Value, json};
+
+use super::snapshot::{Passed, Side, Snapshot};
+
+/// Tells people, on the standard error, and programs, as a JSON object a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter(Arc<Mutex<Telling>>);
+
+#[derive(Debug)]
+struct Telling {
+    is_quiet: bool,
+    is_terminal: bool,
+    json: Option<Channel>,
+    /// Whether the last line of the terminal is the status.
+    has_status: bool,
+    /// The bytes of the last status, and when that was.
+    before: (f64, u64, u64),
+}
+
+/// Where JSON goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel {
+    Output,
+    /// The standard output belongs to the media.
+    Error,
+}
+
+impl Reporter {
+    pub(crate) fn new(is_quiet: bool, json: Option<Channel>) -> Self {
+        Self(Arc::new(Mutex::new(Telling {
+            is_quiet,
+            // A status line between JSON objects would be neither.
+            is_terminal: io::stderr().is_terminal() && json != Some(Channel::Error),
+            json,
+            has_status: false,
+            before: (0.0, 0, 0),
+        })))
+    }
+
+    fn telling(&self) -> MutexGuard<'_, Telling> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the status is a line of a terminal that is written over.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.telling().is_terminal
+    }
+
+    /// Something worth knowing.
+    pub(crate) fn note(&self, message: &str) {
+        let mut telling = self.telling();
+        telling.object(&json!({ "event": "note", "message": message }));
+        if !telling.is_quiet && telling.json != Some(Channel::Error) {
+            telling.line(message);
+        }
+    }
+
+    /// Something that may be wrong; told even when it is to be quiet.
+    pub(crate) fn warn(&self, message: &str) {
+        let mut telling = self.telling();
+        telling.object(&json!({ "event": "warning", "message": message }));
+        if telling.json != Some(Channel::Error) {
+            telling.line(&format!("warning: {message}"));
+        }
+    }
+
+    /// Where somebody may call, or send to.
+    pub(crate) fn listening(&self, address: SocketAddr) {
+        self.event(
+            "listening",
+            address,
+            None,
+            &format!("listening on {address}"),
+        );
+    }
+
+    pub(crate) fn connected(&self, connection: &Connection) {
+        let peer = plain(connection.peer_address());
+        let latency = connection.latency().as_millis();
+        let named = connection
+            .stream_name()
+            .map_or_else(String::new, |name| format!(", {name:?}"));
+        let text = format!("connected with {peer}, latency {latency} ms{named}");
+        self.event("connected", peer, None, &text);
+    }
+
+    pub(crate) fn disconnected(&self, connection: &Connection, end: &End) {
+        let peer = plain(connection.peer_address());
+        let text = format!("the connection with {peer} is over: {end}");
+        self.event("disconnected", peer, Some(end.to_string()), &text);
+    }
+
+    fn event(&self, name: &str, address: SocketAddr, reason: Option<String>, text: &str) {
+        let mut telling = self.telling();
+        let mut object = json!({ "event": name, "address": address.to_string() });
+        if let (Some(reason), Some(object)) = (reason, object.as_object_mut()) {
+            object.insert("reason".into(), reason.into());
+        }
+        telling.object(&object);
+        if !telling.is_quiet && telling.json != Some(Channel::Error) {
+            telling.line(text);
+        }
+    }
+
+    /// The line that is written over on a terminal, or a line of its own elsewhere.
+    pub(crate) fn status(&self, snapshot: &Snapshot) {
+        let mut telling = self.telling();
+        if telling.is_quiet {
+            return;
+        }
+        let text = telling.describe(snapshot);
+        if telling.is_terminal {
+            // Cut to the screen's width, a line that is written over stays one line.
+            let width = terminal_width();
+            let cut: String = text.chars().take(width).collect();
+            write(&format!("\r\x1b[K{cut}"));
+            telling.has_status = true;
+        } else if telling.json != Some(Channel::Error) {
+            telling.line(&text);
+        }
+    }
+
+    /// A JSON object, where these are wanted.
+    pub(crate) fn object(&self, event: &str, snapshot: &Snapshot) {
+        let telling = self.telling();
+        if telling.json.is_none() {
+            return;
+        }
+        let mut object = serde_json::to_value(snapshot).unwrap_or_default();
+        if let Some(object) = object.as_object_mut() {
+            object.insert("event".into(), event.into());
+        }
+        telling.object(&object);
+    }
+
+    /// The account at the end.
+    pub(crate) fn account(&self, snapshot: &Snapshot) {
+        let mut telling = self.telling();
+        let was_something = snapshot.passed != Passed::default()
+            || [&snapshot.input, &snapshot.output]
+                .iter()
+                .filter_map(|side| side.totals)
+                .any(|totals| totals.connections > 0);
+        if was_something && !telling.is_quiet && telling.json.is_none() {
+            let text = account(snapshot);
+            telling.line(text.trim_end());
+        }
+    }
+
+    /// Leaves the status line as it is, for what comes after it.
+    pub(crate) fn close(&self) {
+        let mut telling = self.telling();
+        if telling.has_status {
+            telling.has_status = false;
+            write("\n");
+        }
+    }
+}
+
+impl Telling {
+    fn line(&mut self, text: &str) {
+        let clear = if self.has_status { "\r\x1b[K" } else { "" };
+        self.has_status = false;
+        write(&format!("{clear}{text}\n"));
+    }
+
+    fn object(&self, object: &Value) {
+        let Some(channel) = self.json else { return };
+        let line = format!("{object}\n");
+        match channel {
+            // A program that has gone away needs no more of it.
+            Channel::Output => {
+                let mut out = io::stdout().lock();
+                let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+            }
+            Channel::Error => write(&line),
+        }
+    }
+
+    /// `12.0 s  out 3.98 Mb/s  RTT 41 ms  target 5.20 Mb/s  on time 300  late 0  gaps 2`.
+    fn describe(&mut self, snapshot: &Snapshot) -> String {
+        let (inward, outward) = (volume(&snapshot.input), volume(&snapshot.output));
+        let (time, before_in, before_out) = self.before;
+        self.before = (snapshot.elapsed_s, inward, outward);
+        let seconds = (snapshot.elapsed_s - time).max(1e-3);
+        let rate = |bytes: u64, before: u64| bytes.saturating_sub(before) as f64 * 8e-6 / seconds;
+        let mut text = format!(
+            "{:.1} s  in {:.2} Mb/s  out {:.2} Mb/s",
+            snapshot.elapsed_s,
+            rate(inward, before_in),
+            rate(outward, before_out)
+        );
+        for side in [&snapshot.input, &snapshot.output] {
+            describe_side(side, &mut text);
+        }
+        let missing = snapshot.passed.missing();
+        let _ = write!(text, "  sections {}", snapshot.passed.sections());
+        if snapshot.input.totals.is_some() || missing > 0 {
+            let _ = write!(text, "  gaps {missing}");
+        }
+        text
+    }
+}
+
+fn describe_side(side: &Side, text: &mut String) {
+    let Some(totals) = &side.totals else { return };
+    match side.connections.as_slice() {
+        [] => text.push_str("  not connected"),
+        [peer] => {
+            let path = &peer.statistics.path;
+            if let Some(rtt) = path.rtt_ms {
+                let _ = write!(text, "  RTT {rtt:.0} ms");
+            }
+            if let (Some(_), Some(target)) = (&side.unsent, path.target_mbps) {
+                let _ = write!(text, "  target {target:.2} Mb/s");
+            }
+        }
+        many => {
+            let _ = write!(text, "  {} callers", many.len());
+        }
+    }
+    if side.unsent.is_none() {
+        let _ = write!(text, "  on time {}  late {}", totals.on_time, totals.late);
+        return;
+    }
+    let peers = side.connections.iter();
+    let (mut on_time, mut late, mut gaps) = (0, 0, 0);
+    for peer in peers.filter_map(|peer| peer.statistics.peer.as_ref()) {
+        on_time += peer.on_time_sections;
+        late += peer.late_sections;
+        gaps += peer.gap_sections;
+    }
+    let _ = write!(text, "  on time {on_time}  late {late}  gaps {gaps}");
+    if totals.shed > 0 {
+        let _ = write!(text, "  shed {}", totals.shed);
+    }
+}
+
+/// The bytes that have passed a side: those of media, or those on the wire.
+fn volume(side: &Side) -> u64 {
+    side.bytes.unwrap_or_else(|| {
+        side.totals.as_ref().map_or(0, |totals| match side.unsent {
+            Some(_) => totals.sent_bytes,
+            None => totals.received_bytes,
+        })
+    })
+}
+
+/// What was done, in plain words.
+fn account(snapshot: &Snapshot) -> String {
+    let passed = &snapshot.passed;
+    let mut text = format!(
+        "{:.1} s, {} sections ({})\n",
+        snapshot.elapsed_s,
+        passed.sections(),
+        match passed.sections() {
+            0 => "nothing passed".into(),
+            _ => passed.kinds(),
+        },
+    );
+    if let Some(totals) = &snapshot.input.totals {
+        let _ = writeln!(
+            text,
+            "received: {} on time, {} late, {} gaps; {} packets, {} bytes on the wire",
+            totals.on_time,
+            totals.late,
+            totals.gaps,
+            totals.received_packets,
+            totals.received_bytes,
+        );
+    }
+    for (reason, count) in &passed.gaps {
+        let _ = writeln!(text, "  {reason}: {count}");
+    }
+    if let Some(totals) = &snapshot.output.totals {
+        let _ = writeln!(
+            text,
+            "sent: {} sections, of which {} arrived, {} expired, {} given up, {} shed, {} open; {} packets, {} \
+             lost, {} bytes on the wire, {} sent again, {} after their deadline",
+            totals.submitted,
+            totals.acknowledged,
+            totals.expired,
+            totals.given_up,
+            totals.shed,
+            totals.open,
+            totals.sent_packets,
+            totals.lost_packets,
+            totals.sent_bytes,
+            totals.repeated_bytes,
+            totals.late_bytes,
+        );
+    }
+    if let Some(unsent) = snapshot
+        .output
+        .unsent
+        .filter(|unsent| *unsent != Default::default())
+    {
+        let _ = writeln!(
+            text,
+            "not sent: {} without a connection, {} without room, {} without what they need, {} unfit",
+            unsent.unconnected, unsent.no_room, unsent.dependent, unsent.unfit,
+        );
+    }
+    if let Some(bytes) = snapshot.output.bytes {
+        let _ = writeln!(text, "written: {bytes} bytes");
+    }
+    text
+}
+
+/// An IPv4 address as such, which a socket of both families shows inside of an IPv6 address.
+pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// When even the standard error fails there is nobody to tell.
+fn write(text: &str) {
+    let mut error = io::stderr().lock();
+    let _ = error
+        .write_all(text.as_bytes())
+        .and_then(|()| error.flush());
+}
+
+/// The characters of a line of the terminal.
+fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(io::stderr())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::stream::output::Unsent;
+    use crate::commands::stream::totals::Totals;
+
+    #[test]
+    fn a_status_has_rates_since_the_one_before() {
+        let mut telling = Telling {
+            is_quiet: false,
+            is_terminal: false,
+            json: None,
+            has_status: false,
+            before: (1.0, 1_000_000, 0),
+        };
+        let mut snapshot = Snapshot {
+            elapsed_s: 3.0,
+            ..Snapshot::default()
+        };
+        snapshot.input.bytes = Some(2_000_000);
+        snapshot.output.totals = Some(Totals {
+            sent_bytes: 500_000,
+            shed: 4,
+            ..Totals::default()
+        });
+        snapshot.output.unsent = Some(Unsent::default());
+        assert_eq!(
+            telling.describe(&snapshot),
+            "3.0 s  in 4.00 Mb/s  out 2.00 Mb/s  not connected  on time 0  late 0  gaps 0  shed 4  sections 0"
+        );
+        snapshot.elapsed_s = 4.0;
+        assert!(
+            telling
+                .describe(&snapshot)
+                .starts_with("4.0 s  in 0.00 Mb/s  out 0.00 Mb/s")
+        );
+    }
+
+    #[test]
+    fn an_account_says_what_became_of_everything() {
+        let mut snapshot = Snapshot::default();
+        snapshot.passed.whole.entry("key").or_default().add(10);
+        snapshot.passed.gaps.insert("overdue", 3);
+        snapshot.input.totals = Some(Totals {
+            on_time: 1,
+            gaps: 3,
+            ..Totals::default()
+        });
+        snapshot.output.bytes = Some(188);
+        assert_eq!(
+            account(&snapshot),
+            "0.0 s, 1 sections (1 key)\nreceived: 1 on time, 0 late, 3 gaps; 0 packets, 0 bytes on the wire\n  \
+             overdue: 3\nwritten: 188 bytes\n"
+        );
+    }
+}

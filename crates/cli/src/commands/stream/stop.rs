@@ -1,0 +1,61 @@
+//! The wish to stop: the interrupt key, or the time that was given.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::commands::say;
+
+/// Waits for the wish to stop.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    presses: watch::Receiver<u32>,
+    until: Option<Instant>,
+}
+
+impl Stop {
+    /// Listens to the interrupt key. The first press asks to finish in good order, the second ends the program.
+    pub(crate) fn on_interrupt() -> Self {
+        let (press, presses) = watch::channel(0);
+        let handler = move || {
+            press.send_modify(|count| *count += 1);
+            match *press.borrow() {
+                1 => say("\ninterrupted: finishing what is under way; once more ends it at once"),
+                _ => std::process::exit(130),
+            }
+        };
+        if let Err(error) = ctrlc::set_handler(handler) {
+            say(&format!(
+                "warning: the interrupt key ends the program without an account: {error}"
+            ));
+        }
+        Self {
+            presses,
+            until: None,
+        }
+    }
+
+    /// Stops after so long, too.
+    pub(crate) fn after(mut self, duration: Option<Duration>) -> Self {
+        self.until = duration.and_then(|duration| Instant::now().checked_add(duration));
+        self
+    }
+
+    /// Returns when it is to stop.
+    pub(crate) async fn wanted(&mut self) {
+        let pressed = async {
+            if self.presses.wait_for(|count| *count > 0).await.is_err() {
+                // Without the key, nobody can press it.
+                std::future::pending::<()>().await;
+            }
+        };
+        match self.until {
+            Some(until) => tokio::select! {
+                () = pressed => {}
+                () = sleep_until(until) => {}
+            },
+            None => pressed.await,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the connections of one side counted, one after the other or side by side.
+
+use comity::Statistics;
+use serde::Serialize;
+
+/// Sums over connections. Of each, what its end knows at last counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Totals {
+    /// Connections.
+    pub(crate) connections: u64,
+    #[serde(rename = "byteSent")]
+    pub(crate) sent_bytes: u64,
+    #[serde(rename = "byteRecvUnique")]
+    pub(crate) received_bytes: u64,
+    #[serde(rename = "byteRetrans")]
+    pub(crate) repeated_bytes: u64,
+    #[serde(rename = "byteSentLate")]
+    pub(crate) late_bytes: u64,
+    #[serde(rename = "pktSent")]
+    pub(crate) sent_packets: u64,
+    #[serde(rename = "pktSndLoss")]
+    pub(crate) lost_packets: u64,
+    #[serde(rename = "pktRecvUnique")]
+    pub(crate) received_packets: u64,
+    #[serde(rename = "sectionsSubmitted")]
+    pub(crate) submitted: u64,
+    #[serde(rename = "sectionsAcknowledged")]
+    pub(crate) acknowledged: u64,
+    #[serde(rename = "sectionsExpired")]
+    pub(crate) expired: u64,
+    #[serde(rename = "sectionsGivenUp")]
+    pub(crate) given_up: u64,
+    #[serde(rename = "sectionsShed")]
+    pub(crate) shed: u64,
+    #[serde(rename = "sectionsOpen")]
+    pub(crate) open: u64,
+    #[serde(rename = "sectionsOnTime")]
+    pub(crate) on_time: u64,
+    #[serde(rename = "sectionsLate")]
+    pub(crate) late: u64,
+    #[serde(rename = "sectionsGap")]
+    pub(crate) gaps: u64,
+}
+
+impl Totals {
+    /// Adds a connection.
+    pub(crate) fn add(&mut self, statistics: &Statistics) {
+        let (sent, received) = (&statistics.sent, &statistics.received);
+        let (sections, gaps) = (&sent.sections, &received.gaps);
+        self.connections += 1;
+        self.sent_bytes += sent.wire_bytes;
+        self.received_bytes += received.wire_bytes;
+        self.repeated_bytes += sent.repeated_bytes;
+        self.late_bytes += sent.late_bytes;
+        self.sent_packets += sent.packets;
+        self.lost_packets += sent.lost_packets;
+        self.received_packets += received.packets;
+        self.submitted += sections.submitted;
+        self.acknowledged += sections.acknowledged;
+        self.expired += sections.expired_unsent + sections.expired_in_network;
+        self.given_up +=
+            sections.lost + sections.infeasible + sections.dependency + sections.cancelled;
+        self.shed += sections.shed;
+        self.open += sections.open;
+        self.on_time += received.on_time_sections;
+        self.late += received.late_sections;
+        self.gaps += gaps.closed
+            + gaps.obsolete
+            + gaps.overdue
+            + gaps.cancelled
+            + gaps.dependency
+            + gaps.expired
+            + gaps.infeasible
+            + gaps.shed;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_has_one_place_in_the_sum() {
+        let mut statistics = Statistics::default();
+        let account = &mut statistics.sent.sections;
+        account.submitted = 45;
+        account.open = 1;
+        account.acknowledged = 2;
+        account.expired_unsent = 3;
+        account.expired_in_network = 4;
+        account.lost = 5;
+        account.infeasible = 6;
+        account.dependency = 7;
+        account.shed = 8;
+        account.cancelled = 9;
+        let mut totals = Totals::default();
+        totals.add(&statistics);
+        totals.add(&statistics);
+        assert_eq!(totals.connections, 2);
+        assert_eq!(totals.submitted, 90);
+        assert_eq!(
+            totals.submitted,
+            totals.open + totals.acknowledged + totals.expired + totals.given_up + totals.shed
+        );
+        assert_eq!((totals.expired, totals.given_up, totals.shed), (14, 54, 16));
+    }
+}

@@ -1,0 +1,117 @@
+//! What ends a verb before its time.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use comity::session::CallError;
+use comity::{BindError, ConnectError};
+
+use crate::commands::Failure;
+
+/// What went wrong, in words that say what to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) failure: Failure,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Trouble {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure::Failed,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure::Usage,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn unconnected(message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure::Unconnected,
+            message: message.into(),
+        }
+    }
+
+    /// A file of the user's could not be opened: its name is wrong, or what it is.
+    pub(crate) fn open(path: &Path, error: &io::Error) -> Self {
+        let message = format!("cannot open {}: {error}", path.display());
+        match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::IsADirectory
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidInput => Self::usage(message),
+            _ => Self::failed(message),
+        }
+    }
+
+    /// Something was not written.
+    pub(crate) fn write(place: &str, error: &io::Error) -> Self {
+        Self::failed(match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!(
+                "cannot write on to {place}: {error}; what was written is kept. Make room, or write to another disk"
+            ),
+            _ => format!("cannot write on to {place}: {error}; what was written is kept"),
+        })
+    }
+
+    pub(crate) fn bind(error: &BindError) -> Self {
+        match error {
+            BindError::InUse { address } => Self::usage(format!(
+                "{error}; choose another, or see who has it with: ss -lunp 'sport = :{}'",
+                address.port()
+            )),
+            BindError::NotHere { .. } | BindError::NotPermitted { .. } | BindError::Options(_) => {
+                Self::usage(error.to_string())
+            }
+            _ => Self::failed(error.to_string()),
+        }
+    }
+
+    pub(crate) fn connect(error: &ConnectError) -> Self {
+        let hint = match error {
+            ConnectError::Call(CallError::NoAnswer { .. }) => {
+                "; is the listener running, and does a firewall let UDP through? --reconnect always keeps calling"
+            }
+            ConnectError::Unreachable { .. } => {
+                "; check host and port, and that the listener is running. --reconnect always keeps calling"
+            }
+            ConnectError::Call(CallError::Passphrase { .. }) => {
+                "; give both ends the same passphrase=.."
+            }
+            ConnectError::Call(CallError::StaticKey { .. }) => {
+                "; put this key on the listener's allow=.. list, and the listener's into peerkey=.."
+            }
+            ConnectError::Call(CallError::Pattern { .. }) => {
+                "; both ends need the same kind: a passphrase, keys, or --insecure"
+            }
+            ConnectError::Bind(error) => return Self::bind(error),
+            ConnectError::Options(_) => return Self::usage(error.to_string()),
+            _ => "",
+        };
+        Self::unconnected(format!("{error}{hint}"))
+    }
+}
+
+/// Whether calling again could help.
+pub(crate) fn may_pass(error: &ConnectError) -> bool {
+    match error {
+        ConnectError::Call(error) => {
+            matches!(error, CallError::NoAnswer { .. } | CallError::Busy { .. })
+        }
+        ConnectError::Unreachable { .. } | ConnectError::Ended(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,578 @@
+//! Media from one end of the machine to the other: what arrives, what is said of what does not, how it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SECRET: &str = "passphrase=correct horse battery";
+
+fn clip() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/demo/clip/clip.ts")
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comity"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// Runs the command to its end, which has to be with `code`; what it said on the standard error.
+fn ends(code: i32, args: &[&str]) -> String {
+    let output = command(args).output().unwrap();
+    checked(code, &output)
+}
+
+fn checked(code: i32, output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// A command that runs beside the test and prints JSON.
+struct Running {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Self {
+        Self::spawn(command(args).arg("--json"))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    /// The next object of this kind.
+    fn event(&mut self, name: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).unwrap() == 0 {
+                let mut said = String::new();
+                let _ = self.child.stderr.take().unwrap().read_to_string(&mut said);
+                panic!("it ended without {name:?}: {said}");
+            }
+            let object: Value = serde_json::from_str(&line).unwrap();
+            if object["event"] == name {
+                return object;
+            }
+        }
+    }
+
+    /// The port that it listens on.
+    fn port(&mut self) -> u16 {
+        let address = self.event("listening")["address"].clone();
+        let (_, port) = address.as_str().unwrap().rsplit_once(':').unwrap();
+        port.parse().unwrap()
+    }
+
+    fn interrupt(&self) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::INT).unwrap();
+    }
+
+    /// Waits for the end; the last object, and what was said.
+    fn end(mut self, code: i32) -> (Value, String) {
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        let last = rest
+            .lines()
+            .last()
+            .map_or(Value::Null, |line| serde_json::from_str(line).unwrap());
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(code), "{said}");
+        (last, said)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The elementary streams of a transport stream by their PID, as ISO/IEC 13818-1 section 2.4 has them, read as
+/// plainly as can be: PES packets of payload units, without their headers.
+fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
+    let mut streams: BTreeMap<u16, Vec<Vec<u8>>> = BTreeMap::new();
+    let mut counters = BTreeMap::new();
+    assert_eq!(bytes.len() % 188, 0, "whole packets");
+    for packet in bytes.chunks(188) {
+        assert_eq!(packet[0], 0x47);
+        let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
+        let (has_field, has_payload) = (packet[3] & 0x20 != 0, packet[3] & 0x10 != 0);
+        if !has_payload {
+            continue;
+        }
+        let counter = packet[3] & 0x0f;
+        if let Some(before) = counters.insert(pid, counter) {
+            assert_eq!(counter, (before + 1) & 0x0f, "a hole in PID {pid}");
+        }
+        let start = if has_field {
+            5 + usize::from(packet[4])
+        } else {
+            4
+        };
+        let payload = &packet[start..];
+        let begins = packet[1] & 0x40 != 0;
+        if begins && payload.starts_with(&[0, 0, 1]) {
+            let header = 9 + usize::from(payload[8]);
+            // The header with its time stamps goes with the packet; its length field does not.
+            let mut unit = payload[9..header].to_vec();
+            unit.extend(&payload[header..]);
+            streams.entry(pid).or_default().push(unit);
+        } else if let Some(units) = streams.get_mut(&pid) {
+            units.last_mut().unwrap().extend(payload);
+        }
+    }
+    streams
+}
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+}
+
+fn assert_same_media(received: &[u8], sent: &[u8]) {
+    let (received, sent) = (elementary_streams(received), elementary_streams(sent));
+    assert_eq!(
+        received.keys().collect::<Vec<_>>(),
+        sent.keys().collect::<Vec<_>>()
+    );
+    for (pid, units) in &sent {
+        assert_eq!(received[pid].len(), units.len(), "PID {pid}");
+        assert!(received[pid] == *units, "PID {pid} differs");
+    }
+}
+
+#[test]
+fn a_file_arrives_as_it_was() {
+    let folder = Folder::new();
+    let (clip, out) = (clip(), folder.path("out.ts"));
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=400ms&{SECRET}",
+        receiver.port()
+    );
+    let sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]);
+    let (sent, _) = sender.end(0);
+    let (received, _) = receiver.end(0);
+    assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
+    assert_eq!(
+        (&sent["event"], &received["event"]),
+        (&"end".into(), &"end".into())
+    );
+    assert_eq!(sent["passed"]["whole"]["key"]["sections"], 10);
+    assert_eq!(sent["passed"]["whole"]["B"]["sections"], 160);
+    assert_eq!(received["passed"]["whole"], sent["passed"]["whole"]);
+    assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], 310);
+    assert_eq!(sent["output"]["totals"]["byteSentLate"], 0);
+    assert_eq!(received["input"]["totals"]["sectionsOnTime"], 310);
+}
+
+#[test]
+fn every_section_is_whole_or_in_the_list_of_gaps() {
+    let folder = Folder::new();
+    let (clip, out, gaps) = (clip(), folder.path("out.ts"), folder.path("gaps.jsonl"));
+    let receiver_uri = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let mut path = Running::start(&[
+        "emulate",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+        "--delay",
+        "10ms",
+        "--loss",
+        "15%",
+        "--seed",
+        "3",
+    ]);
+    let target = format!("comity://127.0.0.1:{}?latency=60ms&{SECRET}", path.port());
+    let sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "4"]);
+    let (sent, _) = sender.end(0);
+    let (received, _) = receiver.end(0);
+    path.interrupt();
+    let listed = folder.read("gaps.jsonl");
+    let listed: Vec<Value> = listed
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let names: BTreeSet<(u64, u64)> = listed
+        .iter()
+        .map(|gap| {
+            (
+                gap["stream"].as_u64().unwrap(),
+                gap["section"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(names.len(), listed.len(), "each once");
+    assert!(
+        !listed.is_empty(),
+        "at this loss and latency something is missing"
+    );
+    let totals = &received["input"]["totals"];
+    let whole =
+        totals["sectionsOnTime"].as_u64().unwrap() + totals["sectionsLate"].as_u64().unwrap();
+    assert_eq!(sent["output"]["totals"]["sectionsSubmitted"], 310);
+    assert_eq!(whole + listed.len() as u64, 310);
+    // What was written is whole: each unit is one of those that were sent, byte for byte.
+    let (written, original) = (folder.read("out.ts"), fs::read(clip).unwrap());
+    let (written, original) = (elementary_streams(&written), elementary_streams(&original));
+    let mut units = 0;
+    for (pid, found) in &written {
+        let known: BTreeSet<&Vec<u8>> = original[pid].iter().collect();
+        assert!(found.iter().all(|unit| known.contains(unit)), "PID {pid}");
+        units += found.len() as u64;
+    }
+    let tables = received["passed"]["whole"]["table"]["sections"]
+        .as_u64()
+        .unwrap_or(0);
+    assert_eq!(units, whole - tables);
+}
+
+#[test]
+fn pipes_carry_it_from_a_listener_to_a_caller() {
+    let clip = fs::read(clip()).unwrap();
+    let mut sender = Running::spawn(
+        command(&[
+            "send",
+            "-",
+            &format!("comity://:0?latency=300ms&{SECRET}"),
+            "--json",
+        ])
+        .stdin(Stdio::piped()),
+    );
+    let from = format!("comity://127.0.0.1:{}?{SECRET}", sender.port());
+    let receiver = command(&["recv", &from, "-", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = sender.child.stdin.take().unwrap();
+    pipe.write_all(&clip).unwrap();
+    drop(pipe);
+    sender.end(0);
+    let output = receiver.wait_with_output().unwrap();
+    let said = checked(0, &output);
+    assert_same_media(&output.stdout, &clip);
+    let last: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "end", "objects go to the standard error");
+    assert_eq!(last["output"]["bytes"], output.stdout.len());
+}
+
+#[test]
+fn relays_keep_the_media_and_its_sections() {
+    let folder = Folder::new();
+    let (clip, out) = (clip(), folder.path("out.ts"));
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let next = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let mut relay = Running::start(&["relay", &format!("comity://:0?{SECRET}"), &next]);
+    let target = format!("comity://127.0.0.1:{}?latency=500ms&{SECRET}", relay.port());
+    Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]).end(0);
+    let (relayed, _) = relay.end(0);
+    let (received, _) = receiver.end(0);
+    assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
+    assert_eq!(relayed["output"]["totals"]["sectionsSubmitted"], 310);
+    assert_eq!(received["input"]["totals"]["sectionsOnTime"], 310);
+}
+
+#[test]
+fn datagrams_and_rtp_carry_it_too() {
+    let clip = clip();
+    for scheme in ["udp", "rtp"] {
+        let folder = Folder::new();
+        let out = folder.path("out.ts");
+        let mut receiver = Running::start(&["relay", &format!("{scheme}://@127.0.0.1:0"), &out]);
+        let target = format!("{scheme}://127.0.0.1:{}", receiver.port());
+        ends(
+            0,
+            &[
+                "relay",
+                clip.to_str().unwrap(),
+                &target,
+                "--speed",
+                "20",
+                "-q",
+            ],
+        );
+        receiver.interrupt();
+        let (account, said) = receiver.end(0);
+        assert!(said.contains("interrupted"), "{said}");
+        assert_eq!(
+            account["passed"]["whole"]["key"]["sections"], 10,
+            "{account}"
+        );
+        let written = folder.read("out.ts");
+        assert_same_media(&written, &fs::read(&clip).unwrap());
+    }
+}
+
+#[test]
+fn what_is_no_video_is_carried_byte_for_byte_and_said() {
+    let folder = Folder::new();
+    let (text, out) = (folder.path("text"), folder.path("out"));
+    let bytes: Vec<u8> = (0..60_000_u32)
+        .flat_map(|n| (n % 241).to_be_bytes())
+        .collect();
+    fs::write(&text, &bytes).unwrap();
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=300ms&{SECRET}",
+        receiver.port()
+    );
+    let said = ends(0, &["send", &text, &target, "-q"]);
+    assert!(
+        said.contains("the input is no video that is known here"),
+        "{said}"
+    );
+    receiver.end(0);
+    assert!(folder.read("out") == bytes);
+}
+
+#[test]
+fn mistakes_are_named_with_what_to_do() {
+    let folder = Folder::new();
+    let (clip, empty) = (clip(), folder.path("empty"));
+    let clip = clip.to_str().unwrap();
+    fs::write(&empty, b"").unwrap();
+    let bad_key = folder.path("bad.key");
+    fs::write(&bad_key, "no key").unwrap();
+    let here = "comity://127.0.0.1:9?insecure=1";
+    let with_key = format!("comity://:0?key={bad_key}");
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["send", "nosuch.ts", here], &["cannot open nosuch.ts"]),
+        (&["send", ".", here], &["folder"]),
+        (
+            &["send", clip, "comity://h:9?latensy=1"],
+            &["latensy", "did you mean \"latency\"?"],
+        ),
+        (
+            &["send", clip, "comity://127.0.0.1:9"],
+            &["no credentials", "passphrase=", "--insecure"],
+        ),
+        (
+            &["send", clip, "udp://127.0.0.1:9"],
+            &["expected comity://", "comity relay"],
+        ),
+        (
+            &["send", clip, "comity://h:9?passphrase=short"],
+            &["passphrase: "],
+        ),
+        (&["recv", "file.ts", "out.ts"], &["expected comity://"]),
+        (
+            &["recv", &with_key, "out.ts"],
+            &["holds no key", "comity keygen"],
+        ),
+        (&["relay", "udp://127.0.0.1:9", "out.ts"], &["udp://:5000"]),
+    ];
+    for (args, parts) in cases {
+        let said = ends(2, args);
+        for part in parts {
+            assert!(said.contains(part), "{args:?}: {part:?} is not in {said}");
+        }
+        assert!(
+            !said.contains("passphrase=short"),
+            "secrets are not repeated"
+        );
+    }
+    let said = ends(2, &["relay", &empty, &folder.path("out.ts")]);
+    assert!(said.contains("is empty"), "{said}");
+}
+
+#[test]
+fn connections_that_cannot_be_made_end_with_3() {
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    let mut receiver = Running::start(
+        &[
+            "recv",
+            &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
+            "-",
+        ]
+        .map(|arg| if arg == "-" { "/dev/null" } else { arg }),
+    );
+    let port = receiver.port();
+    let wrong = format!("comity://127.0.0.1:{port}?passphrase=wrong horse battery");
+    let said = ends(3, &["send", clip, &wrong]);
+    assert!(said.contains("the same passphrase"), "{said}");
+    let unprotected = format!("comity://127.0.0.1:{port}");
+    let said = ends(3, &["send", clip, &unprotected, "--insecure"]);
+    assert!(
+        said.contains("INSECURE") && said.contains("both ends need the same kind"),
+        "{said}"
+    );
+    let taken = format!("comity://127.0.0.1:{port}?mode=listener&{SECRET}");
+    let said = ends(2, &["recv", &taken, "/dev/null"]);
+    assert!(
+        said.contains("is in use") && said.contains("ss -lunp"),
+        "{said}"
+    );
+    receiver.interrupt();
+    receiver.end(0);
+    let said = ends(
+        3,
+        &[
+            "send",
+            clip,
+            &format!("{unprotected}?conntimeo=300ms"),
+            "--insecure",
+        ],
+    );
+    assert!(said.contains("listener"), "{said}");
+}
+
+#[test]
+fn a_full_disk_is_told_to_both_ends() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let clip = clip();
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), "/dev/full"]);
+    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let said = ends(
+        3,
+        &["send", clip.to_str().unwrap(), &target, "--reconnect", "no"],
+    );
+    assert!(
+        said.contains("cannot write on to /dev/full"),
+        "the receiver's reason: {said}"
+    );
+    let (_, said) = receiver.end(1);
+    assert!(
+        said.contains("what was written is kept") && said.contains("Make room"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let clip = clip();
+    let mut sender = Running::start(&[
+        "send",
+        clip.to_str().unwrap(),
+        &format!("comity://:0?latency=50ms&{SECRET}"),
+    ]);
+    let from = format!("comity://127.0.0.1:{}?{SECRET}", sender.port());
+    let mut receiver = command(&["recv", &from, "-", "-q"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut start = [0; 188];
+    receiver
+        .stdout
+        .take()
+        .unwrap()
+        .read_exact(&mut start)
+        .unwrap();
+    assert_eq!(start[0], 0x47);
+    let output = receiver.wait_with_output().unwrap();
+    assert_eq!(checked(0, &output), "");
+    sender.interrupt();
+    sender.end(0);
+}
+
+#[test]
+fn a_lost_receiver_is_found_again() {
+    let folder = Folder::new();
+    let (clip, first, second) = (clip(), folder.path("first.ts"), folder.path("second.ts"));
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &first]);
+    let port = receiver.port();
+    let target = format!("comity://127.0.0.1:{port}?latency=200ms&{SECRET}");
+    let mut sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "3"]);
+    sender.event("connected");
+    sender.event("statistics");
+    receiver.interrupt();
+    receiver.end(0);
+    sender.event("disconnected");
+    let receiver = Running::start(&["recv", &format!("comity://:{port}?{SECRET}"), &second]);
+    sender.event("connected");
+    let (sent, _) = sender.end(0);
+    receiver.end(0);
+    assert_eq!(sent["output"]["totals"]["connections"], 2);
+    let original = fs::read(&clip).unwrap();
+    let original = elementary_streams(&original);
+    for name in ["first.ts", "second.ts"] {
+        let written = elementary_streams(&folder.read(name));
+        let units: usize = written.values().map(Vec::len).sum();
+        assert!(units > 0 && units < 280, "{name}: {units} units");
+        assert!(
+            written
+                .iter()
+                .all(|(pid, units)| { units.iter().all(|unit| original[pid].contains(unit)) })
+        );
+    }
+}
+
+#[test]
+fn prometheus_is_answered() {
+    let clip = clip();
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), "/dev/null"]);
+    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let mut sender = Running::start(&[
+        "send",
+        clip.to_str().unwrap(),
+        &target,
+        "--metrics-bind",
+        "127.0.0.1:0",
+        "--speed",
+        "5",
+    ]);
+    let note = sender.event("note")["message"].clone();
+    let address = note
+        .as_str()
+        .unwrap()
+        .strip_prefix("metrics at http://")
+        .unwrap();
+    let address = address.strip_suffix("/metrics").unwrap().to_owned();
+    sender.event("statistics");
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for name in [
+        "comity_connections{side=\"output\"} 1",
+        "comity_sent_bytes_total{side=\"output\"} ",
+        "comity_sections_sent_total{fate=\"arrived\"} ",
+        "comity_round_trip_seconds{side=\"output\",peer=\"127.0.0.1:",
+    ] {
+        assert!(answer.contains(name), "{name} is not in\n{answer}");
+    }
+    sender.end(0);
+    receiver.end(0);
+}
