@@ -26,9 +26,9 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
     subcommand_required = true,
     arg_required_else_help = true,
     after_help = "Examples:
+  comity demo
   comity recv 'comity://:9000?passphrase=correct horse battery' film.ts
   comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
-  comity demo
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
   comity sim schema > scenario.md
@@ -44,6 +44,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report what happened
+    Demo(Demo),
     /// Send media to another host, every frame with a deadline
     #[command(arg_required_else_help = true)]
     Send(Send),
@@ -53,8 +55,6 @@ pub(crate) enum Command {
     /// Pass media on from anywhere to anywhere, without encoding it again
     #[command(arg_required_else_help = true)]
     Relay(Relay),
-    /// Send video with deadlines beside greedy flows through an emulated bottleneck, and report what happened
-    Demo(Demo),
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
@@ -343,7 +343,7 @@ pub(crate) struct Emulate {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) to: String,
 
-    /// A file with the keys of a link in a scenario, the way back in [reverse]; options replace its values
+    /// A file with the keys of a link in a scenario, the way back in its table `reverse`; options replace its values
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 

@@ -5,7 +5,7 @@ mod doctor;
 mod emulate;
 mod keygen;
 mod sim;
-mod stream;
+pub(crate) mod stream;
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -44,10 +44,10 @@ impl From<Failure> for ExitCode {
 
 pub(crate) fn dispatch(cli: Cli) -> ExitCode {
     let done = match cli.command {
+        Command::Demo(args) => demo::demo(&args),
         Command::Send(args) => stream::send(&args),
         Command::Recv(args) => stream::recv(&args),
         Command::Relay(args) => stream::relay(&args),
-        Command::Demo(args) => demo::demo(&args),
         Command::Sim(Sim::Run(args)) => sim::run::run(&args),
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),

@@ -1,9 +1,12 @@
 //! The bundled clip, and when which of its sections is sent.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use comity_media::{Event, FrameType, MediaSection, Reader, ReaderConfig};
 use comity_units::{Bytes, Rate, Span, Time};
+
+use crate::commands::stream::passing::{Due, Passing};
 
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
@@ -89,7 +92,7 @@ pub(crate) struct Planned {
     pub(crate) needs: Option<u64>,
     /// When it comes into being, after the beginning.
     pub(crate) at: Span,
-    /// The section, with the numbers and times of the clip.
+    /// The section, with the numbers and times of the plan.
     pub(crate) media: MediaSection,
 }
 
@@ -99,14 +102,17 @@ impl Planned {
         Kind::of(self.media.frame)
     }
 
-    /// The section with the numbers and times of the whole plan: what a shedder decides by.
-    pub(crate) fn offered(&self) -> MediaSection {
-        MediaSection {
+    /// The section on this host's clock, where it comes into being at `source_time`.
+    pub(crate) fn passing(&self, source_time: Instant) -> Passing {
+        Passing {
             stream: self.stream,
             number: self.number,
+            importance: self.media.importance.0,
+            source_time,
+            due: Due::AfterLatency(self.media.deadline.into()),
             needs: self.needs,
-            source_time: Time::ZERO + self.at,
-            ..self.media.clone()
+            payload: self.media.payload.clone(),
+            media: Some(self.media.clone()),
         }
     }
 }
@@ -192,7 +198,13 @@ impl Clip {
                         number: before + section.number,
                         needs: section.needs.map(|needs| before + needs),
                         at,
-                        media: section.clone(),
+                        media: MediaSection {
+                            stream: copy * streams + section.stream,
+                            number: before + section.number,
+                            needs: section.needs.map(|needs| before + needs),
+                            source_time: Time::ZERO + at,
+                            ..section.clone()
+                        },
                     });
                 }
             }

@@ -17,9 +17,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use comity::session::{Cipher, PresharedKey, Randomness};
 use comity::{
-    BindError, CloseCode, ConnectError, Connection, DropPolicy, End, Endpoint, GapReason,
-    Importance, Item, Options, OptionsError, Reason, Reliability, Section, SectionId, SendError,
-    StreamId, connect,
+    BindError, CloseCode, ConnectError, Connection, DropPolicy, End, Endpoint, GapReason, Item,
+    Options, OptionsError, Reason, Reliability, Section, SectionId, SendError, StreamId, connect,
 };
 use comity_emulator::{Config, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
@@ -181,7 +180,6 @@ pub(crate) async fn play(
         main.sender.clone(),
         plan,
         start,
-        setup.latency,
         setup.sheds,
         is_stopped,
     ));
@@ -334,16 +332,14 @@ struct Fed {
 
 struct Given {
     planned: Planned,
-    /// `None` for what was left out.
-    id: Option<SectionId>,
+    id: SectionId,
 }
 
-/// Gives each section to the connection when it comes into being, but for those that the network has no room for.
+/// Gives each section to the connection when it comes into being, and withdraws those that a shedder leaves out.
 async fn feed(
     sender: Arc<Connection>,
     plan: Vec<Planned>,
     start: Instant,
-    latency: Span,
     sheds: bool,
     is_stopped: Arc<AtomicBool>,
 ) -> Result<Fed, Trouble> {
@@ -362,28 +358,19 @@ async fn feed(
             shedder.retarget(Time::ZERO + planned.at, target, None);
         }
         // It keeps everything until it is told a target.
-        if shedder.offer(&planned.offered()) != Verdict::Keep {
-            sections.push(Given { planned, id: None });
-            continue;
-        }
-        let media = &planned.media;
+        let is_shed = shedder.offer(&planned.media) != Verdict::Keep;
         let needs = planned
             .needs
             .and_then(|needs| ids.get(&(planned.stream, needs)));
-        let section = Section {
-            stream: StreamId(planned.stream),
-            importance: Importance(media.importance.0),
-            source_time: Some(due),
-            deadline: Some((latency + media.deadline).into()),
-            needs: needs.copied(),
-            payload: media.payload.clone(),
-        };
+        let passing = planned.passing(due);
+        let section = passing.section(needs.copied(), sender.latency());
         let id = sender.send(section).await.map_err(Trouble::Refused)?;
+        if is_shed {
+            // It was given all the same, so that the receiver can name what it does not get.
+            sender.shed(StreamId(planned.stream), id);
+        }
         ids.insert((planned.stream, planned.number), id);
-        sections.push(Given {
-            planned,
-            id: Some(id),
-        });
+        sections.push(Given { planned, id });
     }
     Ok(Fed {
         is_complete: sections.len() == planned,
@@ -406,7 +393,7 @@ fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span)
         .iter()
         .map(|Given { planned, id }| {
             let deadline = start + Duration::from(planned.at + latency + planned.media.deadline);
-            let report = id.map(|id| reports.get(&(StreamId(planned.stream), id)));
+            let report = reports.get(&(StreamId(planned.stream), *id));
             Sent {
                 kind: planned.kind(),
                 at_s: planned.at.as_secs_f64(),
@@ -414,11 +401,10 @@ fn settle(given: &[Given], reported: &[Reported], start: Instant, latency: Span)
                 needs: planned
                     .needs
                     .and_then(|needs| places.get(&(planned.stream, needs)).copied()),
-                fate: match report.map(|report| report.map(|report| report.outcome)) {
-                    None => Fate::Gap(word(GapReason::Dropped(Reason::Shed))),
-                    Some(None) => Fate::Unreported,
-                    Some(Some(Err(reason))) => Fate::Gap(reason),
-                    Some(Some(Ok(completed))) => Fate::Complete {
+                fate: match report.map(|report| report.outcome) {
+                    None => Fate::Unreported,
+                    Some(Err(reason)) => Fate::Gap(reason),
+                    Some(Ok(completed)) => Fate::Complete {
                         slack_ms: since(completed, deadline) * 1e3,
                     },
                 },

@@ -15,7 +15,7 @@ mod input;
 mod line;
 mod metrics;
 mod output;
-mod passing;
+pub(crate) mod passing;
 mod rtp;
 mod session;
 mod snapshot;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use comity::{Importance, Section, SectionId, StreamId};
 use comity_media::{FrameType, Header, MediaSection};
 
 /// One section on its way.
@@ -24,6 +25,20 @@ pub(crate) struct Passing {
     pub(crate) payload: Bytes,
     /// What the reader made of it, where it was read here: what a shedder decides by.
     pub(crate) media: Option<MediaSection>,
+}
+
+impl Passing {
+    /// What is given to a connection with this latency. What it needs has the number `needs` there.
+    pub(crate) fn section(&self, needs: Option<SectionId>, latency: Duration) -> Section {
+        Section {
+            stream: StreamId(self.stream),
+            importance: Importance(self.importance),
+            source_time: Some(self.source_time),
+            deadline: Some(self.due.after(self.source_time, latency)),
+            needs,
+            payload: self.payload.clone(),
+        }
+    }
 }
 
 /// A deadline.

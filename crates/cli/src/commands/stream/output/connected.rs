@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use comity::{
-    Connection, End, Importance, Reliability, Section, SectionId, SendError, Statistics, StreamId,
-    TargetBitrate,
+    Connection, End, Reliability, SectionId, SendError, Statistics, StreamId, TargetBitrate,
 };
 use comity_media::{Shedder, ShedderConfig, Verdict};
 use serde::Serialize;
@@ -267,15 +266,7 @@ impl Leg {
             }
             _ => false,
         };
-        let latency = self.connection.latency();
-        let section = Section {
-            stream,
-            importance: Importance(passing.importance),
-            source_time: Some(passing.source_time),
-            deadline: Some(passing.due.after(passing.source_time, latency)),
-            needs,
-            payload: passing.payload.clone(),
-        };
+        let section = passing.section(needs, self.connection.latency());
         let given = match reliability {
             Reliability::Full => self.connection.send(section).await,
             _ => self.connection.try_send(section),
