@@ -56,6 +56,21 @@
 //! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong to one thread per
 //! endpoint. [`session`] is the secure half without any socket, and [`Transport`] the deadline transport as what such a
 //! session carries, for hosts with sockets of their own.
+//!
+//! # How exactly packets leave
+//!
+//! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a timer slack of 1 ns,
+//! and counts by how much it missed it ([`Pacing`]). Measured with `examples/pacing.rs` over loopback, on two virtual
+//! processors at a load of 8 by other programs, beside a bare loop that sleeps for 1 ms:
+//!
+//! | later than planned, in us | 50 % | 99 % | 99.9 % |
+//! |---|---|---|---|
+//! | packets at 10 Mb/s | 55 to 57 | 2,490 to 3,930 | 6,260 to 8,450 |
+//! | packets at 50 Mb/s | 43 to 45 | 107 to 795 | 786 to 5,800 |
+//! | the bare loop, at the same time | 35 | 3,530 to 3,720 | 6,530 to 6,730 |
+//!
+//! The tails are those of the machine: no program sleeps more exactly there, and on one with a processor to spare they
+//! have to be measured again. What an endpoint costs stands in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
 mod core;
