@@ -307,7 +307,8 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
         any::<bool>(),
         any::<bool>(),
     );
-    let controller = prop::sample::select(vec!["reno", "cubic", "vegas", "fixed"]);
+    // Without any window a greedy source whose sections expire would send without an end.
+    let controller = prop::sample::select(vec!["reno", "cubic", "vegas"]);
     let latency = prop::option::weighted(0.8, (1u64..400).prop_map(Span::from_millis));
     let sizes = (600u32..3_000, 400u64..5_000, 5_000u64..60_000);
     (modes, controller, latency, sizes).prop_map(
