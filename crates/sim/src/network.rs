@@ -78,10 +78,6 @@ pub struct Start {
 
 /// How a flow is carried.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a description, made once for each flow and not moved about"
-)]
 pub enum TransportSpec {
     /// TCP.
     Tcp(TcpSpec),

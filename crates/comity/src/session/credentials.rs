@@ -326,7 +326,7 @@ mod tests {
         let spoiled = ALICE_PUBLIC.replacen('f', "g", 1);
         assert_eq!(
             key(&spoiled).to_string(),
-            "key: character 5 is 'g', expected a hexadecimal digit"
+            "a key with 'g' as character 5, expected a hexadecimal digit"
         );
         assert_eq!(key(&"0".repeat(64)), CredentialError::KeyLowOrder);
         assert_eq!(
@@ -339,7 +339,7 @@ mod tests {
     fn passphrases_are_stretched_within_their_bounds() {
         assert_eq!(
             Passphrase::stretch("too short").unwrap_err().to_string(),
-            "passphrase: has 9 bytes, expected at least 10"
+            "a passphrase of 9 bytes, expected at least 10"
         );
         let long = "x".repeat(257);
         assert_eq!(

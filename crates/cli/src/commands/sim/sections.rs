@@ -76,16 +76,14 @@ impl Sections {
         let given_up = |of: &SectionsReport| of.gaps.sum() - of.gaps.overdue;
         share(&mut self.given_up, sum(given_up), submitted);
         share(&mut self.overdue, sum(|of| of.gaps.overdue), submitted);
-        let kinds: [(&mut Vec<f64>, fn(&SectionsReport) -> FrameCounts); 3] = [
-            (&mut self.intra, |of| of.intra),
-            (&mut self.predicted, |of| of.predicted),
-            (&mut self.bidirectional, |of| of.bidirectional),
-        ];
-        for (list, kind) in kinds {
+        let frames_on_time = |list: &mut Vec<f64>, kind: fn(&SectionsReport) -> FrameCounts| {
             let on_time = reports.iter().map(|of| kind(of).on_time).sum();
             let submitted = reports.iter().map(|of| kind(of).submitted).sum();
             share(list, on_time, submitted);
-        }
+        };
+        frames_on_time(&mut self.intra, |of| of.intra);
+        frames_on_time(&mut self.predicted, |of| of.predicted);
+        frames_on_time(&mut self.bidirectional, |of| of.bidirectional);
         self.sent_late.push(sum(|of| of.late_bytes) as f64);
         self.repeated.push(sum(|of| of.repeated_bytes) as f64);
         self.lost.push(sum(|of| of.lost_packets) as f64);

@@ -47,11 +47,14 @@ impl Default for Limits {
     }
 }
 
+/// What a file of frames turned out to hold.
+type FrameList = Result<Arc<[Frame]>, ProblemKind>;
+
 /// The trace files and files of frames that were read so far: a sweep reads each once.
 #[derive(Debug, Default)]
 pub(super) struct Library {
     read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
-    frames: Mutex<BTreeMap<String, Result<Arc<[Frame]>, ProblemKind>>>,
+    frames: Mutex<BTreeMap<String, FrameList>>,
 }
 
 impl Library {
