@@ -161,6 +161,9 @@ fn the_json_document_is_the_one_described() {
         }
     }
     let (_folder, file) = small();
+    let video = "[[flow]]\ngroup = \"video\"\ntransport = \"sections\"\n\
+                 workload = { kind = \"video\", rate = \"200kbps\", fps = 25, group = 25 }\n";
+    fs::write(&file, format!("{SMALL}{video}")).unwrap();
     let document: Value =
         serde_json::from_slice(&ends(0, &["sim", "run", &file, "--json"]).stdout).unwrap();
     let mut keys = BTreeSet::new();
