@@ -182,6 +182,8 @@ fn a_far_deadline_bears_a_bad_moment_of_the_rate() {
     for (rate, expected) in [(8, None), (7, Some(Fate::Infeasible))] {
         let mut outbox = outbox();
         outbox.submit(ms(0), section(105_000, 1, ms(100))).unwrap();
+        // The most important one is tried in any case.
+        outbox.submit(ms(0), section(1, 9, ms(5_000))).unwrap();
         let outlook = Outlook {
             growth: Rate::ZERO,
             rate: Some(Rate::from_mbps(rate)),

@@ -206,7 +206,7 @@ mod tests {
         for (number, &kind) in (0..).zip(kinds) {
             let needs = if kind == FrameKind::Intra { None } else { last };
             ledger.on_submitted(Time::from_millis(10 * number), kind, needs);
-            if kind != FrameKind::Bidirectional {
+            if matches!(kind, FrameKind::Intra | FrameKind::Predicted) {
                 last = Some(SectionId(number));
             }
         }

@@ -126,9 +126,10 @@ impl<P: Payload> Connection<P> {
             pacer: Pacer::default(),
             target: TargetBitrate::new(),
             episode: Episode::default(),
+            // Until the peer says otherwise it is taken to have as much room as this end.
             credit: Credit {
-                bytes: u64::MAX,
-                sections: u64::MAX,
+                bytes: config.receive_buffer / 4 * 3,
+                sections: u64::from(config.receive_sections),
                 told_by: None,
                 offered: u64::MAX,
             },
