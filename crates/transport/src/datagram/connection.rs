@@ -349,7 +349,7 @@ impl<P: Payload> Connection<P> {
         statistics
     }
 
-    /// What the application may send now; `None` before anything is known of the path.
+    /// What the application may send now; `None` while the controller has not found a limit yet.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
     }

@@ -211,7 +211,11 @@ impl<P: Payload> Connection<P> {
     pub(super) fn outlook(&self, now: Time) -> Outlook {
         let in_flight = self.outbox.accounts().bytes.in_flight;
         Outlook {
-            rate: self.target.current(),
+            // In slow start nobody knows yet what the path carries.
+            rate: match self.decision.phase {
+                Phase::SlowStart => None,
+                _ => self.target.current(),
+            },
             growth: self.growth(),
             one_way: self.one_way(now),
             fresh_bytes: if self.probes > 0 {
@@ -237,6 +241,10 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn update_target(&mut self, now: Time) {
+        // Before the first slow start is over nobody knows what the path carries: nothing to shed for.
+        if self.decision.phase == Phase::SlowStart && self.target.current().is_none() {
+            return;
+        }
         let pacing = match self.decision.pacing {
             Pacing::Unpaced => None,
             _ => self.pacing_rate(),
