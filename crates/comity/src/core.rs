@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_congestion::{Controller, Meter};
-use comity_transport::datagram::{self, Config, Connection};
+use comity_transport::datagram::{Config, Connection};
 use comity_transport::wire::parameters::{Parameters, Reliability};
 use comity_transport::wire::{CloseCode, limits};
 use comity_units::{PacketNumber, Seed, Span, Time};
@@ -154,12 +154,6 @@ impl Core for Transport {
     }
 
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
-        let ecn = match ecn {
-            Ecn::NotCapable => datagram::Ecn::NotCapable,
-            Ecn::Capable0 => datagram::Ecn::Capable0,
-            Ecn::Capable1 => datagram::Ecn::Capable1,
-            Ecn::CongestionExperienced => datagram::Ecn::CongestionExperienced,
-        };
         // A violation closes the connection by itself, and is told as its end.
         let _ = self.connection.on_packet(now, number, ecn, payload);
     }
@@ -185,12 +179,7 @@ impl Core for Transport {
         }
         Some(Transmit {
             number: sent.number,
-            ecn: match sent.ecn {
-                datagram::Ecn::NotCapable => Ecn::NotCapable,
-                datagram::Ecn::Capable0 => Ecn::Capable0,
-                datagram::Ecn::Capable1 => Ecn::Capable1,
-                datagram::Ecn::CongestionExperienced => Ecn::CongestionExperienced,
-            },
+            ecn: sent.ecn,
         })
     }
 
@@ -201,10 +190,6 @@ impl Core for Transport {
         length: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let frame = match frame {
-            PathFrame::Challenge(token) => datagram::PathFrame::Challenge(token),
-            PathFrame::Response(token) => datagram::PathFrame::Response(token),
-        };
         let sent = self.connection.write_path_frame(now, frame, length, out)?;
         Some(Transmit {
             number: sent.number,
@@ -213,10 +198,7 @@ impl Core for Transport {
     }
 
     fn poll_path_frame(&mut self) -> Option<PathFrame> {
-        Some(match self.connection.poll_path_frame()? {
-            datagram::PathFrame::Challenge(token) => PathFrame::Challenge(token),
-            datagram::PathFrame::Response(token) => PathFrame::Response(token),
-        })
+        self.connection.poll_path_frame()
     }
 
     fn on_path_changed(&mut self, _: Time) {

@@ -1,5 +1,6 @@
 //! What a session carries.
 
+pub use comity_transport::datagram::PathFrame;
 use comity_units::{PacketNumber, Span, Time};
 use thiserror::Error;
 
@@ -12,15 +13,6 @@ pub struct Transmit {
     pub number: PacketNumber,
     /// How the datagram is to be marked.
     pub ecn: Ecn,
-}
-
-/// The two frames with which an end proves that it receives at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathFrame {
-    /// Asks for the same 8 bytes.
-    Challenge([u8; 8]),
-    /// Gives them.
-    Response([u8; 8]),
 }
 
 /// The transport of one connection, as its session sees it: plain payloads with their packet numbers.

@@ -34,6 +34,7 @@ mod session;
 mod vector;
 
 pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
+pub use comity_transport::datagram::Ecn;
 pub use comity_transport::wire::header::{ConnectionId, Pattern};
 pub use cookie::{Cookies, ROTATION, SLOT};
 pub use core_trait::{BadParameters, Core, Opener, PathFrame, Transmit};
@@ -50,20 +51,6 @@ pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
 pub use randomness::Randomness;
 pub use replay::{ReplayWindow, Stale};
 pub use session::{Closed, Event, Session, SessionStatistics};
-
-/// The congestion marks of a datagram: the two ECN bits of its IP header (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Ecn {
-    /// The sender does not take part, or the host does not say.
-    #[default]
-    NotCapable,
-    /// ECT(0): the sender takes part.
-    Capable0,
-    /// ECT(1): the sender takes part in L4S (RFC 9331).
-    Capable1,
-    /// The network marked the packet instead of dropping it.
-    CongestionExperienced,
-}
 
 /// A datagram to be sent: its bytes are the last `length` ones of the buffer that was handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
