@@ -19,7 +19,9 @@
 extern crate alloc;
 
 mod controller;
+pub mod equation;
 pub mod growth;
+mod loss_intervals;
 mod meter;
 pub mod recovery;
 mod rtt;
@@ -28,6 +30,7 @@ pub mod table;
 pub use controller::{
     Ack, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, RateSample, Sent, Timeout,
 };
+pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};
 pub use recovery::{AnyRecovery, Recovery};
 pub use rtt::{RttConfig, RttEstimator};

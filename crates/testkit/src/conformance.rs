@@ -177,9 +177,9 @@ pub struct Violation {
     /// The promise.
     pub promise: Promise,
     /// The decision before the event.
-    pub before: Decision,
+    pub before: Box<Decision>,
     /// The decision after it.
-    pub after: Decision,
+    pub after: Box<Decision>,
 }
 
 /// What is checked.
@@ -358,8 +358,8 @@ impl Model {
     /// As [`Model::apply`], for the promises that hold whatever the transport does.
     pub fn disturb(&mut self, noise: [u64; 4], kind: u8) -> Result<(), Violation> {
         let [first, second, third, fourth] = noise;
+        self.wait_until(self.now + Span::from_nanos(fourth % 10_000_000_000))?;
         let (now, mss) = (self.now, self.setup.mss);
-        self.now += Span::from_nanos(fourth % 10_000_000_000);
         let (in_flight, window) = (Bytes::new(second), Bytes::new(third));
         match kind % 5 {
             0 => {
@@ -618,8 +618,8 @@ fn check(kept: bool, promise: Promise, before: Decision, after: Decision) -> Res
     } else {
         Err(Violation {
             promise,
-            before,
-            after,
+            before: Box::new(before),
+            after: Box::new(after),
         })
     }
 }

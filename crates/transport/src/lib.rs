@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod bucket;
 pub mod checksum;
 pub mod datagram;
 mod pacer;
@@ -16,4 +17,5 @@ pub mod tcp;
 pub mod timeline;
 pub mod wire;
 
+pub use bucket::TokenBucket;
 pub use pacer::Pacer;

@@ -21,7 +21,7 @@ impl Pacer {
     /// When the next packet may leave under `pacing`.
     pub fn release_at(&self, pacing: Pacing) -> Time {
         match pacing {
-            Pacing::Rate(_) | Pacing::Gap(_) => self.next,
+            Pacing::Rate(_) | Pacing::Bucket { .. } | Pacing::Gap(_) => self.next,
             Pacing::At(time) => time,
             _ => Time::ZERO,
         }
@@ -30,7 +30,7 @@ impl Pacer {
     /// A packet of `wire` bytes left at `now` over a first link of speed `line`.
     pub fn on_sent(&mut self, now: Time, wire: Bytes, pacing: Pacing, line: Rate, quantum: Bytes) {
         match pacing {
-            Pacing::Rate(rate) => {
+            Pacing::Rate(rate) | Pacing::Bucket { rate, .. } => {
                 let credit = rate.transmission_time(quantum);
                 let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
                 self.next = self.next.max(earliest) + rate.transmission_time(wire);

@@ -5,6 +5,7 @@ mod fixed;
 mod hystart;
 mod limited;
 mod reno;
+mod steady;
 mod vegas;
 
 use comity_units::Bytes;
@@ -14,6 +15,7 @@ pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};
 pub use limited::Limited;
 pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
+pub use steady::{Steady, SteadyConfig};
 pub use vegas::{Vegas, VegasConfig};
 
 /// An amount in segments of `mss`; infinite where [`Bytes::MAX`] stands for "without limit".

@@ -7,6 +7,7 @@ use alloc::string::String;
 use comity_congestion::{Controller, Decision, Meter};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
+use super::allowance::Account;
 use super::config::{Config, ConfigError};
 use super::events::{CloseReason, Event, PathFrame, Violation};
 use super::loss::LossDetection;
@@ -51,6 +52,7 @@ pub struct Connection<P: Payload> {
     pub(super) meter: Option<Box<dyn Meter>>,
     pub(super) decision: Decision,
     pub(super) pacer: Pacer,
+    pub(super) account: Account,
     pub(super) target: TargetBitrate,
     pub(super) episode: Episode,
     pub(super) credit: Credit,
@@ -124,6 +126,7 @@ impl<P: Payload> Connection<P> {
             meter,
             decision,
             pacer: Pacer::default(),
+            account: Account::default(),
             target: TargetBitrate::new(),
             episode: Episode::default(),
             // Until the peer says otherwise it is taken to have as much room as this end.
@@ -187,6 +190,8 @@ impl<P: Payload> Connection<P> {
             });
         }
         // A section is judged by what is known now, not by what was when the last one left.
+        self.keep_account(now);
+        self.account.on_queue_changed();
         let outlook = self.outlook(now);
         self.outbox.look_ahead(now, &outlook);
         let id = self.outbox.submit(now, section)?;
@@ -371,7 +376,7 @@ impl<P: Payload> Connection<P> {
             && self.outbox.backlog() > 0
             && self.has_window()
             && self.has_credit();
-        waits.then(|| self.pacer.release_at(self.pacing()))
+        waits.then(|| self.data_release_at())
     }
 
     /// What the peer said before the first packet that it has room for.

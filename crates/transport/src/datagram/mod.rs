@@ -38,6 +38,7 @@
 //! against what the receiver has room for, as TCP's window does, because sections that are given up leave no
 //! position behind.
 
+mod allowance;
 mod config;
 mod connection;
 mod events;

@@ -349,6 +349,7 @@ impl<P: Payload> Connection<P> {
             return;
         }
         self.statistics.sent.lost_packets += lost.contents.len() as u64;
+        self.account.on_queue_changed();
         for contents in lost.contents {
             self.requeue(now, contents);
         }

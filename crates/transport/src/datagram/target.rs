@@ -82,8 +82,12 @@ impl TargetBitrate {
 
     /// The rate that sections may have now; `None` before anything is known.
     pub(super) fn current(&self) -> Option<Rate> {
-        (self.average > 0.0)
-            .then(|| Rate::from_bps_f64(self.average * self.payload * (1.0 - self.loss)))
+        (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
+    }
+
+    /// What is left of a rate on the wire for sections, without headers and repairs.
+    pub(super) fn net(&self, wire: Rate) -> Rate {
+        wire.mul_f64(self.payload * (1.0 - self.loss))
     }
 
     /// A change that is worth announcing, if there is one at `now`.

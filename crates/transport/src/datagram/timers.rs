@@ -1,13 +1,12 @@
 //! What a connection does when time has come, and what it may do at this moment.
 
-use comity_congestion::{Pacing, Phase, Timeout};
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_congestion::Timeout;
+use comity_units::{Bytes, Span, Time};
 
 use super::connection::Connection;
 use super::events::{CloseReason, Event};
 use super::parts::{Contents, State};
-use super::target::TargetBitrate;
-use crate::timeline::{Outlook, Payload};
+use crate::timeline::Payload;
 
 impl<P: Payload> Connection<P> {
     /// When [`Connection::on_timer`] is next due; [`Time::MAX`] for never.
@@ -54,7 +53,7 @@ impl<P: Payload> Connection<P> {
             next = next.min(self.last_sent_at + self.loss.base_timeout());
         }
         if self.outbox.backlog() > 0 && self.has_window() && self.has_credit() {
-            next = next.min(self.pacer.release_at(self.pacing()));
+            next = next.min(self.data_release_at());
         }
         next
     }
@@ -137,96 +136,6 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    // ---------------------------------------------------------------- what is allowed
-
-    /// Reads the controller's decision.
-    pub(super) fn obey(&mut self) {
-        self.decision = self.controller.decision();
-    }
-
-    /// How packets are spread: as the controller says, or its window over the round trip.
-    pub(super) fn pacing(&self) -> Pacing {
-        match (self.decision.pacing, self.loss.smoothed()) {
-            (Pacing::Unpaced, Some(rtt))
-                if self.config.pace_windows && self.decision.window != Bytes::MAX =>
-            {
-                let gain = match self.decision.phase {
-                    Phase::SlowStart => 2.0,
-                    _ => 1.25,
-                };
-                Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
-            }
-            (pacing, _) => pacing,
-        }
-    }
-
-    pub(super) fn pacing_rate(&self) -> Option<Rate> {
-        match self.pacing() {
-            Pacing::Rate(rate) => Some(rate),
-            Pacing::Gap(gap) => {
-                let wire = u64::from(self.config.payload + self.config.overhead);
-                Some(Rate::of(Bytes::new(wire), gap))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether the window lets one more full packet leave.
-    pub(super) fn has_window(&self) -> bool {
-        let in_flight = self.sent.in_flight();
-        in_flight == 0
-            || in_flight.saturating_add(u64::from(self.config.payload))
-                <= self.decision.window.get()
-    }
-
-    /// Whether the peer has room for more.
-    pub(super) fn has_credit(&self) -> bool {
-        self.outbox.accounts().bytes.in_flight < self.credit.bytes
-    }
-
-    /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way whose
-    /// answer could tell of more.
-    fn waits_for_credit(&self) -> bool {
-        self.outbox.backlog() > 0 && !self.has_credit() && self.sent.in_flight_packets() == 0
-    }
-
-    /// The delay of packets to the peer, with what they wait for on the way now.
-    fn one_way(&self, now: Time) -> Span {
-        let least = self.loss.min().unwrap_or(Span::ZERO) / 2;
-        least + self.path.queueing_at(now)
-    }
-
-    /// By how much the rate may grow in a second: additive increase, one packet for each round trip in each
-    /// round trip. Laws without a window say nothing of it.
-    fn growth(&self) -> Rate {
-        match (self.decision.window, self.loss.smoothed()) {
-            (Bytes::MAX, _) | (_, None) => Rate::ZERO,
-            (_, Some(rtt)) => {
-                let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
-                per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001))
-            }
-        }
-    }
-
-    pub(super) fn outlook(&self, now: Time) -> Outlook {
-        let in_flight = self.outbox.accounts().bytes.in_flight;
-        Outlook {
-            // In slow start nobody knows yet what the path carries.
-            rate: match self.decision.phase {
-                Phase::SlowStart => None,
-                _ => self.target.current(),
-            },
-            growth: self.growth(),
-            one_way: self.one_way(now),
-            fresh_bytes: if self.probes > 0 {
-                u64::from(self.config.payload)
-            } else {
-                self.credit.bytes.saturating_sub(in_flight)
-            },
-            fresh_sections: self.credit.sections,
-        }
-    }
-
     /// How many bytes this end has room for, beside those that it holds. A quarter is kept back for what is under
     /// way when the peer learns of it. The rest of sections that are not whole counts as room: the peer may
     /// always go on with what it has begun.
@@ -238,24 +147,6 @@ impl<P: Payload> Connection<P> {
     pub(super) fn has_report(&self) -> bool {
         self.statistics.received.packets > 0
             && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
-    }
-
-    pub(super) fn update_target(&mut self, now: Time) {
-        // Before the first slow start is over nobody knows what the path carries: nothing to shed for.
-        if self.decision.phase == Phase::SlowStart && self.target.current().is_none() {
-            return;
-        }
-        let pacing = match self.decision.pacing {
-            Pacing::Unpaced => None,
-            _ => self.pacing_rate(),
-        };
-        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing);
-        if let Some(allowed) = allowed {
-            self.target.on_allowed(now, allowed);
-        }
-        if let Some(rate) = self.target.poll(now) {
-            self.events.push_back(Event::TargetBitrate(rate));
-        }
     }
 
     /// Moves what the outbox has to tell to where it is told.

@@ -141,7 +141,8 @@ impl<P: Payload> Connection<P> {
             return false;
         }
         let has_window = self.has_window();
-        let is_released = self.pacer.release_at(self.pacing()) <= now;
+        self.keep_account(now);
+        let is_released = self.data_release_at() <= now;
         let is_held_by_law = if self.decision.window == Bytes::MAX {
             !is_released
         } else {
@@ -185,6 +186,7 @@ impl<P: Payload> Connection<P> {
             let quantum = self.burst(pacing);
             self.pacer
                 .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
+            self.charge(size);
             self.controller.on_sent(&Sent {
                 now,
                 payload: Bytes::new(u64::from(size)),

@@ -23,6 +23,7 @@ use core::cmp::Reverse;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
+use super::savings::Savings;
 use super::section::Importance;
 
 /// What is left to send of one section.
@@ -45,6 +46,10 @@ pub struct Forecast {
     pub rate: Rate,
     /// By how much the rate grows in each second, in bit/s: what the controller may add while nothing is lost.
     pub growth: Rate,
+    /// How fast they may leave for a while.
+    pub peak: Rate,
+    /// What has been saved up of the rate, where the controller keeps an account.
+    pub savings: Option<Savings>,
     /// From leaving to arriving.
     pub one_way: Span,
     /// How much longer than the time to its deadline a section may be predicted to take, in hundredths.
@@ -52,22 +57,29 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// How many bytes may leave up to the end of a section with this deadline, so that it arrives in time.
+    /// How many bytes may leave up to the end of a section with this deadline and importance, so that it arrives
+    /// in time.
     ///
     /// ```text
     /// time   = (deadline − now) · (1 + tolerance) − one_way
-    /// budget = (rate · time + growth · time² / 2) / 8
+    /// budget = min( (rate · time + growth · time² / 2) / 8 + savings(importance),  peak · time / 8 )
     /// ```
-    pub fn budget(&self, now: Time, deadline: Time) -> u64 {
+    pub fn budget(&self, now: Time, deadline: Time, importance: Importance) -> u64 {
         if deadline.is_never() {
             return u64::MAX;
         }
         let sending = self.tolerated(now, deadline).saturating_sub(self.one_way);
         let grown = self.growth.mul_f64(sending.as_secs_f64() / 2.0);
-        self.rate
+        let earned = self
+            .rate
             .amount_in(sending)
             .get()
-            .saturating_add(grown.amount_in(sending).get())
+            .saturating_add(grown.amount_in(sending).get());
+        let saved = self
+            .savings
+            .map_or(0, |savings| savings.available(importance));
+        let peak = self.peak.amount_in(sending).get();
+        earned.saturating_add_signed(saved).min(peak)
     }
 
     /// Whether what leaves now can arrive in time, at any rate.
@@ -84,11 +96,12 @@ impl Forecast {
 
     /// If everything arrives in time that leaves in this order: how long nothing at all could leave without
     /// changing that. Costs O(n).
-    pub fn slack(&self, now: Time, queue: impl Iterator<Item = (u64, Time)>) -> Option<Span> {
+    pub fn slack(&self, now: Time, queue: impl Iterator<Item = Work>) -> Option<Span> {
         let (mut before, mut slack) = (0_u64, u64::MAX);
-        for (left, deadline) in queue {
-            before = before.saturating_add(left);
-            slack = slack.min(self.budget(now, deadline).checked_sub(before)?);
+        for work in queue {
+            before = before.saturating_add(work.left);
+            let budget = self.budget(now, work.deadline, work.importance);
+            slack = slack.min(budget.checked_sub(before)?);
         }
         Some(self.rate.transmission_time(Bytes::new(slack)))
     }
@@ -110,8 +123,7 @@ pub struct Plan {
 /// of the lower ones it is the greatest possible for those that were kept above them by count alone.
 /// Costs O(n) when nothing has to go, else O(n log n).
 pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
-    let works = queue.iter().map(|work| (work.left, work.deadline));
-    if let Some(slack) = forecast.slack(now, works) {
+    if let Some(slack) = forecast.slack(now, queue.iter().copied()) {
         return Plan {
             dropped: Vec::new(),
             slack,
@@ -119,7 +131,7 @@ pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     }
     let budgets: Vec<u64> = queue
         .iter()
-        .map(|work| forecast.budget(now, work.deadline))
+        .map(|work| forecast.budget(now, work.deadline, work.importance))
         .collect();
     let mut selection = Selection::new(queue, &budgets);
     for place in selection.order() {

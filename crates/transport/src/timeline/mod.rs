@@ -24,11 +24,13 @@ pub mod feasible;
 pub mod inbox;
 pub mod outbox;
 mod ranges;
+mod savings;
 pub mod section;
 
 pub use clock::ClockMap;
 pub use inbox::{Delivery, Inbox};
 pub use outbox::{Chunk, Outbox, Outcome, Outlook};
+pub use savings::Savings;
 pub use section::{
     Deliver, DropPolicy, Elided, Importance, Meta, Outgoing, Payload, Reason, Reliability,
     SectionId, StreamId,

@@ -11,7 +11,8 @@ use comity_units::{Rate, Span};
 pub use accounts::{Accounts, ByteAccounts, SectionAccounts};
 pub use queue::Outbox;
 
-use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
+use super::savings::Savings;
+use super::section::{DropPolicy, Importance, Reason, Reliability, SectionId, StreamId};
 
 /// How an [`Outbox`] behaves and how much it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +62,15 @@ pub struct Outlook {
     pub rate: Option<Rate>,
     /// By how much that rate may grow in each second, in bit/s.
     pub growth: Rate,
+    /// How fast bytes may leave for a while; [`Rate::MAX`] where only the rate counts.
+    pub peak: Rate,
+    /// What has been saved up of the rate; sections that may not spend it are held back. `None` where the
+    /// controller keeps no account.
+    pub savings: Option<Savings>,
     /// From handing a byte out to its arrival: propagation, and whatever queue lies on the way.
     pub one_way: Span,
+    /// How long it takes to find out that bytes are lost and to send them again.
+    pub repair: Span,
     /// How many bytes may be handed out that never were before (the peer's credit). What is sent again
     /// needs no credit.
     pub fresh_bytes: u64,
@@ -71,11 +79,19 @@ pub struct Outlook {
 }
 
 impl Outlook {
+    /// Whether the account lets a section of this importance leave now.
+    pub(super) fn allows(&self, importance: Importance) -> bool {
+        self.savings.is_none_or(|savings| savings.allow(importance))
+    }
+
     /// Nothing is known, and the peer sets no limit.
     pub const UNKNOWN: Self = Self {
         rate: None,
         growth: Rate::ZERO,
+        peak: Rate::MAX,
+        savings: None,
         one_way: Span::ZERO,
+        repair: Span::ZERO,
         fresh_bytes: u64::MAX,
         fresh_sections: u64::MAX,
     };

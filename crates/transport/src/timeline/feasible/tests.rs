@@ -6,6 +6,8 @@ use proptest::prelude::*;
 const FORECAST: Forecast = Forecast {
     rate: Rate::from_mbps(8),
     growth: Rate::ZERO,
+    peak: Rate::MAX,
+    savings: None,
     one_way: Span::ZERO,
     tolerance_percent: 0,
 };
@@ -135,14 +137,26 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
     let mut forecast = Forecast {
         rate: Rate::from_mbps(8),
         growth: Rate::ZERO,
+        peak: Rate::MAX,
+        savings: None,
         one_way: Span::from_millis(30),
         tolerance_percent: 0,
     };
     let (now, deadline) = (Time::from_millis(900), Time::from_secs(1));
-    assert_eq!(forecast.budget(now, deadline), 70_000);
+    assert_eq!(forecast.budget(now, deadline, Importance(0)), 70_000);
     forecast.tolerance_percent = 10;
-    assert_eq!(forecast.budget(now, deadline), 80_000);
-    assert_eq!(forecast.budget(now, Time::MAX), u64::MAX);
+    assert_eq!(forecast.budget(now, deadline, Importance(0)), 80_000);
+    assert_eq!(forecast.budget(now, Time::MAX, Importance(0)), u64::MAX);
+    // 80 ms at 12 Mb/s are 120 kB; 50 kB in debt, of which the highest may have 100 kB, the lowest none.
+    forecast.peak = Rate::from_mbps(12);
+    forecast.savings = Some(Savings {
+        level: -50_000,
+        depth: 100_000,
+        importances: (Importance(1), Importance(9)),
+    });
+    assert_eq!(forecast.budget(now, deadline, Importance(9)), 120_000);
+    assert_eq!(forecast.budget(now, deadline, Importance(5)), 55_000);
+    assert_eq!(forecast.budget(now, deadline, Importance(1)), 30_000);
     assert!(forecast.is_within_reach(now, deadline));
     assert!(!forecast.is_within_reach(Time::from_millis(980), deadline));
     assert!(!forecast.is_within_reach(deadline, deadline));

@@ -6,6 +6,7 @@ use core::ops::Range;
 use comity_units::Time;
 
 use super::{ByteAccounts, Fate};
+use crate::timeline::feasible::Work;
 use crate::timeline::ranges::Ranges;
 use crate::timeline::section::{Meta, Reason, Reliability, SectionId};
 
@@ -34,6 +35,8 @@ pub(super) struct Entry<P> {
     /// Let go when nothing of it can be sent any more.
     pub(super) payload: Option<P>,
     pub(super) stage: Stage,
+    /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be repaired.
+    pub(super) due: Time,
     /// The place in the order of submission, over all streams.
     pub(super) order: u64,
     /// Everything below was handed out at least once.
@@ -62,6 +65,16 @@ impl<P> Entry<P> {
         match self.stage {
             Stage::Live => self.unsent() + self.to_repeat(),
             Stage::Overdue | Stage::Dropped(_) => 0,
+        }
+    }
+
+    /// What is left of it, for a plan; without its needs.
+    pub(super) fn work(&self) -> Work {
+        Work {
+            left: u64::from(self.left()),
+            deadline: self.meta.deadline,
+            importance: self.meta.importance,
+            needs: None,
         }
     }
 
@@ -146,7 +159,7 @@ impl<P> Entry<P> {
     /// Its place in the order of sending.
     pub(super) const fn urgency(&self) -> Urgency {
         Urgency {
-            deadline: self.meta.deadline,
+            due: self.due,
             unimportance: u8::MAX - self.meta.importance.0,
             order: self.order,
         }
@@ -157,7 +170,7 @@ impl<P> Entry<P> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Urgency {
     /// Never is last.
-    pub(super) deadline: Time,
+    pub(super) due: Time,
     pub(super) unimportance: u8,
     pub(super) order: u64,
 }

@@ -3,12 +3,13 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use comity_units::{Rate, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use super::entry::{Entry, Stage, Urgency};
 use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError};
 use crate::timeline::feasible::{self, Forecast, Work};
 use crate::timeline::ranges::Ranges;
+use crate::timeline::savings::{Importances, Savings};
 use crate::timeline::section::{
     DropPolicy, Importance, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
@@ -18,6 +19,9 @@ type Key = (StreamId, SectionId);
 /// The queue is not looked at again before this time because of the passing of time alone.
 const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
 
+/// How many sections are looked at to find how fast bytes have to leave.
+const NEAR_SECTIONS: usize = 64;
+
 /// The sender's half of the timeline.
 ///
 /// [`submit`](Self::submit) takes sections in, [`next_chunk`](Self::next_chunk) hands their bytes out, and for
@@ -25,8 +29,9 @@ const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
 /// [`on_lost`](Self::on_lost) has to follow sooner or later (an acknowledgement may still follow a loss that
 /// was declared too early). Then [`poll_outcome`](Self::poll_outcome) gives one outcome for every section.
 ///
-/// The next chunk is of the section with the earliest deadline; at equal deadlines lost bytes go first, then
-/// higher importance, then what was submitted first. What has no deadline comes last.
+/// The next chunk is of the section that is due first: at its deadline, and the most important ones among others
+/// by the time of a repair earlier. Of those due at once lost bytes go first, then higher importance, then what
+/// was submitted first. What has no deadline comes last.
 ///
 /// Unless nothing may be dropped, deadlines are checked when a section is submitted, when its bytes leave
 /// for the first time, whenever they leave again, and by [`expire`](Self::expire), which is to be called at
@@ -43,6 +48,8 @@ pub struct Outbox<P: Payload> {
     repeats: BTreeSet<(Urgency, Key)>,
     /// Live sections whose deadline is enforced.
     deadlines: BTreeSet<(Time, Key)>,
+    /// The same in the order of sending.
+    order: BTreeSet<(Urgency, Key)>,
     notices: VecDeque<Notice>,
     outcomes: VecDeque<Outcome>,
     moved_floors: BTreeSet<StreamId>,
@@ -50,6 +57,7 @@ pub struct Outbox<P: Payload> {
     held: u64,
     submitted: u64,
     accounts: Accounts,
+    importances: Importances,
     look: Look,
 }
 
@@ -69,10 +77,11 @@ struct Stream {
 struct Look {
     /// What was foreseen then.
     rate: Rate,
-    growth: Rate,
-    looked_one_way: Span,
-    /// The latest one-way delay.
     one_way: Span,
+    /// How long repairs take.
+    repair: Span,
+    /// The latest prediction.
+    latest: Forecast,
     /// Whether something has changed since.
     is_due: bool,
     /// When it has to be checked again in any case.
@@ -89,17 +98,26 @@ impl<P: Payload> Outbox<P> {
             fresh: BTreeSet::new(),
             repeats: BTreeSet::new(),
             deadlines: BTreeSet::new(),
+            order: BTreeSet::new(),
             notices: VecDeque::new(),
             outcomes: VecDeque::new(),
             moved_floors: BTreeSet::new(),
             held: 0,
             submitted: 0,
             accounts: Accounts::default(),
+            importances: Importances::default(),
             look: Look {
                 rate: Rate::ZERO,
-                looked_one_way: Span::ZERO,
-                growth: Rate::ZERO,
                 one_way: Span::ZERO,
+                repair: Span::ZERO,
+                latest: Forecast {
+                    rate: Rate::ZERO,
+                    growth: Rate::ZERO,
+                    peak: Rate::MAX,
+                    savings: None,
+                    one_way: Span::ZERO,
+                    tolerance_percent: config.tolerance_percent,
+                },
                 is_due: false,
                 again: Time::MAX,
             },
@@ -158,6 +176,8 @@ impl<P: Payload> Outbox<P> {
                 needs,
             });
         }
+        self.importances.on_section(now, section.importance);
+        let due = self.due(now, &section);
         let state = self.streams.entry(stream).or_default();
         state.next += 1;
         let needs_lost = section
@@ -175,6 +195,7 @@ impl<P: Payload> Outbox<P> {
             },
             payload: Some(section.payload),
             stage: Stage::Live,
+            due,
             order: self.submitted,
             sent: 0,
             acked: Ranges::default(),
@@ -192,6 +213,7 @@ impl<P: Payload> Outbox<P> {
         self.fresh.insert((entry.urgency(), key));
         if self.enforces() && !section.deadline.is_never() {
             self.deadlines.insert((section.deadline, key));
+            self.order.insert((entry.urgency(), key));
         }
         self.entries.insert(key, entry);
         if let Some(needs) = section.needs
@@ -208,6 +230,20 @@ impl<P: Payload> Outbox<P> {
         }
         self.look.is_due = true;
         Ok(id)
+    }
+
+    /// By when a section should arrive. The most important ones among others get a head start, so that what is
+    /// lost of them can be repaired in time, but no more than two thirds of the time that they have.
+    fn due(&self, now: Time, section: &Outgoing<P>) -> Time {
+        let (lowest, highest) = self.importances.range();
+        if section.deadline.is_never() || lowest == highest || section.importance < highest {
+            return section.deadline;
+        }
+        let time = section.deadline.saturating_since(now);
+        let time = time.saturating_sub(self.look.latest.one_way);
+        section
+            .deadline
+            .saturating_sub(self.look.repair.min(time / 3 * 2))
     }
 
     /// Ends a stream: no more sections can be submitted. Returns how many there were.
@@ -316,16 +352,19 @@ impl<P: Payload> Outbox<P> {
 
     /// What goes next, and whether that was lost before.
     fn most_urgent(&self, outlook: &Outlook) -> Option<(Key, bool)> {
+        let fits = |key: &Key, is_begun: bool| {
+            self.entries.get(key).is_some_and(|entry| {
+                (!is_begun || entry.sent > 0) && outlook.allows(entry.meta.importance)
+            })
+        };
         let fresh = match (outlook.fresh_bytes, outlook.fresh_sections) {
             (0, _) => None,
-            (_, 0) => self.fresh.iter().find(|(_, key)| {
-                let entry = self.entries.get(key);
-                entry.is_some_and(|entry| entry.sent > 0)
-            }),
-            _ => self.fresh.first(),
+            (_, 0) => self.fresh.iter().find(|(_, key)| fits(key, true)),
+            _ => self.fresh.iter().find(|(_, key)| fits(key, false)),
         };
-        match (self.repeats.first(), fresh) {
-            (Some((repeat, key)), Some((fresh, _))) if repeat.deadline <= fresh.deadline => {
+        let repeat = self.repeats.iter().find(|(_, key)| fits(key, false));
+        match (repeat, fresh) {
+            (Some((repeat, key)), Some((fresh, _))) if repeat.due <= fresh.due => {
                 Some((*key, true))
             }
             (_, Some(&(_, key))) => Some((key, false)),
@@ -401,31 +440,36 @@ impl<P: Payload> Outbox<P> {
         if !self.drops_infeasible() {
             return;
         }
-        self.look.one_way = outlook.one_way;
-        self.look.growth = outlook.growth;
+        self.look.repair = outlook.repair;
+        self.look.latest = Forecast {
+            rate,
+            growth: outlook.growth,
+            peak: outlook.peak,
+            savings: outlook.savings,
+            one_way: outlook.one_way,
+            tolerance_percent: self.config.tolerance_percent,
+        };
         if rate == Rate::ZERO {
             return;
         }
         let change = u128::from(rate.as_bps().abs_diff(self.look.rate.as_bps())) * 100;
         let threshold =
             u128::from(self.look.rate.as_bps()) * u128::from(self.config.rate_change_percent);
-        let looked = self.look.looked_one_way;
+        let looked = self.look.one_way;
         let one_way_changed =
             outlook.one_way.abs_diff(looked) > (looked / 8).max(Span::from_millis(1));
         if !self.look.is_due && change <= threshold && !one_way_changed && now < self.look.again {
             return;
         }
         self.look.rate = rate;
-        self.look.looked_one_way = outlook.one_way;
+        self.look.one_way = outlook.one_way;
         self.look.is_due = false;
-        let forecast = self.forecast();
-        let live = self.deadlines.iter().filter_map(|(_, key)| {
+        let forecast = self.look.latest;
+        let live = self.order.iter().filter_map(|(_, key)| {
             let entry = self.entries.get(key)?;
             (entry.left() > 0).then_some((*key, entry))
         });
-        let works = live
-            .clone()
-            .map(|(_, entry)| (u64::from(entry.left()), entry.meta.deadline));
+        let works = live.clone().map(|(_, entry)| entry.work());
         if let Some(slack) = forecast.slack(now, works) {
             self.look.again = now + slack.max(LOOK_AGAIN_AFTER);
             return;
@@ -438,13 +482,11 @@ impl<P: Payload> Outbox<P> {
         let keys: Vec<Key> = live.clone().map(|(key, _)| key).collect();
         let queue: Vec<Work> = live
             .map(|(key, entry)| Work {
-                left: u64::from(entry.left()),
-                deadline: entry.meta.deadline,
-                importance: entry.meta.importance,
                 needs: entry
                     .meta
                     .needs
                     .and_then(|needs| places.get(&(key.0, needs)).copied()),
+                ..entry.work()
             })
             .collect();
         let plan = feasible::plan(&queue, now, &forecast);
@@ -470,17 +512,8 @@ impl<P: Payload> Outbox<P> {
         self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
     }
 
-    const fn forecast(&self) -> Forecast {
-        Forecast {
-            rate: self.look.rate,
-            growth: self.look.growth,
-            one_way: self.look.one_way,
-            tolerance_percent: self.config.tolerance_percent,
-        }
-    }
-
     fn is_out_of_reach(&self, now: Time, deadline: Time) -> bool {
-        self.drops_infeasible() && !self.forecast().is_within_reach(now, deadline)
+        self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
     }
 
     /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond its
@@ -540,6 +573,48 @@ impl<P: Payload> Outbox<P> {
         self.deadlines
             .first()
             .map_or(Time::MAX, |&(deadline, _)| deadline)
+    }
+
+    /// An account with so much in it, as the sections of late see it.
+    pub(crate) fn savings(&self, level: i64, depth: u64) -> Savings {
+        Savings {
+            level,
+            depth,
+            importances: self.importances.range(),
+        }
+    }
+
+    /// The most that any section that waits could spend at once; `None` when none waits.
+    pub(crate) fn most_available(&self, savings: &Savings) -> Option<i64> {
+        let waiting = self.fresh.iter().chain(&self.repeats);
+        waiting
+            .filter_map(|(_, key)| self.entries.get(key))
+            .map(|entry| savings.available(entry.meta.importance))
+            .max()
+    }
+
+    /// The least constant rate at which everything that waits would arrive in time with `reserve` to spare, or
+    /// with two thirds of the time that is left where that is less; [`Rate::MAX`] when there is no such rate.
+    ///
+    /// ```text
+    /// rate = max over sections of (bytes up to its end) / (deadline − now − one_way − reserve)
+    /// ```
+    ///
+    /// Only the first sections are looked at: what is due last of a long queue demands no haste.
+    pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span) -> Rate {
+        let (mut before, mut needed) = (0_u64, Rate::ZERO);
+        for (urgency, key) in self.order.iter().take(NEAR_SECTIONS) {
+            let left = self.entries.get(key).map_or(0, Entry::left);
+            if left == 0 {
+                continue;
+            }
+            before = before.saturating_add(u64::from(left));
+            let time = urgency.due.saturating_since(now).saturating_sub(one_way);
+            let reserve = reserve.min(time / 3 * 2);
+            let sending = time.saturating_sub(reserve);
+            needed = needed.max(Rate::of(Bytes::new(before), sending));
+        }
+        needed
     }
 
     /// Bytes that wait to be sent, for the first time or again.
@@ -621,6 +696,7 @@ impl<P: Payload> Outbox<P> {
         if (stage != Stage::Live || fate.is_some()) && entry.payload.take().is_some() {
             self.held -= u64::from(entry.meta.length);
             self.deadlines.remove(&(deadline, key));
+            self.order.remove(&place);
         }
         if let Some(fate) = fate {
             self.settle(key, fate);

@@ -1,0 +1,83 @@
+//! How fast data has arrived of late.
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// The rate at which data was acknowledged: over the last round trip, and the most of the last seconds.
+///
+/// Source: `X_recv` and the set of its last values of RFC 5348, sections 4.3 and 6.2; measured at the sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivered {
+    amount: u64,
+    began_at: Option<Time>,
+    latest: Rate,
+    /// The most of the current and of the last window of [`MEMORY`].
+    most: [Rate; 2],
+    window_began_at: Time,
+}
+
+impl Delivered {
+    /// So much was acknowledged. A measurement takes a round trip.
+    pub(super) fn on_acked(&mut self, now: Time, acked: Bytes, rtt: Span) {
+        let Some(began_at) = self.began_at else {
+            self.began_at = Some(now);
+            return;
+        };
+        self.amount = self.amount.saturating_add(acked.get());
+        let elapsed = now.saturating_since(began_at);
+        if elapsed < rtt.max(LEAST) {
+            return;
+        }
+        self.latest = Rate::of(Bytes::new(self.amount), elapsed);
+        (self.amount, self.began_at) = (0, Some(now));
+        let age = now.saturating_since(self.window_began_at);
+        if age > MEMORY {
+            let before = if age > MEMORY * 2 {
+                Rate::ZERO
+            } else {
+                self.most[0]
+            };
+            self.most = [Rate::ZERO, before];
+            self.window_began_at = now;
+        }
+        self.most[0] = self.most[0].max(self.latest);
+    }
+
+    /// Over the last whole round trip.
+    pub(super) const fn latest(&self) -> Rate {
+        self.latest
+    }
+
+    /// The most of a round trip in the last seconds.
+    pub(super) fn most(&self) -> Rate {
+        self.most[0].max(self.most[1])
+    }
+}
+
+/// A window: a group of pictures or two, so that the largest picture stays in memory until the next.
+const MEMORY: Span = Span::from_secs(2);
+
+/// Shorter than this no rate is measured: acknowledgements come in lumps.
+const LEAST: Span = Span::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_of_a_few_seconds_is_remembered_and_then_forgotten() {
+        let mut delivered = Delivered::default();
+        let rtt = Span::from_millis(100);
+        // 12.5 kB each 100 ms, one round trip of 50 kB at 3 s.
+        for step in 0..100_u64 {
+            let acked = if step == 30 { 50_000 } else { 12_500 };
+            delivered.on_acked(Time::from_millis(step * 100), Bytes::new(acked), rtt);
+            let most = delivered.most().as_bps();
+            match step {
+                2..=29 | 75.. => assert_eq!(most, 1_000_000, "step {step}"),
+                30..=50 => assert_eq!(most, 4_000_000, "step {step}"),
+                _ => {}
+            }
+        }
+        assert_eq!(delivered.latest(), Rate::from_mbps(1));
+    }
+}

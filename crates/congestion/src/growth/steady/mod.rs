@@ -1,0 +1,299 @@
+//! A law for media: TCP's rate on the average, spent when it is needed.
+
+mod delivered;
+mod evidence;
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+use crate::equation::{loss_event_rate, throughput};
+use crate::{
+    Ack, Controller, Decision, Loss, LossCause, LossIntervals, Pacing, Phase, Sent, Timeout,
+};
+use delivered::Delivered;
+use evidence::Evidence;
+
+/// How a [`Steady`] is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SteadyConfig {
+    /// The payload of a full segment.
+    pub mss: Bytes,
+    /// What may leave before the first acknowledgement.
+    pub initial_window: Bytes,
+    /// What may be in flight at the most.
+    pub max_window: Bytes,
+    /// Loss intervals that the mean is taken over.
+    pub memory: usize,
+    /// How many times the share a burst may go.
+    pub peak: f64,
+    /// How much may be saved up, and by how much the account may be overdrawn, as time at the share.
+    pub depth: Span,
+    /// Losses within so many round trips of the last that counted belong to the same event.
+    pub grouping: f64,
+    /// Whether losses that no queue explains are repaired without slowing down.
+    pub spare_random: bool,
+}
+
+/// Sends at the rate that TCP would have under the same losses, averaged over about a second.
+///
+/// ```text
+/// share  = min( X(p, srtt), 2 · most delivered of the last seconds, ramp )
+/// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
+///          max(4 · srtt, two packets' time), then twice as long, and so on; two segments per srtt after a persistent congestion
+/// bucket : filled at the share, holds ± depth · share; bursts at up to
+///          min(peak · share, 1.5 · most delivered of the last seconds)
+/// ```
+///
+/// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that halves and
+/// climbs back carries the same on the average but cannot carry a stream of nearly that rate on time; and a
+/// source whose pictures differ in size by a factor of five needs more than its share for a moment and less
+/// for the rest of the second. The bucket keeps the account of that, and the transport says which sections may
+/// overdraw it.
+///
+/// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark always
+/// counts.
+///
+/// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the history is
+/// kept by the sender, from acknowledgements; 2. the share is an average that may be saved up and overdrawn,
+/// not a ceiling of each instant; 3. losses that no queue explains are left out; 4. no damping of oscillations
+/// (section 4.5) and no history discounting.
+#[derive(Clone, Debug)]
+pub struct Steady {
+    config: SteadyConfig,
+    srtt: Option<Span>,
+    latest: Option<Span>,
+    intervals: LossIntervals,
+    evidence: Evidence,
+    delivered: Delivered,
+    /// An event whose neighbours have not been timed yet, and the round trip that was measured before it.
+    unjudged: Option<(Time, Option<Span>)>,
+    /// When the last event that counts was found.
+    counted_at: Option<Time>,
+    /// Whether the last event was counted.
+    has_counted: bool,
+    ramp: Rate,
+    ramp_grows_at: Time,
+    sent: u64,
+    acked: u64,
+    /// When the timer of silence expires; only while something is in flight.
+    silent_at: Option<Time>,
+    /// How often it has expired in a row.
+    silences: u32,
+    decision: Decision,
+}
+
+impl Steady {
+    /// A flow that has sent nothing yet.
+    pub fn new(config: SteadyConfig) -> Self {
+        let mut law = Self {
+            config,
+            srtt: None,
+            latest: None,
+            intervals: LossIntervals::new(config.memory),
+            evidence: Evidence::new(),
+            delivered: Delivered::default(),
+            unjudged: None,
+            counted_at: None,
+            has_counted: false,
+            ramp: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
+            ramp_grows_at: Time::ZERO,
+            sent: 0,
+            acked: 0,
+            silent_at: None,
+            silences: 0,
+            decision: Decision {
+                window: config.max_window,
+                pacing: Pacing::Unpaced,
+                ssthresh: None,
+                phase: Phase::SlowStart,
+            },
+        };
+        law.decide();
+        law
+    }
+
+    fn round_trip(&self) -> Span {
+        self.srtt.unwrap_or(INITIAL_ROUND_TRIP)
+    }
+
+    /// The least rate: a segment in a round trip.
+    fn least(&self) -> Rate {
+        Rate::of(self.config.mss, self.round_trip()).max(Rate::from_bps(1))
+    }
+
+    fn initial(&self) -> Rate {
+        Rate::of(self.config.initial_window, self.round_trip())
+    }
+
+    /// What TCP would have.
+    fn by_equation(&self) -> Rate {
+        match self.intervals.rate() {
+            Some(p) => throughput(self.config.mss, self.round_trip(), p),
+            None => Rate::MAX,
+        }
+    }
+
+    fn share(&self) -> Rate {
+        let proved = self.delivered.most().mul_f64(2.0).max(self.initial());
+        self.by_equation()
+            .min(proved)
+            .min(self.ramp)
+            .max(self.least())
+    }
+
+    /// Faster than this a burst would only fill a queue: half as fast again as data has arrived of late.
+    fn fastest(&self) -> Rate {
+        let arrived = self.delivered.most().mul_f64(1.5);
+        arrived.max(self.initial()).max(self.least())
+    }
+
+    fn decide(&mut self) {
+        let share = self.share();
+        let depth = share.amount_in(self.config.depth);
+        self.decision.pacing = Pacing::Bucket {
+            rate: share,
+            peak: share.mul_f64(self.config.peak).min(self.fastest()),
+            depth: depth.max(self.config.initial_window),
+        };
+        self.decision.phase = match self.intervals.rate() {
+            None => Phase::SlowStart,
+            Some(_) => Phase::CongestionAvoidance,
+        };
+    }
+
+    fn grow(&mut self, now: Time) {
+        if now < self.ramp_grows_at {
+            return;
+        }
+        self.ramp_grows_at = now + self.round_trip();
+        let proved = self.delivered.most().mul_f64(2.0);
+        let ceiling = self.by_equation().min(proved.max(self.initial()));
+        // Beyond what holds it back anyhow the ramp has nothing to say.
+        self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
+    }
+
+    fn count(&mut self, now: Time) {
+        let together = self.round_trip().mul_f64(self.config.grouping);
+        if self.counted_at.is_some_and(|at| now < at + together) {
+            return;
+        }
+        self.counted_at = Some(now);
+        let (mss, rtt) = (self.config.mss, self.round_trip());
+        let carried = self
+            .delivered
+            .latest()
+            .max(self.delivered.most().mul_f64(0.5));
+        let carried = carried.max(self.least());
+        self.intervals
+            .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
+        self.has_counted = true;
+    }
+
+    /// Judges the event that waits for its neighbours.
+    fn judge(&mut self, after: Option<Span>) {
+        let Some((now, before)) = self.unjudged.take() else {
+            return;
+        };
+        let is_random = self.evidence.is_random(before, after);
+        if !(self.config.spare_random && is_random) {
+            self.count(now);
+        }
+    }
+
+    fn arm(&mut self, now: Time, in_flight: Bytes) {
+        let packets = self.share().transmission_time(self.config.mss) * 2;
+        let patience = (self.round_trip() * 4).max(packets);
+        let patience = patience * (1 << self.silences.min(MAX_DOUBLINGS));
+        self.silent_at = (in_flight > Bytes::ZERO).then(|| now + patience);
+    }
+}
+
+impl Controller for Steady {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.acked = self.acked.saturating_add(ack.acked.get());
+        let rtt = ack.rtt.map(|rtt| rtt.max(LEAST_ROUND_TRIP));
+        if let Some(rtt) = rtt {
+            self.srtt = Some(match self.srtt {
+                None => {
+                    self.ramp = Rate::of(self.config.initial_window, rtt);
+                    rtt
+                }
+                Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
+            });
+            self.evidence.on_round_trip(ack.now, rtt);
+        }
+        self.judge(rtt);
+        self.latest = rtt.or(self.latest);
+        let segments = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
+        self.intervals.on_acked(segments);
+        self.delivered
+            .on_acked(ack.now, ack.acked, self.round_trip());
+        self.evidence
+            .on_progress(self.sent, self.acked, ack.in_flight.get());
+        self.silences = 0;
+        self.grow(ack.now);
+        self.arm(ack.now, ack.in_flight);
+        self.decide();
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.has_counted = false;
+        if loss.cause == LossCause::Mark {
+            self.count(loss.now);
+        } else {
+            self.judge(None);
+            self.unjudged = Some((loss.now, self.latest));
+        }
+        self.decide();
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        if self.unjudged.take().is_none() && self.has_counted {
+            self.intervals.undo_event();
+        }
+        self.has_counted = false;
+        self.decide();
+    }
+
+    fn on_timeout(&mut self, timeout: &Timeout) {
+        self.ramp = self.least().mul_f64(2.0).min(self.ramp);
+        self.ramp_grows_at = timeout.now + self.round_trip();
+        self.decide();
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.sent = self.sent.saturating_add(sent.payload.get());
+        if self.silent_at.is_none() {
+            self.arm(sent.now, sent.in_flight);
+        }
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        self.silent_at
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        if self.silent_at.is_some_and(|at| at <= now) {
+            self.silences = self.silences.saturating_add(1);
+            self.ramp = self.share().mul_f64(0.5).max(self.least());
+            self.ramp_grows_at = now + self.round_trip();
+            self.arm(now, self.config.mss);
+            self.decide();
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        self.decision
+    }
+}
+
+/// The timer of silence goes no further than this many times doubled: from 160 ms to ten seconds.
+const MAX_DOUBLINGS: u32 = 6;
+
+/// No round trip is taken to be shorter.
+const LEAST_ROUND_TRIP: Span = Span::from_micros(1);
+
+/// Until a round trip is known.
+const INITIAL_ROUND_TRIP: Span = Span::from_millis(100);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+use super::*;
+use comity_units::PacketNumber;
+
+const MSS: Bytes = Bytes::new(1_000);
+const BASE: Span = Span::from_millis(40);
+const FULL: Span = Span::from_millis(130);
+
+fn law() -> Steady {
+    Steady::new(SteadyConfig {
+        mss: MSS,
+        initial_window: MSS * 10,
+        max_window: Bytes::MAX,
+        memory: 8,
+        grouping: 3.0,
+        peak: 3.0,
+        depth: Span::from_secs(2),
+        spare_random: true,
+    })
+}
+
+fn bucket(law: &Steady) -> (Rate, Rate, Bytes) {
+    match law.decision().pacing {
+        Pacing::Bucket { rate, peak, depth } => (rate, peak, depth),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn share(law: &Steady) -> f64 {
+    bucket(law).0.as_mbps_f64()
+}
+
+fn ack(now: Time, rtt: Span) -> Ack {
+    Ack {
+        now,
+        acked: MSS,
+        rtt: Some(rtt),
+        in_flight: MSS * 10,
+        app_limited: false,
+        in_recovery: false,
+        marked: 0,
+        packets: 1,
+        sample: None,
+    }
+}
+
+fn loss(now: Time, cause: LossCause) -> Loss {
+    Loss {
+        now,
+        sent_at: now,
+        lost: MSS,
+        in_flight: MSS * 10,
+        window: Bytes::MAX,
+        cause,
+        restart: false,
+    }
+}
+
+/// Acknowledges a segment every `gap` until `until`, at round trips of `rtt`.
+fn carry(law: &mut Steady, from: Time, until: Time, gap: Span, rtt: impl Fn(Time) -> Span) -> Time {
+    let mut now = from;
+    let mut number = 0;
+    while now < until {
+        law.on_sent(&Sent {
+            now,
+            payload: MSS,
+            wire: MSS,
+            number: PacketNumber::new(number),
+            in_flight: MSS * 10,
+            app_limited: false,
+        });
+        number += 1;
+        law.on_ack(&ack(now, rtt(now)));
+        now += gap;
+    }
+    now
+}
+
+/// Four megabits per second.
+const GAP: Span = Span::from_millis(2);
+
+#[test]
+fn it_begins_with_the_initial_window_and_doubles_up_to_twice_what_arrives() {
+    let mut law = law();
+    // Ten segments in 100 ms, before anything is known.
+    assert_eq!(share(&law), 0.8);
+    assert_eq!(bucket(&law).2, Bytes::new(200_000));
+    law.on_ack(&ack(Time::from_millis(40), BASE));
+    assert_eq!(share(&law), 2.0, "ten segments in 40 ms");
+    assert_eq!(law.decision().phase, Phase::SlowStart);
+    carry(
+        &mut law,
+        Time::from_millis(42),
+        Time::from_secs(2),
+        GAP,
+        |_| BASE,
+    );
+    // Twice the 4 Mb/s that arrive, give or take a segment in 40 ms.
+    assert!((7.6..8.5).contains(&share(&law)), "{}", share(&law));
+    let (rate, peak, depth) = bucket(&law);
+    assert_eq!(peak, rate.mul_f64(3.0));
+    assert_eq!(depth, rate.amount_in(Span::from_secs(2)));
+}
+
+#[test]
+fn the_first_loss_of_a_full_queue_leaves_what_the_path_carried() {
+    let mut law = law();
+    let full = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |now| {
+        // The queue fills over four seconds.
+        BASE + (FULL.saturating_sub(BASE)).mul_f64(now.as_secs_f64() / 4.0)
+    });
+    law.on_loss(&loss(full, LossCause::Reordering));
+    law.on_ack(&ack(full, FULL));
+    assert_eq!(law.decision().phase, Phase::CongestionAvoidance);
+    assert!((3.6..4.4).contains(&share(&law)), "{}", share(&law));
+}
+
+/// A law that has seen losses of a full queue every `segments` segments.
+fn congested(segments: u64) -> (Steady, Time) {
+    let mut law = law();
+    let saw = |now: Time| BASE + Span::from_millis(now.as_nanos() / 1_000_000 % 90);
+    let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, saw);
+    for _ in 0..20 {
+        law.on_loss(&loss(now, LossCause::Reordering));
+        law.on_ack(&ack(now, FULL));
+        now = carry(&mut law, now, now + GAP * (segments - 1), GAP, |_| FULL);
+    }
+    (law, now)
+}
+
+#[test]
+fn the_share_is_that_of_the_equation() {
+    // An event in 400 segments: √(0.0025 · 2/3) = 0.0408248, 12 · √0.0009375 · 0.0025 · 1.0002 = 0.00091875:
+    // 23.96 segments in 130 ms, 1.4743 Mb/s.
+    let (law, _) = congested(400);
+    assert!((1.46..1.49).contains(&share(&law)), "{}", share(&law));
+    // Twice as often: 0.057735 and 0.0026002 make 16.57 segments, 1.0199 Mb/s.
+    let (law, _) = congested(200);
+    assert!((1.01..1.03).contains(&share(&law)), "{}", share(&law));
+}
+
+#[test]
+fn losses_close_together_are_one_event() {
+    let (mut law, now) = congested(400);
+    let before = share(&law);
+    law.on_loss(&loss(now, LossCause::Reordering));
+    law.on_ack(&ack(now, FULL));
+    let after = share(&law);
+    assert!((after / before - 1.0).abs() < 0.01, "{before} to {after}");
+    // Two and a half round trips later the same event goes on, after four it is another.
+    for (trips, is_new) in [(2.5, false), (4.0, true)] {
+        let mut law = law.clone();
+        let later = now + FULL.mul_f64(trips);
+        let later = carry(&mut law, now, later, GAP, |_| FULL);
+        law.on_loss(&loss(later, LossCause::Reordering));
+        law.on_ack(&ack(later, FULL));
+        assert_eq!(
+            share(&law) < after * 0.97,
+            is_new,
+            "{trips}: {}",
+            share(&law)
+        );
+    }
+}
+
+#[test]
+fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
+    for spare_random in [true, false] {
+        let mut law = law();
+        law.config.spare_random = spare_random;
+        let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |_| BASE);
+        for _ in 0..20 {
+            law.on_loss(&loss(now, LossCause::Reordering));
+            law.on_ack(&ack(now, BASE));
+            now = carry(&mut law, now, now + GAP * 100, GAP, |_| BASE);
+        }
+        // One in a hundred: 11.23 segments in 40 ms are 2.25 Mb/s.
+        if spare_random {
+            assert!(share(&law) > 7.0, "{}", share(&law));
+        } else {
+            assert!((2.2..2.3).contains(&share(&law)), "{}", share(&law));
+        }
+        // A mark counts in any case.
+        law.on_loss(&loss(now, LossCause::Mark));
+        assert_eq!(law.decision().phase, Phase::CongestionAvoidance);
+    }
+}
+
+#[test]
+fn an_event_that_did_not_happen_is_taken_back() {
+    let (mut law, now) = congested(400);
+    let now = carry(&mut law, now, now + GAP * 400, GAP, |_| FULL);
+    let before = share(&law);
+    law.on_loss(&loss(now, LossCause::Mark));
+    let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
+    law.on_loss(&loss(again, LossCause::Mark));
+    assert!(share(&law) < before);
+    law.on_spurious_loss(again);
+    let taken_back = share(&law);
+    assert!(
+        (taken_back / before - 1.0).abs() < 0.05,
+        "{before}, {taken_back}"
+    );
+}
+
+#[test]
+fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
+    let (mut law, now) = congested(400);
+    let before = share(&law);
+    let silent_at = law.wakeup().unwrap();
+    let patience = silent_at.saturating_since(now);
+    assert!((FULL * 3..FULL * 4).contains(&patience), "{patience:?}");
+    law.on_wakeup(silent_at);
+    assert!((share(&law) / before - 0.5).abs() < 0.01);
+    assert!(law.wakeup().unwrap() > silent_at);
+    for _ in 0..20 {
+        let at = law.wakeup().unwrap();
+        law.on_wakeup(at);
+    }
+    let least = Rate::of(MSS, FULL).as_mbps_f64();
+    assert!(
+        (share(&law) - least).abs() < 0.001,
+        "never below a segment in a round trip"
+    );
+    let (mut law, now) = congested(400);
+    law.on_timeout(&Timeout {
+        now,
+        in_flight: MSS * 10,
+        window: Bytes::MAX,
+        consecutive: 1,
+        duplicate_seen: false,
+    });
+    assert!((share(&law) - 2.0 * least).abs() < 0.001);
+    // It doubles each round trip, and is back where it was after four.
+    carry(&mut law, now, now + FULL * 5, GAP, |_| FULL);
+    assert!(share(&law) > before * 0.95, "{}", share(&law));
+}
+
+#[test]
+fn nothing_in_flight_is_no_silence() {
+    let mut law = law();
+    law.on_ack(&Ack {
+        in_flight: Bytes::ZERO,
+        ..ack(Time::from_secs(1), BASE)
+    });
+    assert_eq!(law.wakeup(), None);
+}

@@ -1,0 +1,217 @@
+//! What may leave at this moment, and what is foreseen of the path.
+
+use comity_congestion::{Pacing, Phase};
+use comity_units::{Bytes, Rate, Span, Time};
+
+use super::connection::Connection;
+use super::events::Event;
+use super::target::TargetBitrate;
+use crate::TokenBucket;
+use crate::timeline::{Outlook, Payload, Savings};
+
+/// The account of a law that keeps one ([`Pacing::Bucket`]), and how fast what waits has to leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Account {
+    bucket: TokenBucket,
+    /// How fast packets leave now.
+    pace: Rate,
+    /// When that was found; `None` when the queue has changed since.
+    paced_at: Option<Time>,
+}
+
+impl Account {
+    /// The queue has changed: how fast it has to leave is to be found anew.
+    pub(super) const fn on_queue_changed(&mut self) {
+        self.paced_at = None;
+    }
+}
+
+impl<P: Payload> Connection<P> {
+    /// Reads the controller's decision.
+    pub(super) fn obey(&mut self) {
+        self.decision = self.controller.decision();
+    }
+
+    /// How packets are spread: as the controller says, or its window over the round trip.
+    pub(super) fn pacing(&self) -> Pacing {
+        match (self.decision.pacing, self.loss.smoothed()) {
+            (Pacing::Unpaced, Some(rtt))
+                if self.config.pace_windows && self.decision.window != Bytes::MAX =>
+            {
+                let gain = match self.decision.phase {
+                    Phase::SlowStart => 2.0,
+                    _ => 1.25,
+                };
+                Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
+            }
+            (Pacing::Bucket { .. }, _) => Pacing::Rate(self.account.pace),
+            (pacing, _) => pacing,
+        }
+    }
+
+    /// Keeps the account up to now, where the law has one, and finds how fast packets have to leave.
+    ///
+    /// ```text
+    /// pace = min( peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
+    /// ```
+    ///
+    /// with a round trip and a quarter kept back for repairs. Sent any faster, a burst would only fill queues.
+    pub(super) fn keep_account(&mut self, now: Time) {
+        let Pacing::Bucket { rate, peak, depth } = self.decision.pacing else {
+            return;
+        };
+        self.account.bucket.fill(now, rate, depth);
+        let is_fresh = |at: Time| now.saturating_since(at) < PACE_INTERVAL;
+        if self.account.paced_at.is_some_and(is_fresh) {
+            return;
+        }
+        let needed = self
+            .outbox
+            .needed_rate(now, self.one_way(now), self.repair());
+        self.account.pace = needed.mul_f64(HASTE).max(rate).min(peak);
+        self.account.paced_at = Some(now);
+    }
+
+    /// From the loss of a packet until it is sent again: a round trip, and a quarter for the packets behind it.
+    fn repair(&self) -> Span {
+        let rtt = self.loss.smoothed().unwrap_or(Span::ZERO);
+        rtt + rtt / 4
+    }
+
+    /// A packet of `size` bytes leaves, headers left out as the controller leaves them out.
+    pub(super) fn charge(&mut self, size: u32) {
+        self.account.bucket.take(Bytes::new(u64::from(size)));
+    }
+
+    /// The account as sections see it.
+    fn savings(&self) -> Option<Savings> {
+        let Pacing::Bucket { depth, .. } = self.decision.pacing else {
+            return None;
+        };
+        let level = self.account.bucket.level();
+        Some(self.outbox.savings(level, depth.get()))
+    }
+
+    /// When pacer and account let the next piece of a section leave.
+    pub(super) fn data_release_at(&self) -> Time {
+        let paced = self.pacer.release_at(self.pacing());
+        let Pacing::Bucket { rate, .. } = self.decision.pacing else {
+            return paced;
+        };
+        let Some(savings) = self.savings().filter(|savings| savings.level <= 0) else {
+            return paced;
+        };
+        match self.outbox.most_available(&savings) {
+            Some(most) if most <= 0 => {
+                let missing = Bytes::new(1_u64.saturating_add(most.unsigned_abs()));
+                let filled_at = self.account.bucket.filled_at();
+                paced.max(filled_at + rate.transmission_time(missing))
+            }
+            _ => paced,
+        }
+    }
+
+    pub(super) fn pacing_rate(&self) -> Option<Rate> {
+        if let Pacing::Bucket { rate, .. } = self.decision.pacing {
+            return Some(rate);
+        }
+        match self.pacing() {
+            Pacing::Rate(rate) => Some(rate),
+            Pacing::Gap(gap) => {
+                let wire = u64::from(self.config.payload + self.config.overhead);
+                Some(Rate::of(Bytes::new(wire), gap))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the window lets one more full packet leave.
+    pub(super) fn has_window(&self) -> bool {
+        let in_flight = self.sent.in_flight();
+        in_flight == 0
+            || in_flight.saturating_add(u64::from(self.config.payload))
+                <= self.decision.window.get()
+    }
+
+    /// Whether the peer has room for more.
+    pub(super) fn has_credit(&self) -> bool {
+        self.outbox.accounts().bytes.in_flight < self.credit.bytes
+    }
+
+    /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way whose
+    /// answer could tell of more.
+    pub(super) fn waits_for_credit(&self) -> bool {
+        self.outbox.backlog() > 0 && !self.has_credit() && self.sent.in_flight_packets() == 0
+    }
+
+    /// The delay of packets to the peer, with what they wait for on the way now.
+    fn one_way(&self, now: Time) -> Span {
+        let least = self.loss.min().unwrap_or(Span::ZERO) / 2;
+        least + self.path.queueing_at(now)
+    }
+
+    /// By how much the rate may grow in a second: additive increase, one packet for each round trip in each
+    /// round trip. Laws without a window say nothing of it.
+    fn growth(&self) -> Rate {
+        match (self.decision.window, self.loss.smoothed()) {
+            (Bytes::MAX, _) | (_, None) => Rate::ZERO,
+            (_, Some(rtt)) => {
+                let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
+                per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001))
+            }
+        }
+    }
+
+    pub(super) fn outlook(&self, now: Time) -> Outlook {
+        let in_flight = self.outbox.accounts().bytes.in_flight;
+        let (rate, peak) = match self.decision.pacing {
+            Pacing::Bucket { rate, peak, .. } => {
+                (Some(self.target.net(rate)), self.target.net(peak))
+            }
+            _ => (self.target.current(), Rate::MAX),
+        };
+        Outlook {
+            // In slow start nobody knows yet what the path carries.
+            rate: match self.decision.phase {
+                Phase::SlowStart => None,
+                _ => rate,
+            },
+            growth: self.growth(),
+            peak,
+            // A probe leaves whatever the account says.
+            savings: self.savings().filter(|_| self.probes == 0),
+            one_way: self.one_way(now),
+            repair: self.repair(),
+            fresh_bytes: if self.probes > 0 {
+                u64::from(self.config.payload)
+            } else {
+                self.credit.bytes.saturating_sub(in_flight)
+            },
+            fresh_sections: self.credit.sections,
+        }
+    }
+
+    pub(super) fn update_target(&mut self, now: Time) {
+        // Before the first slow start is over nobody knows what the path carries: nothing to shed for.
+        if self.decision.phase == Phase::SlowStart && self.target.current().is_none() {
+            return;
+        }
+        let pacing = match self.decision.pacing {
+            Pacing::Unpaced => None,
+            _ => self.pacing_rate(),
+        };
+        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing);
+        if let Some(allowed) = allowed {
+            self.target.on_allowed(now, allowed);
+        }
+        if let Some(rate) = self.target.poll(now) {
+            self.events.push_back(Event::TargetBitrate(rate));
+        }
+    }
+}
+
+/// How long a pace holds while the queue does not change.
+const PACE_INTERVAL: Span = Span::from_millis(2);
+
+/// By how much faster than needed a burst leaves, so that it does not end at the last moment.
+const HASTE: f64 = 1.1;
