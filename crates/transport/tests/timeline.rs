@@ -231,10 +231,6 @@ impl World {
     fn send(&mut self, tick: u64) {
         let now = Time::from_millis(tick);
         let outlook = Outlook {
-            growth: Rate::ZERO,
-            peak: Rate::MAX,
-            savings: None,
-            repair: Span::ZERO,
             rate: Some(Rate::from_kbps(8_000 * self.setting.packets_per_tick)),
             one_way: Span::from_millis(DELAY),
             ..Outlook::UNKNOWN

@@ -160,10 +160,6 @@ fn what_needs_a_dropped_section_goes_with_it() {
 fn what_cannot_arrive_makes_room_for_what_can() {
     // 8 Mb/s is 1 kB/ms. 60 kB by 100 ms and 60 kB by 110 ms with 20 ms on the way: 120 kB in 90 ms.
     let outlook = Outlook {
-        growth: Rate::ZERO,
-        peak: Rate::MAX,
-        savings: None,
-        repair: Span::ZERO,
         rate: Some(Rate::from_mbps(8)),
         one_way: Span::from_millis(20),
         ..Outlook::UNKNOWN
@@ -188,10 +184,6 @@ fn a_far_deadline_bears_a_bad_moment_of_the_rate() {
         // The most important one is tried in any case.
         outbox.submit(ms(0), section(1, 9, ms(5_000))).unwrap();
         let outlook = Outlook {
-            growth: Rate::ZERO,
-            peak: Rate::MAX,
-            savings: None,
-            repair: Span::ZERO,
             rate: Some(Rate::from_mbps(rate)),
             ..Outlook::UNKNOWN
         };

@@ -182,6 +182,7 @@ impl<P: Payload> Connection<P> {
             savings: self.savings().filter(|_| self.probes == 0),
             one_way: self.one_way(now),
             repair: self.repair(),
+            lost_permille: self.target.lost_permille(),
             fresh_bytes: if self.probes > 0 {
                 u64::from(self.config.payload)
             } else {

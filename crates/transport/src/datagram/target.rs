@@ -85,6 +85,11 @@ impl TargetBitrate {
         (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
     }
 
+    /// The share of lost bytes, in thousandths.
+    pub(super) fn lost_permille(&self) -> u32 {
+        (self.loss * 1_000.0) as u32
+    }
+
     /// What is left of a rate on the wire for sections, without headers and repairs.
     pub(super) fn net(&self, wire: Rate) -> Rate {
         wire.mul_f64(self.payload * (1.0 - self.loss))

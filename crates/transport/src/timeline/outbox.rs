@@ -1,7 +1,9 @@
 //! The sender's half: what to send next, and what to give up.
 
 mod accounts;
+mod copies;
 mod entry;
+mod look;
 mod queue;
 
 use core::fmt;
@@ -71,6 +73,8 @@ pub struct Outlook {
     pub one_way: Span,
     /// How long it takes to find out that bytes are lost and to send them again.
     pub repair: Span,
+    /// The share of what is sent that gets lost, in thousandths.
+    pub lost_permille: u32,
     /// How many bytes may be handed out that never were before (the peer's credit). What is sent again
     /// needs no credit.
     pub fresh_bytes: u64,
@@ -92,6 +96,7 @@ impl Outlook {
         savings: None,
         one_way: Span::ZERO,
         repair: Span::ZERO,
+        lost_permille: 0,
         fresh_bytes: u64::MAX,
         fresh_sections: u64::MAX,
     };

@@ -40,7 +40,7 @@ pub struct SteadyConfig {
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time), then twice as long, and so on; two segments per srtt after a persistent congestion
 /// bucket : filled at the share, holds ± depth · share; bursts at up to
-///          min(peak · share, 1.5 · most delivered of the last seconds)
+///          min(peak · share, 2 · most delivered of the last seconds)
 /// ```
 ///
 /// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that halves and
@@ -140,9 +140,9 @@ impl Steady {
             .max(self.least())
     }
 
-    /// Faster than this a burst would only fill a queue: half as fast again as data has arrived of late.
+    /// Faster than this a burst would only fill a queue: twice as fast as data has arrived of late.
     fn fastest(&self) -> Rate {
-        let arrived = self.delivered.most().mul_f64(1.5);
+        let arrived = self.delivered.most().mul_f64(2.0);
         arrived.max(self.initial()).max(self.least())
     }
 

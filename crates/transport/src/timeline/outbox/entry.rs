@@ -44,6 +44,8 @@ pub(super) struct Entry<P> {
     pub(super) acked: Ranges,
     /// Sent, lost, and neither sent again nor acknowledged.
     pub(super) lost: Ranges,
+    /// Sent twice at about the same time: losing one of the two is no loss.
+    pub(super) twice: Vec<Range<u32>>,
     /// Later sections that need this one.
     pub(super) dependents: Vec<SectionId>,
     pub(super) reliability: Reliability,
@@ -123,6 +125,10 @@ impl<P> Entry<P> {
 
     /// Notes what of the range is not acknowledged as lost.
     pub(super) fn on_lost(&mut self, range: &Range<u32>) {
+        if let Some(place) = self.twice.iter().position(|twice| twice == range) {
+            self.twice.swap_remove(place);
+            return;
+        }
         for missing in self.acked.missing(self.handed_out(range)) {
             self.lost.insert(missing);
         }

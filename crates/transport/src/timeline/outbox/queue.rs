@@ -3,24 +3,18 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::Time;
 
 use super::entry::{Entry, Stage, Urgency};
+use super::look::Look;
 use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError};
-use crate::timeline::feasible::{self, Forecast, Work};
 use crate::timeline::ranges::Ranges;
-use crate::timeline::savings::{Importances, Savings};
+use crate::timeline::savings::Importances;
 use crate::timeline::section::{
-    DropPolicy, Importance, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
+    DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
 
-type Key = (StreamId, SectionId);
-
-/// The queue is not looked at again before this time because of the passing of time alone.
-const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
-
-/// How many sections are looked at to find how fast bytes have to leave.
-const NEAR_SECTIONS: usize = 64;
+pub(super) type Key = (StreamId, SectionId);
 
 /// The sender's half of the timeline.
 ///
@@ -39,26 +33,28 @@ const NEAR_SECTIONS: usize = 64;
 /// after its deadline.
 #[derive(Debug)]
 pub struct Outbox<P: Payload> {
-    config: Config,
-    entries: BTreeMap<Key, Entry<P>>,
-    streams: BTreeMap<StreamId, Stream>,
+    pub(super) config: Config,
+    pub(super) entries: BTreeMap<Key, Entry<P>>,
+    pub(super) streams: BTreeMap<StreamId, Stream>,
     /// Sections with bytes that were never handed out.
-    fresh: BTreeSet<(Urgency, Key)>,
+    pub(super) fresh: BTreeSet<(Urgency, Key)>,
     /// Sections with lost bytes.
-    repeats: BTreeSet<(Urgency, Key)>,
+    pub(super) repeats: BTreeSet<(Urgency, Key)>,
     /// Live sections whose deadline is enforced.
-    deadlines: BTreeSet<(Time, Key)>,
+    pub(super) deadlines: BTreeSet<(Time, Key)>,
     /// The same in the order of sending.
-    order: BTreeSet<(Urgency, Key)>,
-    notices: VecDeque<Notice>,
-    outcomes: VecDeque<Outcome>,
-    moved_floors: BTreeSet<StreamId>,
+    pub(super) order: BTreeSet<(Urgency, Key)>,
+    /// Pieces that are to leave a second time.
+    pub(super) copies: VecDeque<Chunk>,
+    pub(super) notices: VecDeque<Notice>,
+    pub(super) outcomes: VecDeque<Outcome>,
+    pub(super) moved_floors: BTreeSet<StreamId>,
     /// Payload bytes held.
-    held: u64,
-    submitted: u64,
-    accounts: Accounts,
-    importances: Importances,
-    look: Look,
+    pub(super) held: u64,
+    pub(super) submitted: u64,
+    pub(super) accounts: Accounts,
+    pub(super) importances: Importances,
+    pub(super) look: Look,
 }
 
 #[derive(Debug, Default)]
@@ -72,22 +68,6 @@ struct Stream {
     given_up: BTreeSet<SectionId>,
 }
 
-/// When the queue was last checked for what cannot arrive in time.
-#[derive(Debug)]
-struct Look {
-    /// What was foreseen then.
-    rate: Rate,
-    one_way: Span,
-    /// How long repairs take.
-    repair: Span,
-    /// The latest prediction.
-    latest: Forecast,
-    /// Whether something has changed since.
-    is_due: bool,
-    /// When it has to be checked again in any case.
-    again: Time,
-}
-
 impl<P: Payload> Outbox<P> {
     /// An outbox without sections.
     pub fn new(config: Config) -> Self {
@@ -99,6 +79,7 @@ impl<P: Payload> Outbox<P> {
             repeats: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             order: BTreeSet::new(),
+            copies: VecDeque::new(),
             notices: VecDeque::new(),
             outcomes: VecDeque::new(),
             moved_floors: BTreeSet::new(),
@@ -106,30 +87,16 @@ impl<P: Payload> Outbox<P> {
             submitted: 0,
             accounts: Accounts::default(),
             importances: Importances::default(),
-            look: Look {
-                rate: Rate::ZERO,
-                one_way: Span::ZERO,
-                repair: Span::ZERO,
-                latest: Forecast {
-                    rate: Rate::ZERO,
-                    growth: Rate::ZERO,
-                    peak: Rate::MAX,
-                    savings: None,
-                    one_way: Span::ZERO,
-                    tolerance_percent: config.tolerance_percent,
-                },
-                is_due: false,
-                again: Time::MAX,
-            },
+            look: Look::new(&config),
         }
     }
 
     /// Whether deadlines are enforced.
-    fn enforces(&self) -> bool {
+    pub(super) fn enforces(&self) -> bool {
         self.config.drop != DropPolicy::Never && self.config.reliability != Reliability::Full
     }
 
-    fn drops_infeasible(&self) -> bool {
+    pub(super) fn drops_infeasible(&self) -> bool {
         self.enforces() && self.config.drop == DropPolicy::Infeasible
     }
 
@@ -200,6 +167,7 @@ impl<P: Payload> Outbox<P> {
             sent: 0,
             acked: Ranges::default(),
             lost: Ranges::default(),
+            twice: Vec::new(),
             dependents: Vec::new(),
             reliability: self.config.reliability,
         };
@@ -230,20 +198,6 @@ impl<P: Payload> Outbox<P> {
         }
         self.look.is_due = true;
         Ok(id)
-    }
-
-    /// By when a section should arrive. The most important ones among others get a head start, so that what is
-    /// lost of them can be repaired in time, but no more than two thirds of the time that they have.
-    fn due(&self, now: Time, section: &Outgoing<P>) -> Time {
-        let (lowest, highest) = self.importances.range();
-        if section.deadline.is_never() || lowest == highest || section.importance < highest {
-            return section.deadline;
-        }
-        let time = section.deadline.saturating_since(now);
-        let time = time.saturating_sub(self.look.latest.one_way);
-        section
-            .deadline
-            .saturating_sub(self.look.repair.min(time / 3 * 2))
     }
 
     /// Ends a stream: no more sections can be submitted. Returns how many there were.
@@ -305,6 +259,10 @@ impl<P: Payload> Outbox<P> {
         room: impl FnOnce(&Meta, u32) -> u32,
     ) -> Option<Chunk> {
         self.look_ahead(now, outlook);
+        if let Some(copy) = self.next_copy(now, outlook) {
+            let fits = self.meta(&copy).map_or(0, |meta| room(&meta, copy.offset));
+            return (fits >= copy.length).then(|| self.hand_out_again(now, copy));
+        }
         let (key, is_retransmission) = loop {
             let (key, is_retransmission) = self.most_urgent(outlook)?;
             let deadline = self.entries.get(&key)?.meta.deadline;
@@ -341,13 +299,20 @@ impl<P: Payload> Outbox<P> {
         if is_late {
             self.accounts.sent_late += u64::from(length);
         }
-        Some(Chunk {
+        let chunk = Chunk {
             stream: key.0,
             section: key.1,
             offset: range.start,
             length,
             is_retransmission,
-        })
+        };
+        if self.is_last_chance(now, &chunk, outlook) {
+            self.copies.push_back(Chunk {
+                is_retransmission: true,
+                ..chunk
+            });
+        }
+        Some(chunk)
     }
 
     /// What goes next, and whether that was lost before.
@@ -427,95 +392,6 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
-    /// Expires, and with `drop = infeasible` gives up what cannot arrive in time if all leaves in order at the
-    /// predicted rate ([`feasible::plan`]).
-    ///
-    /// The queue is walked only when something was submitted or lost, when the prediction has changed by more
-    /// than [`Config::rate_change_percent`] (the one-way delay: by
-    /// more than an eighth), or when so much time has passed that a section would be late if nothing had left since.
-    /// [`next_chunk`](Self::next_chunk) does all this too.
-    pub fn look_ahead(&mut self, now: Time, outlook: &Outlook) {
-        self.expire(now);
-        let rate = outlook.rate.unwrap_or(Rate::ZERO);
-        if !self.drops_infeasible() {
-            return;
-        }
-        self.look.repair = outlook.repair;
-        self.look.latest = Forecast {
-            rate,
-            growth: outlook.growth,
-            peak: outlook.peak,
-            savings: outlook.savings,
-            one_way: outlook.one_way,
-            tolerance_percent: self.config.tolerance_percent,
-        };
-        if rate == Rate::ZERO {
-            return;
-        }
-        let change = u128::from(rate.as_bps().abs_diff(self.look.rate.as_bps())) * 100;
-        let threshold =
-            u128::from(self.look.rate.as_bps()) * u128::from(self.config.rate_change_percent);
-        let looked = self.look.one_way;
-        let one_way_changed =
-            outlook.one_way.abs_diff(looked) > (looked / 8).max(Span::from_millis(1));
-        if !self.look.is_due && change <= threshold && !one_way_changed && now < self.look.again {
-            return;
-        }
-        self.look.rate = rate;
-        self.look.one_way = outlook.one_way;
-        self.look.is_due = false;
-        let forecast = self.look.latest;
-        let live = self.order.iter().filter_map(|(_, key)| {
-            let entry = self.entries.get(key)?;
-            (entry.left() > 0).then_some((*key, entry))
-        });
-        let works = live.clone().map(|(_, entry)| entry.work());
-        if let Some(slack) = forecast.slack(now, works) {
-            self.look.again = now + slack.max(LOOK_AGAIN_AFTER);
-            return;
-        }
-        let places: BTreeMap<Key, usize> = live
-            .clone()
-            .enumerate()
-            .map(|(at, (key, _))| (key, at))
-            .collect();
-        let keys: Vec<Key> = live.clone().map(|(key, _)| key).collect();
-        let queue: Vec<Work> = live
-            .map(|(key, entry)| Work {
-                needs: entry
-                    .meta
-                    .needs
-                    .and_then(|needs| places.get(&(key.0, needs)).copied()),
-                ..entry.work()
-            })
-            .collect();
-        let plan = feasible::plan(&queue, now, &forecast);
-        let mut dropped: Vec<Key> = plan
-            .dropped
-            .iter()
-            .filter_map(|&at| keys.get(at).copied())
-            .collect();
-        // The most important section of each stream is tried whatever is predicted: without it the rest of the
-        // stream is worth little, and a prediction that leaves nothing to send would never be put to the test.
-        let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
-        for (key, work) in keys.iter().zip(&queue) {
-            let candidate = (work.importance, work.deadline, *key);
-            let best = tried.entry(key.0).or_insert(candidate);
-            *best = candidate.max(*best);
-        }
-        dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
-        // What needs a dropped section follows it by number, and goes with it as a dependency.
-        dropped.sort_unstable();
-        for key in dropped {
-            self.give_up(key, Reason::Infeasible);
-        }
-        self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
-    }
-
-    fn is_out_of_reach(&self, now: Time, deadline: Time) -> bool {
-        self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
-    }
-
     /// Everything below this section is obsolete for the sender: acknowledged, given up, or beyond its
     /// deadline. To be said with every packet that carries bytes of the stream.
     pub fn floor(&self, stream: StreamId) -> SectionId {
@@ -575,51 +451,10 @@ impl<P: Payload> Outbox<P> {
             .map_or(Time::MAX, |&(deadline, _)| deadline)
     }
 
-    /// An account with so much in it, as the sections of late see it.
-    pub(crate) fn savings(&self, level: i64, depth: u64) -> Savings {
-        Savings {
-            level,
-            depth,
-            importances: self.importances.range(),
-        }
-    }
-
-    /// The most that any section that waits could spend at once; `None` when none waits.
-    pub(crate) fn most_available(&self, savings: &Savings) -> Option<i64> {
-        let waiting = self.fresh.iter().chain(&self.repeats);
-        waiting
-            .filter_map(|(_, key)| self.entries.get(key))
-            .map(|entry| savings.available(entry.meta.importance))
-            .max()
-    }
-
-    /// The least constant rate at which everything that waits would arrive in time with `reserve` to spare, or
-    /// with two thirds of the time that is left where that is less; [`Rate::MAX`] when there is no such rate.
-    ///
-    /// ```text
-    /// rate = max over sections of (bytes up to its end) / (deadline − now − one_way − reserve)
-    /// ```
-    ///
-    /// Only the first sections are looked at: what is due last of a long queue demands no haste.
-    pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span) -> Rate {
-        let (mut before, mut needed) = (0_u64, Rate::ZERO);
-        for (urgency, key) in self.order.iter().take(NEAR_SECTIONS) {
-            let left = self.entries.get(key).map_or(0, Entry::left);
-            if left == 0 {
-                continue;
-            }
-            before = before.saturating_add(u64::from(left));
-            let time = urgency.due.saturating_since(now).saturating_sub(one_way);
-            let reserve = reserve.min(time / 3 * 2);
-            let sending = time.saturating_sub(reserve);
-            needed = needed.max(Rate::of(Bytes::new(before), sending));
-        }
-        needed
-    }
-
     /// Bytes that wait to be sent, for the first time or again.
-    pub const fn backlog(&self) -> u64 {
-        self.accounts.bytes.queued
+    pub fn backlog(&self) -> u64 {
+        let copies: u64 = self.copies.iter().map(|copy| u64::from(copy.length)).sum();
+        self.accounts.bytes.queued + copies
     }
 
     /// Whether every section that was submitted has its outcome.
@@ -633,7 +468,7 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// Gives a section up, and whatever needs it; whether it could still be given up.
-    fn give_up(&mut self, key: Key, reason: Reason) -> bool {
+    pub(super) fn give_up(&mut self, key: Key, reason: Reason) -> bool {
         let mut doomed = alloc::vec![(key, reason)];
         let mut found = false;
         while let Some((key, reason)) = doomed.pop() {
@@ -697,6 +532,8 @@ impl<P: Payload> Outbox<P> {
             self.held -= u64::from(entry.meta.length);
             self.deadlines.remove(&(deadline, key));
             self.order.remove(&place);
+            self.copies
+                .retain(|copy| (copy.stream, copy.section) != key);
         }
         if let Some(fate) = fate {
             self.settle(key, fate);

@@ -1,0 +1,61 @@
+//! What is sent twice because it could not be repaired.
+
+use comity_units::Time;
+
+use super::entry::Stage;
+use super::{Chunk, Outbox, Outlook};
+use crate::timeline::section::{Payload, Reliability};
+
+impl<P: Payload> Outbox<P> {
+    /// Whether a piece that leaves now could not be repaired in time, and is worth a second packet for that: when
+    /// it is a repair itself and others need its section, or when its section is of the most important ones and
+    /// the path loses packets.
+    pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, outlook: &Outlook) -> bool {
+        let Some(entry) = self.entries.get(&(chunk.stream, chunk.section)) else {
+            return false;
+        };
+        let (deadline, importance) = (entry.meta.deadline, entry.meta.importance);
+        if !self.enforces() || self.config.reliability == Reliability::None || deadline.is_never() {
+            return false;
+        }
+        let (lowest, highest) = self.importances.range();
+        let is_worth_it = importance > lowest
+            && (chunk.is_retransmission
+                || importance >= highest && outlook.lost_permille >= LOSSY_PERMILLE);
+        is_worth_it && now + outlook.repair + outlook.one_way > deadline
+    }
+
+    /// The next piece that is still worth sending a second time.
+    pub(super) fn next_copy(&mut self, now: Time, outlook: &Outlook) -> Option<Chunk> {
+        while let Some(copy) = self.copies.pop_front() {
+            let Some(entry) = self.entries.get(&(copy.stream, copy.section)) else {
+                continue;
+            };
+            let meta = &entry.meta;
+            let is_missing = !entry.acked.missing(copy.range()).is_empty();
+            let can_arrive = !self.is_out_of_reach(now, meta.deadline) && meta.deadline > now;
+            if entry.stage == Stage::Live
+                && is_missing
+                && can_arrive
+                && outlook.allows(meta.importance)
+            {
+                return Some(copy);
+            }
+        }
+        None
+    }
+
+    pub(super) fn hand_out_again(&mut self, now: Time, copy: Chunk) -> Chunk {
+        if let Some(entry) = self.entries.get_mut(&(copy.stream, copy.section)) {
+            entry.twice.push(copy.range());
+            if entry.meta.deadline <= now {
+                self.accounts.sent_late += u64::from(copy.length);
+            }
+        }
+        self.accounts.sent_again += u64::from(copy.length);
+        copy
+    }
+}
+
+/// From this share of lost packets on the most important sections are sent twice where no repair is possible.
+const LOSSY_PERMILLE: u32 = 5;

@@ -1,0 +1,204 @@
+//! Looking ahead: what cannot arrive in time, and how fast the rest has to leave.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+use super::entry::Entry;
+use super::queue::Key;
+use super::{Config, Outbox, Outlook};
+use crate::timeline::feasible::{self, Forecast, Work};
+use crate::timeline::savings::Savings;
+use crate::timeline::section::{Importance, Outgoing, Payload, Reason, StreamId};
+
+/// When the queue was last checked for what cannot arrive in time.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// What was foreseen then.
+    rate: Rate,
+    one_way: Span,
+    /// How long repairs take.
+    repair: Span,
+    /// The latest prediction.
+    latest: Forecast,
+    /// Whether something has changed since.
+    pub(super) is_due: bool,
+    /// When it has to be checked again in any case.
+    again: Time,
+}
+
+impl Look {
+    pub(super) const fn new(config: &Config) -> Self {
+        Self {
+            rate: Rate::ZERO,
+            one_way: Span::ZERO,
+            repair: Span::ZERO,
+            latest: Forecast {
+                rate: Rate::ZERO,
+                growth: Rate::ZERO,
+                peak: Rate::MAX,
+                savings: None,
+                one_way: Span::ZERO,
+                tolerance_percent: config.tolerance_percent,
+            },
+            is_due: false,
+            again: Time::MAX,
+        }
+    }
+
+    /// The latest prediction.
+    pub(super) const fn latest(&self) -> &Forecast {
+        &self.latest
+    }
+}
+
+impl<P: Payload> Outbox<P> {
+    /// By when a section should arrive. The most important ones among others get a head start, so that what is
+    /// lost of them can be repaired in time, but no more than two thirds of the time that they have.
+    pub(super) fn due(&self, now: Time, section: &Outgoing<P>) -> Time {
+        let (lowest, highest) = self.importances.range();
+        if section.deadline.is_never() || lowest == highest || section.importance < highest {
+            return section.deadline;
+        }
+        let time = section.deadline.saturating_since(now);
+        let time = time.saturating_sub(self.look.latest.one_way);
+        section
+            .deadline
+            .saturating_sub(self.look.repair.min(time / 3 * 2))
+    }
+
+    /// Expires, and with `drop = infeasible` gives up what cannot arrive in time if all leaves in order at the
+    /// predicted rate ([`feasible::plan`]).
+    ///
+    /// The queue is walked only when something was submitted or lost, when the prediction has changed by more
+    /// than [`Config::rate_change_percent`] (the one-way delay: by
+    /// more than an eighth), or when so much time has passed that a section would be late if nothing had left since.
+    /// [`next_chunk`](Self::next_chunk) does all this too.
+    pub fn look_ahead(&mut self, now: Time, outlook: &Outlook) {
+        self.expire(now);
+        let rate = outlook.rate.unwrap_or(Rate::ZERO);
+        self.look.repair = outlook.repair;
+        self.look.latest = Forecast {
+            rate,
+            growth: outlook.growth,
+            peak: outlook.peak,
+            savings: outlook.savings,
+            one_way: outlook.one_way,
+            tolerance_percent: self.config.tolerance_percent,
+        };
+        if rate == Rate::ZERO || !self.drops_infeasible() {
+            return;
+        }
+        let change = u128::from(rate.as_bps().abs_diff(self.look.rate.as_bps())) * 100;
+        let threshold =
+            u128::from(self.look.rate.as_bps()) * u128::from(self.config.rate_change_percent);
+        let looked = self.look.one_way;
+        let one_way_changed =
+            outlook.one_way.abs_diff(looked) > (looked / 8).max(Span::from_millis(1));
+        if !self.look.is_due && change <= threshold && !one_way_changed && now < self.look.again {
+            return;
+        }
+        self.look.rate = rate;
+        self.look.one_way = outlook.one_way;
+        self.look.is_due = false;
+        let forecast = self.look.latest;
+        let live = self.order.iter().filter_map(|(_, key)| {
+            let entry = self.entries.get(key)?;
+            (entry.left() > 0).then_some((*key, entry))
+        });
+        let works = live.clone().map(|(_, entry)| entry.work());
+        if let Some(slack) = forecast.slack(now, works) {
+            self.look.again = now + slack.max(LOOK_AGAIN_AFTER);
+            return;
+        }
+        let places: BTreeMap<Key, usize> = live
+            .clone()
+            .enumerate()
+            .map(|(at, (key, _))| (key, at))
+            .collect();
+        let keys: Vec<Key> = live.clone().map(|(key, _)| key).collect();
+        let queue: Vec<Work> = live
+            .map(|(key, entry)| Work {
+                needs: entry
+                    .meta
+                    .needs
+                    .and_then(|needs| places.get(&(key.0, needs)).copied()),
+                ..entry.work()
+            })
+            .collect();
+        let plan = feasible::plan(&queue, now, &forecast);
+        let mut dropped: Vec<Key> = plan
+            .dropped
+            .iter()
+            .filter_map(|&at| keys.get(at).copied())
+            .collect();
+        // The most important section of each stream is tried whatever is predicted: without it the rest of the
+        // stream is worth little, and a prediction that leaves nothing to send would never be put to the test.
+        let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
+        for (key, work) in keys.iter().zip(&queue) {
+            let candidate = (work.importance, work.deadline, *key);
+            let best = tried.entry(key.0).or_insert(candidate);
+            *best = candidate.max(*best);
+        }
+        dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
+        // What needs a dropped section follows it by number, and goes with it as a dependency.
+        dropped.sort_unstable();
+        for key in dropped {
+            self.give_up(key, Reason::Infeasible);
+        }
+        self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
+    }
+
+    pub(super) fn is_out_of_reach(&self, now: Time, deadline: Time) -> bool {
+        self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
+    }
+
+    /// An account with so much in it, as the sections of late see it.
+    pub(crate) fn savings(&self, level: i64, depth: u64) -> Savings {
+        Savings {
+            level,
+            depth,
+            importances: self.importances.range(),
+        }
+    }
+
+    /// The most that any section that waits could spend at once; `None` when none waits.
+    pub(crate) fn most_available(&self, savings: &Savings) -> Option<i64> {
+        let waiting = self.fresh.iter().chain(&self.repeats);
+        waiting
+            .filter_map(|(_, key)| self.entries.get(key))
+            .map(|entry| savings.available(entry.meta.importance))
+            .max()
+    }
+
+    /// The least constant rate at which everything that waits would arrive in time with `reserve` to spare, or
+    /// with two thirds of the time that is left where that is less; [`Rate::MAX`] when there is no such rate.
+    ///
+    /// ```text
+    /// rate = max over sections of (bytes up to its end) / (deadline − now − one_way − reserve)
+    /// ```
+    ///
+    /// Only the first sections are looked at: what is due last of a long queue demands no haste.
+    pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span) -> Rate {
+        let (mut before, mut needed) = (0_u64, Rate::ZERO);
+        for (urgency, key) in self.order.iter().take(NEAR_SECTIONS) {
+            let left = self.entries.get(key).map_or(0, Entry::left);
+            if left == 0 {
+                continue;
+            }
+            before = before.saturating_add(u64::from(left));
+            let time = urgency.due.saturating_since(now).saturating_sub(one_way);
+            let reserve = reserve.min(time / 3 * 2);
+            let sending = time.saturating_sub(reserve);
+            needed = needed.max(Rate::of(Bytes::new(before), sending));
+        }
+        needed
+    }
+}
+
+/// The queue is not looked at again before this time because of the passing of time alone.
+const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
+
+/// How many sections are looked at to find how fast bytes have to leave.
+const NEAR_SECTIONS: usize = 64;

@@ -1,0 +1,221 @@
+//! What an account of savings, head starts and second packets do to the order of sending, on cases worked by
+//! hand.
+
+use comity_transport::timeline::outbox::{self, Fate};
+use comity_transport::timeline::{
+    Chunk, Elided, Importance, Outbox, Outgoing, Outlook, Savings, SectionId, StreamId,
+};
+use comity_units::{Rate, Span, Time};
+
+const fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+fn section(length: u32, importance: u8, deadline: Time) -> Outgoing<Elided> {
+    Outgoing {
+        stream: StreamId(0),
+        importance: Importance(importance),
+        source_time: Time::ZERO,
+        deadline,
+        needs: None,
+        payload: Elided(length),
+    }
+}
+
+fn outbox() -> Outbox<Elided> {
+    Outbox::new(outbox::Config::default())
+}
+
+fn next(outbox: &mut Outbox<Elided>, now: Time, outlook: &Outlook) -> Option<(u64, u32, bool)> {
+    let chunk = outbox.next_chunk(now, 1_000, outlook)?;
+    Some((chunk.section.0, chunk.offset, chunk.is_retransmission))
+}
+
+fn saved(level: i64) -> Outlook {
+    Outlook {
+        savings: Some(Savings {
+            level,
+            depth: 10_000,
+            importances: (Importance(1), Importance(9)),
+        }),
+        ..Outlook::UNKNOWN
+    }
+}
+
+#[test]
+fn what_may_not_overdraw_waits_and_what_may_goes_past_it() {
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
+    outbox.submit(ms(0), section(2_000, 9, ms(200))).unwrap();
+    assert_eq!(next(&mut outbox, ms(0), &saved(1)), Some((0, 0, false)));
+    // The rest of the first is due first, but may not overdraw the account.
+    assert_eq!(next(&mut outbox, ms(1), &saved(-500)), Some((1, 0, false)));
+    assert_eq!(next(&mut outbox, ms(2), &saved(-10_000)), None);
+    assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((0, 1_000, false)));
+}
+
+#[test]
+fn an_overdrawn_account_holds_repairs_back_too() {
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    outbox.submit(ms(0), section(1_000, 9, ms(200))).unwrap();
+    let first = outbox.next_chunk(ms(0), 1_000, &saved(1)).unwrap();
+    outbox.on_lost(ms(40), &first);
+    assert_eq!(next(&mut outbox, ms(40), &saved(0)), Some((1, 0, false)));
+    assert_eq!(next(&mut outbox, ms(40), &saved(0)), None);
+    assert_eq!(next(&mut outbox, ms(41), &saved(9)), Some((0, 0, true)));
+}
+
+/// Of two sections due 30 ms apart the later one goes first when it is the most important and a repair takes 50 ms;
+/// among equals nobody has a head start.
+#[test]
+fn the_most_important_get_a_head_start_of_a_repair() {
+    for (importance, repair, first) in [(9, 50, 1), (9, 20, 0), (5, 50, 0)] {
+        let mut outbox = outbox();
+        let outlook = Outlook {
+            one_way: Span::from_millis(20),
+            repair: Span::from_millis(repair),
+            ..Outlook::UNKNOWN
+        };
+        outbox.look_ahead(ms(0), &outlook);
+        outbox.submit(ms(0), section(1_000, 5, ms(200))).unwrap();
+        let key = section(1_000, importance, ms(230));
+        outbox.submit(ms(0), key).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        assert_eq!(section, first, "{importance}, {repair} ms");
+    }
+}
+
+/// 90 ms to the deadline and 30 on the way leave 60: the head start is 40 of them, not the 80 that a repair takes.
+#[test]
+fn a_head_start_leaves_a_third_of_the_time() {
+    for (other, first) in [(51, 1), (49, 0)] {
+        let mut outbox = outbox();
+        let outlook = Outlook {
+            one_way: Span::from_millis(30),
+            repair: Span::from_millis(80),
+            ..Outlook::UNKNOWN
+        };
+        outbox.look_ahead(ms(0), &outlook);
+        outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
+        outbox.submit(ms(0), section(1_000, 9, ms(90))).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        assert_eq!(section, first, "{other} ms");
+    }
+}
+
+/// A repair takes 50 ms and the way 20: what leaves later than 70 ms before its deadline is the last chance.
+#[test]
+fn repairs_that_cannot_be_repaired_leave_twice() {
+    let outlook = Outlook {
+        one_way: Span::from_millis(20),
+        repair: Span::from_millis(50),
+        ..Outlook::UNKNOWN
+    };
+    // (importance, when it is sent again, how often)
+    for (importance, at, times) in [(9, 130, 1), (9, 131, 2), (5, 131, 2), (1, 131, 1)] {
+        let mut outbox = outbox();
+        // Something less important, and something more, are there.
+        outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+        outbox.submit(ms(0), section(1, 9, ms(1_000))).unwrap();
+        outbox
+            .submit(ms(0), section(800, importance, ms(200)))
+            .unwrap();
+        let mut first = None;
+        while let Some(chunk) = outbox.next_chunk(ms(0), 1_000, &outlook) {
+            if chunk.section == SectionId(2) {
+                first = Some(chunk);
+            } else {
+                outbox.on_acked(&chunk);
+            }
+        }
+        outbox.on_lost(ms(at), &first.unwrap());
+        let mut repairs: Vec<Chunk> = Vec::new();
+        while let Some(chunk) = outbox.next_chunk(ms(at), 1_000, &outlook) {
+            assert_eq!((chunk.section, chunk.range()), (SectionId(2), 0..800));
+            repairs.push(chunk);
+        }
+        assert_eq!(repairs.len(), times, "importance {importance} at {at} ms");
+        assert_eq!(outbox.accounts().sent_again, 800 * times as u64);
+        assert_eq!(outbox.backlog(), 0);
+        if let [one, other] = repairs[..] {
+            // One of the two is lost, and that is no loss.
+            outbox.on_lost(ms(170), &one);
+            assert_eq!(outbox.backlog(), 0);
+            outbox.on_acked(&other);
+            let fates: Vec<_> = std::iter::from_fn(|| outbox.poll_outcome())
+                .filter(|outcome| outcome.section == SectionId(2))
+                .map(|outcome| outcome.fate)
+                .collect();
+            assert_eq!(fates, [Fate::Acknowledged]);
+        }
+    }
+}
+
+#[test]
+fn both_of_two_packets_lost_are_a_loss() {
+    let outlook = Outlook {
+        repair: Span::from_millis(50),
+        lost_permille: 20,
+        ..Outlook::UNKNOWN
+    };
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+    outbox.submit(ms(0), section(800, 9, ms(40))).unwrap();
+    // No repair is possible, and the path loses packets: even the first packet goes twice.
+    let one = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+    let other = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+    assert_eq!((one.section, other.section), (SectionId(1), SectionId(1)));
+    assert!(!one.is_retransmission && other.is_retransmission);
+    outbox.on_lost(ms(20), &one);
+    assert_eq!(outbox.accounts().bytes.in_flight, 800);
+    outbox.on_lost(ms(21), &other);
+    assert_eq!(outbox.accounts().bytes.in_flight, 0);
+    assert_eq!(next(&mut outbox, ms(21), &outlook), Some((1, 0, true)));
+}
+
+#[test]
+fn a_copy_whose_section_is_gone_is_not_sent() {
+    let outlook = Outlook {
+        repair: Span::from_millis(50),
+        lost_permille: 20,
+        ..Outlook::UNKNOWN
+    };
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+    outbox.submit(ms(0), section(800, 9, ms(40))).unwrap();
+    let one = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+    outbox.on_acked(&one);
+    assert_eq!(next(&mut outbox, ms(1), &outlook), Some((0, 0, false)));
+    assert_eq!(next(&mut outbox, ms(1), &outlook), None);
+    assert_eq!(outbox.backlog(), 0);
+}
+
+/// 30 kB of a key picture and 10 kB behind it: without the account 30 kB/s · 1 s would not do for both.
+#[test]
+fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
+    let outlook = |level| Outlook {
+        rate: Some(Rate::from_kbps(240)),
+        ..saved(level)
+    };
+    // 30 kB/s for a second: 30 kB, and 12 % of it is tolerated.
+    for (level, given_up) in [(10_000, vec![]), (0, vec![1])] {
+        let mut outbox = outbox();
+        outbox.submit(ms(0), section(30_000, 9, ms(1_000))).unwrap();
+        outbox.submit(ms(0), section(10_000, 1, ms(1_000))).unwrap();
+        outbox.look_ahead(ms(0), &outlook(level));
+        let fates: Vec<u64> = std::iter::from_fn(|| outbox.poll_outcome())
+            .map(|outcome| outcome.section.0)
+            .collect();
+        assert_eq!(fates, given_up, "with {level} saved");
+    }
+    // The key picture alone may have 10 kB that are not there yet: 40 kB in all, and 3.6 of tolerance.
+    for (length, others) in [(43_000, 1), (44_000, 0)] {
+        let mut outbox = outbox();
+        outbox.submit(ms(0), section(length, 9, ms(1_000))).unwrap();
+        outbox.submit(ms(0), section(100, 9, ms(1_000))).unwrap();
+        outbox.look_ahead(ms(0), &outlook(0));
+        let kept = 2 - std::iter::from_fn(|| outbox.poll_outcome()).count();
+        assert_eq!(kept, 1 + others, "{length}");
+    }
+}
