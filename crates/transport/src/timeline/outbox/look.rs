@@ -46,11 +46,6 @@ impl Look {
             again: Time::MAX,
         }
     }
-
-    /// The latest prediction.
-    pub(super) const fn latest(&self) -> &Forecast {
-        &self.latest
-    }
 }
 
 impl<P: Payload> Outbox<P> {

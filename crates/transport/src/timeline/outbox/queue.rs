@@ -58,7 +58,7 @@ pub struct Outbox<P: Payload> {
 }
 
 #[derive(Debug, Default)]
-struct Stream {
+pub(super) struct Stream {
     /// The number of the next section.
     next: u64,
     /// Everything below is acknowledged or given up.
