@@ -227,6 +227,8 @@ pub struct FrameCounts {
     pub on_time: u64,
     /// On time with everything that they need.
     pub decodable: u64,
+    /// Not settled at the end of the run.
+    pub open: u64,
 }
 
 /// What one link did.

@@ -165,18 +165,22 @@ impl Ledger {
 
     /// What there is to say at the end.
     pub(super) fn report(&self) -> SectionsReport {
-        let open = self
-            .entries
-            .iter()
-            .filter(|entry| entry.is_measured && entry.fate.is_none());
+        let mut counts = self.counts.clone();
+        for entry in &self.entries {
+            if entry.is_measured && entry.fate.is_none() {
+                counts.open += 1;
+                if let Some(frames) = frames(&mut counts, entry.kind) {
+                    frames.open += 1;
+                }
+            }
+        }
         // Slack is what the latency leaves beyond the age, so that its low quantiles are the age's high ones.
         let slack = |share| Some(self.latency?.as_secs_f64() - self.age.quantile(share)?);
         SectionsReport {
-            open: open.count() as u64,
             age: self.age.summary(),
             slack_p1_s: slack(0.99),
             slack_median_s: slack(0.5),
-            ..self.counts.clone()
+            ..counts
         }
     }
 
@@ -242,7 +246,8 @@ mod tests {
             FrameCounts {
                 submitted: 2,
                 on_time: 1,
-                decodable: 1
+                decodable: 1,
+                open: 0
             }
         );
     }

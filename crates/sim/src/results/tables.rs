@@ -557,7 +557,7 @@ fn sharing<'a, R: 'a>(
 /// Adds what became of the sections of a flow; empty for other flows.
 fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
     type Count = fn(&SectionsReport) -> u64;
-    const COUNTS: [(&str, Count); 27] = [
+    const COUNTS: [(&str, Count); 30] = [
         ("sections_submitted", |of| of.submitted),
         ("sections_refused", |of| of.refused),
         ("sections_on_time", |of| of.on_time),
@@ -574,12 +574,15 @@ fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
         ("intra_submitted", |of| of.intra.submitted),
         ("intra_on_time", |of| of.intra.on_time),
         ("intra_decodable", |of| of.intra.decodable),
+        ("intra_open", |of| of.intra.open),
         ("predicted_submitted", |of| of.predicted.submitted),
         ("predicted_on_time", |of| of.predicted.on_time),
         ("predicted_decodable", |of| of.predicted.decodable),
+        ("predicted_open", |of| of.predicted.open),
         ("bidirectional_submitted", |of| of.bidirectional.submitted),
         ("bidirectional_on_time", |of| of.bidirectional.on_time),
         ("bidirectional_decodable", |of| of.bidirectional.decodable),
+        ("bidirectional_open", |of| of.bidirectional.open),
         ("sent_late_bytes", |of| of.late_bytes),
         ("repeated_bytes", |of| of.repeated_bytes),
         ("lost_packets", |of| of.lost_packets),

@@ -32,6 +32,7 @@ pub(super) fn header(unit: RateUnit) -> Vec<String> {
     let fixed = [
         "sections",
         "on time",
+        "least",
         "late",
         "given up",
         "overdue",
@@ -70,16 +71,19 @@ impl Sections {
                 list.push(part as f64 / whole as f64);
             }
         };
-        share(&mut self.on_time, sum(|of| of.on_time), submitted);
-        share(&mut self.late, sum(|of| of.late), submitted);
-        share(&mut self.decodable, sum(|of| of.decodable), submitted);
+        // What the run ended too early for says nothing, and what was refused never arrives.
+        let settled = sum(|of| of.submitted + of.refused - of.open);
+        share(&mut self.on_time, sum(|of| of.on_time), settled);
+        share(&mut self.late, sum(|of| of.late), settled);
+        share(&mut self.decodable, sum(|of| of.decodable), settled);
         let given_up = |of: &SectionsReport| of.gaps.sum() - of.gaps.overdue;
-        share(&mut self.given_up, sum(given_up), submitted);
-        share(&mut self.overdue, sum(|of| of.gaps.overdue), submitted);
+        share(&mut self.given_up, sum(given_up), settled);
+        share(&mut self.overdue, sum(|of| of.gaps.overdue), settled);
         let frames_on_time = |list: &mut Vec<f64>, kind: fn(&SectionsReport) -> FrameCounts| {
             let on_time = reports.iter().map(|of| kind(of).on_time).sum();
-            let submitted = reports.iter().map(|of| kind(of).submitted).sum();
-            share(list, on_time, submitted);
+            let settled = |of: FrameCounts| of.submitted - of.open;
+            let settled = reports.iter().map(|of| settled(kind(of))).sum();
+            share(list, on_time, settled);
         };
         frames_on_time(&mut self.intra, |of| of.intra);
         frames_on_time(&mut self.predicted, |of| of.predicted);
@@ -112,6 +116,7 @@ impl Sections {
         vec![
             count(&self.submitted),
             share(&self.on_time),
+            or_dash(least(&self.on_time), percent),
             share(&self.late),
             share(&self.given_up),
             share(&self.overdue),
@@ -136,6 +141,7 @@ impl Sections {
             "submitted": estimate(&self.submitted),
             "refused": estimate(&self.refused),
             "on_time_ratio": estimate(&self.on_time),
+            "on_time_least_ratio": least(&self.on_time),
             "late_ratio": estimate(&self.late),
             "given_up_ratio": estimate(&self.given_up),
             "overdue_ratio": estimate(&self.overdue),
