@@ -80,8 +80,11 @@ impl Running {
     }
 
     fn interrupt(&self) {
-        let id = Pid::from_child(&self.child);
-        kill_process(id, Signal::INT).unwrap();
+        self.signal(Signal::INT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Waits for the end; the last object, and what was said.
@@ -391,6 +394,8 @@ fn what_is_no_video_is_carried_byte_for_byte_and_said() {
 
 #[test]
 fn mistakes_are_named_with_what_to_do() {
+    const USAGE: i32 = 2;
+    const UNOPENED: i32 = 6;
     let folder = Folder::new();
     let (clip, empty) = (clip(), folder.path("empty"));
     let clip = clip.to_str().unwrap();
@@ -399,34 +404,69 @@ fn mistakes_are_named_with_what_to_do() {
     fs::write(&bad_key, "no key").unwrap();
     let here = "comity://127.0.0.1:9?insecure=1";
     let with_key = format!("comity://:0?key={bad_key}");
-    let cases: [(&[&str], &[&str]); 9] = [
-        (&["send", "nosuch.ts", here], &["cannot open nosuch.ts"]),
-        (&["send", ".", here], &["folder"]),
+    let (missing, nowhere) = (folder.path("no/out.ts"), folder.path("no"));
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let cases: [(i32, &[&str], &[&str]); 13] = [
         (
+            UNOPENED,
+            &["send", "nosuch.ts", here],
+            &["cannot open nosuch.ts", "check its name"],
+        ),
+        (UNOPENED, &["send", ".", here], &["folder"]),
+        (
+            UNOPENED,
+            &["recv", here, "out.ts", "--gaps", &missing],
+            &["cannot open", "there is no folder", &nowhere],
+        ),
+        (
+            UNOPENED,
+            &["recv", &listener, &missing],
+            &["cannot open", "there is no folder", &nowhere],
+        ),
+        (UNOPENED, &["relay", &empty, "/dev/null"], &["is empty"]),
+        (
+            USAGE,
+            &["send", clip, "srtt://h:9"],
+            &["there is no scheme \"srtt\""],
+        ),
+        (
+            USAGE,
             &["send", clip, "comity://h:9?latensy=1"],
             &["latensy", "did you mean \"latency\"?"],
         ),
         (
+            USAGE,
             &["send", clip, "comity://127.0.0.1:9"],
             &["no credentials", "passphrase=", "--insecure"],
         ),
         (
+            USAGE,
             &["send", clip, "udp://127.0.0.1:9"],
             &["expected comity://", "comity relay"],
         ),
         (
+            USAGE,
             &["send", clip, "comity://h:9?passphrase=short"],
             &["passphrase: "],
         ),
-        (&["recv", "file.ts", "out.ts"], &["expected comity://"]),
         (
+            USAGE,
+            &["recv", "file.ts", "out.ts"],
+            &["expected comity://"],
+        ),
+        (
+            USAGE,
             &["recv", &with_key, "out.ts"],
             &["holds no key", "comity keygen"],
         ),
-        (&["relay", "udp://127.0.0.1:9", "out.ts"], &["udp://:5000"]),
+        (
+            USAGE,
+            &["relay", "udp://127.0.0.1:9", "out.ts"],
+            &["udp://:5000"],
+        ),
     ];
-    for (args, parts) in cases {
-        let said = ends(2, args);
+    for (code, args, parts) in cases {
+        let said = ends(code, args);
         for part in parts {
             assert!(said.contains(part), "{args:?}: {part:?} is not in {said}");
         }
@@ -435,30 +475,34 @@ fn mistakes_are_named_with_what_to_do() {
             "secrets are not repeated"
         );
     }
-    let said = ends(2, &["relay", &empty, &folder.path("out.ts")]);
-    assert!(said.contains("is empty"), "{said}");
 }
 
 #[test]
-fn connections_that_cannot_be_made_end_with_3() {
+fn connections_that_cannot_be_made_say_why() {
     let clip = clip();
     let clip = clip.to_str().unwrap();
     let here = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let mut receiver = Running::start(&["recv", &here, "/dev/null"]);
     let port = receiver.port();
     let wrong = format!("comity://127.0.0.1:{port}?passphrase=wrong horse battery");
-    let said = ends(3, &["send", clip, &wrong]);
+    let said = ends(4, &["send", clip, &wrong]);
     assert!(said.contains("the same passphrase"), "{said}");
     let unprotected = format!("comity://127.0.0.1:{port}");
-    let said = ends(3, &["send", clip, &unprotected, "--insecure"]);
+    let said = ends(4, &["send", clip, &unprotected, "--insecure"]);
     assert!(
         said.contains("INSECURE") && said.contains("both ends need the same kind"),
         "{said}"
     );
     let taken = format!("comity://127.0.0.1:{port}?mode=listener&{SECRET}");
-    let said = ends(2, &["recv", &taken, "/dev/null"]);
+    let said = ends(5, &["recv", &taken, "/dev/null"]);
     assert!(
         said.contains("is in use") && said.contains("ss -lunp"),
+        "{said}"
+    );
+    let foreign = format!("comity://192.0.2.1:{port}?mode=listener&{SECRET}");
+    let said = ends(5, &["recv", &foreign, "/dev/null"]);
+    assert!(
+        said.contains("no address of this host") && said.contains("ip addr"),
         "{said}"
     );
     receiver.interrupt();
@@ -473,6 +517,119 @@ fn connections_that_cannot_be_made_end_with_3() {
         ],
     );
     assert!(said.contains("listener"), "{said}");
+}
+
+#[test]
+fn a_key_that_is_not_on_the_list_is_refused() {
+    let folder = Folder::new();
+    let mut public = Vec::new();
+    for name in ["listener", "guest", "stranger"] {
+        let output = command(&["keygen", &folder.path(name)]).output().unwrap();
+        checked(0, &output);
+        public.push(String::from_utf8(output.stdout).unwrap().trim().to_owned());
+    }
+    fs::write(folder.path("allowed"), format!("{} # guest\n", public[1])).unwrap();
+    let (own, list) = (folder.path("listener"), folder.path("allowed"));
+    let mut receiver = Running::start(&[
+        "recv",
+        &format!("comity://127.0.0.1:0?mode=listener&key={own}&allow={list}"),
+        &folder.path("out.ts"),
+    ]);
+    let port = receiver.port();
+    let clip = clip();
+    let call = |key: &str, listener: &str| {
+        format!(
+            "comity://127.0.0.1:{port}?key={}&peerkey={listener}",
+            folder.path(key)
+        )
+    };
+    let send =
+        |uri: &str| command(&["send", clip.to_str().unwrap(), uri, "--speed", "20"]).output();
+    let said = checked(4, &send(&call("stranger", &public[0])).unwrap());
+    assert!(said.contains("allow=.. list"), "{said}");
+    checked(0, &send(&call("guest", &public[0])).unwrap());
+    receiver.end(0);
+    assert!(folder.read("out.ts").len() > 100_000);
+}
+
+#[test]
+fn either_end_may_be_stopped_and_keeps_what_it_has() {
+    let clip = clip();
+    let original = elementary_streams(&fs::read(&clip).unwrap());
+    for signal in [Signal::INT, Signal::TERM] {
+        for receiver_stops in [true, false] {
+            let folder = Folder::new();
+            let mut receiver = Running::start(&[
+                "recv",
+                &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
+                &folder.path("out.ts"),
+            ]);
+            let uri = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", receiver.port());
+            let mut sender = Running::start(&[
+                "send",
+                clip.to_str().unwrap(),
+                &uri,
+                "--speed",
+                "2",
+                "--reconnect",
+                "no",
+            ]);
+            sender.event("connected");
+            for _ in 0..2 {
+                receiver.event("statistics");
+            }
+            let (sent, received) = if receiver_stops {
+                receiver.signal(signal);
+                let (received, said) = receiver.end(0);
+                assert!(said.contains("interrupted"), "{said}");
+                let (sent, said) = sender.end(3);
+                assert!(said.contains("closed by the peer"), "{said}");
+                (sent, received)
+            } else {
+                sender.signal(signal);
+                let (sent, _) = sender.end(0);
+                (sent, receiver.end(0).0)
+            };
+            let written = elementary_streams(&folder.read("out.ts"));
+            let mut units = 0;
+            for (pid, found) in &written {
+                assert_eq!(*found, original[pid][..found.len()], "PID {pid}");
+                units += found.len() as u64;
+            }
+            let arrived = received["input"]["totals"]["sectionsOnTime"]
+                .as_u64()
+                .unwrap();
+            let tables = received["passed"]["whole"]["table"]["sections"]
+                .as_u64()
+                .unwrap();
+            assert!(units > 20 && arrived < 310, "{units} units of {arrived}");
+            if !receiver_stops {
+                // What the sender had given is delivered, to the last one.
+                assert_eq!(units + tables, arrived);
+                assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], arrived);
+            }
+        }
+    }
+}
+
+#[test]
+fn json_stands_in_the_place_of_status_lines() {
+    let folder = Folder::new();
+    let out = folder.path("out.ts");
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let uri = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let sender = Running::start(&[
+        "send",
+        clip().to_str().unwrap(),
+        &uri,
+        "--speed",
+        "10",
+        "--statsfreq",
+        "200ms",
+    ]);
+    let (_, said) = sender.end(0);
+    assert!(!said.contains("Mb/s"), "{said}");
+    receiver.end(0);
 }
 
 #[test]

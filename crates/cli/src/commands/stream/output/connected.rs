@@ -28,6 +28,7 @@ const REMEMBERED: usize = 1_024;
 pub(crate) struct ConnectedOutput {
     line: Line,
     reliability: Reliability,
+    sheds: bool,
     most_legs: usize,
     legs: Vec<Leg>,
     next_leg: u64,
@@ -36,6 +37,15 @@ pub(crate) struct ConnectedOutput {
     /// What the connections that are over counted.
     past: Totals,
     pub(crate) unsent: Unsent,
+}
+
+/// What the command line says of those who are sent to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copying {
+    /// Every caller gets a copy, not one after the other.
+    pub(crate) to_all: bool,
+    /// Pictures are left out while the path carries less than the source.
+    pub(crate) sheds: bool,
 }
 
 /// Sections that no connection was given.
@@ -107,16 +117,17 @@ impl ConnectedOutput {
     pub(crate) fn new(
         line: Line,
         reliability: Reliability,
-        to_all: bool,
+        copying: Copying,
         reporter: Reporter,
     ) -> Self {
         Self {
-            most_legs: match to_all && line.listens() {
+            most_legs: match copying.to_all && line.listens() {
                 true => MOST_COPIES,
                 false => 1,
             },
             line,
             reliability,
+            sheds: copying.sheds && reliability != Reliability::Full,
             legs: Vec::new(),
             next_leg: 0,
             ends: JoinSet::new(),
@@ -192,7 +203,8 @@ impl ConnectedOutput {
             self.unsent.unconnected += 1;
         }
         for leg in &mut self.legs {
-            leg.give(passing, self.reliability, &mut self.unsent).await;
+            leg.give(passing, (self.reliability, self.sheds), &mut self.unsent)
+                .await;
         }
     }
 
@@ -249,7 +261,12 @@ impl ConnectedOutput {
 }
 
 impl Leg {
-    async fn give(&mut self, passing: &Passing, reliability: Reliability, unsent: &mut Unsent) {
+    async fn give(
+        &mut self,
+        passing: &Passing,
+        (reliability, sheds): (Reliability, bool),
+        unsent: &mut Unsent,
+    ) {
         let stream = StreamId(passing.stream);
         let numbers = self.streams.entry(passing.stream).or_default();
         numbers.see(passing.number);
@@ -258,7 +275,7 @@ impl Leg {
             return;
         };
         let is_shed = match &passing.media {
-            Some(section) if reliability != Reliability::Full => {
+            Some(section) if sheds => {
                 if let Some(target) = self.target.current() {
                     self.shedder.retarget(section.source_time, target, None);
                 }

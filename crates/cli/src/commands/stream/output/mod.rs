@@ -13,7 +13,7 @@ use super::passing::Passing;
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
-pub(crate) use connected::{ConnectedOutput, Unsent};
+pub(crate) use connected::{ConnectedOutput, Copying, Unsent};
 pub(crate) use media::{MediaOutput, Written};
 
 /// An output that is open.
@@ -30,7 +30,7 @@ impl Output {
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
-        to_all: bool,
+        copying: Copying,
         options: LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
@@ -45,7 +45,7 @@ impl Output {
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
-                let output = ConnectedOutput::new(line, uri.reliability, to_all, reporter.clone());
+                let output = ConnectedOutput::new(line, uri.reliability, copying, reporter.clone());
                 return Ok(Self::Connected(Box::new(output)));
             }
         };
