@@ -259,6 +259,8 @@ def play(comity, clip, file, path, options):
         if totals.get("byteSentLate", 1):
             faults.append(f"{totals.get('byteSentLate')} bytes were sent after their deadline")
         unsent = sum(sent.get("output", {}).get("unsent", {}).values())
+        if totals.get("connections", 0) != 1 or unsent:
+            faults.append(f"{totals.get('connections', 0)} connections, and {unsent} sections were given to none")
         counts = {
             "sent": totals.get("sectionsSubmitted", 0) + unsent,
             "on_time": received.get("input", {}).get("totals", {}).get("sectionsOnTime", 0),

@@ -57,7 +57,7 @@ def main():
         return 0
     folder = ROOT / "target/media"
     folder.mkdir(parents=True, exist_ok=True)
-    encode = ("-c:v", "libx264", "-preset", "veryfast", "-g", "25", "-bf", "2", "-b:v", options.source, "-maxrate", options.source,
+    encode = ("-c:v", "libx264", "-preset", "veryfast", "-x264-params", "keyint=25:scenecut=0:bframes=2:b-adapt=0", "-b:v", options.source, "-maxrate", options.source,
               "-bufsize", options.source, "-f", "mpegts")
     # The picture of a test pattern is too easily coded: noise makes it need its rate.
     clip = Clip(f"h264-{options.source}-noise", ".ts", ("-vf", "noise=alls=20:allf=t", *encode))
@@ -70,6 +70,9 @@ def main():
         count = lambda counts, kind: counts.get(kind, {}).get("sections", 0)
         cells = "".join(f"{f'{count(whole, kind)} of {count(given, kind)}':>16}" for kind in KINDS)
         gaps = ", ".join(f"{reason} {number}" for reason, number in sorted(received["passed"]["gaps"].items()))
+        totals = sent["output"]["totals"]
+        if totals["connections"] != 1 or any(sent["output"]["unsent"].values()):
+            gaps += f"; {totals['connections']} connections, not given to any: {sent['output']['unsent']}"
         print(f"{label:12}{cells}{shown:>8}{errors:>12}  {gaps or 'none'}{'  (machine too busy)' if is_busy else ''}", flush=True)
     return 0
 

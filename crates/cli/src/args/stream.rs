@@ -122,7 +122,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// List the sections that did not arrive whole, as a JSON object a line
+    /// List the sections that did not arrive whole, as a JSON object a line; a sender lists what it knows of
     #[arg(long, value_name = "FILE")]
     pub(crate) gaps: Option<PathBuf>,
 

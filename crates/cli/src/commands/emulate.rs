@@ -85,7 +85,14 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
 
 /// Says why there can be no emulator.
 fn refuse(error: &Error) -> Failure {
-    say(&format!("error: {error}"));
+    let hint = match error {
+        Error::Listen { address, reason } if reason.kind() == ErrorKind::AddrInUse => format!(
+            "; choose another, or see who has it with: ss -lunp 'sport = :{}'",
+            address.port()
+        ),
+        _ => String::new(),
+    };
+    say(&format!("error: {error}{hint}"));
     match error {
         Error::System { .. } => Failure::Failed,
         Error::Listen { .. } => Failure::Taken,

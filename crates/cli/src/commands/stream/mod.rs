@@ -125,6 +125,7 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
         let copying = Copying {
             to_all: args.all,
             sheds: !args.no_shed,
+            lists: verb == Verb::Send && args.gaps.is_some(),
         };
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {

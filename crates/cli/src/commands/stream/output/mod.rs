@@ -1,6 +1,7 @@
 //! Where media goes.
 
 mod connected;
+mod fates;
 mod media;
 mod target;
 
@@ -9,7 +10,7 @@ use std::future::pending;
 use comity::uri::Uri;
 
 use super::line::{Line, LineOptions};
-use super::passing::Passing;
+use super::passing::{Missing, Passing};
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
@@ -81,6 +82,14 @@ impl Output {
                 output.write(passing).await;
                 Ok(Written::Yes)
             }
+        }
+    }
+
+    /// The sections that are known not to have arrived since the last call, where that is followed.
+    pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
+        match self {
+            Self::Media(_) => Vec::new(),
+            Self::Connected(output) => output.take_missing(),
         }
     }
 
