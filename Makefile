@@ -5,7 +5,7 @@ CARGO_DENY := 0.20.2
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim picture test lint docs bench race fuzz
+.PHONY: help demo demo-sim picture test lint docs bench race media fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ picture: rust ## play the demo and keep the timeline that its report shows as do
 
 test: rust python ## run every test of the workspace and of the scripts beside it
 	cargo test --workspace
-	python3 -m doctest benches/race/race.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py
 
 lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
 
@@ -35,6 +35,11 @@ race: rust python ## race the simulator against ns-2 on the same networks (ROUND
 	scripts/need.sh ns apt:ns2
 	cargo build --quiet --release --package comity-cli
 	python3 benches/race/race.py --rounds $(ROUNDS)
+
+media: rust python ## send real video over bad paths and hold what arrives against what was sent, with ffmpeg
+	-scripts/need.sh ffmpeg apt:ffmpeg
+	cargo build --quiet --release --package comity-cli
+	python3 benches/media/media.py
 
 fuzz: rust ## run the property tests at length, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
 	scripts/fuzz.sh

@@ -258,7 +258,7 @@ pub(crate) struct Trace {
 /// Declares the options for the link of one way, or of both.
 macro_rules! link_options {
     ($(#[$doc:meta])* $name:ident, $heading:literal,
-     $rate:literal $delay:literal $queue:literal $loss:literal $jitter:literal $duplication:literal $trace:literal) => {
+     $rate:literal $delay:literal $queue:literal $loss:literal $outage:literal $jitter:literal $duplication:literal $trace:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, Args)]
         #[command(next_help_heading = $heading)]
@@ -279,7 +279,13 @@ macro_rules! link_options {
             #[arg(long = $loss, id = $loss, value_name = "SHARE", value_parser = share)]
             pub(crate) loss: Option<f64>,
 
-            /// Extra delay of single packets, such as 2ms for up to that much
+            /// Lose everything for a while, such as 5s+3s for three seconds, five seconds after the start; may be given
+            /// several times
+            #[arg(long = $outage, id = $outage, value_name = "AT+TIME", value_parser = outage)]
+            pub(crate) outages: Vec<Outage>,
+
+            /// Extra delay of single packets, such as 2ms for up to that much, in order; or
+            /// "{ kind = 'uniform', max = '20ms', reorder = true }", where packets overtake each other
             #[arg(long = $jitter, id = $jitter, value_name = "TIME")]
             pub(crate) jitter: Option<String>,
 
@@ -297,25 +303,26 @@ macro_rules! link_options {
 link_options!(
     /// The link of both ways.
     BothWays, "Both ways",
-    "rate" "delay" "queue" "loss" "jitter" "duplication" "trace"
+    "rate" "delay" "queue" "loss" "outage" "jitter" "duplication" "trace"
 );
 link_options!(
     /// The link to the target.
     WayUp, "To the target only",
-    "up-rate" "up-delay" "up-queue" "up-loss" "up-jitter" "up-duplication" "up-trace"
+    "up-rate" "up-delay" "up-queue" "up-loss" "up-outage" "up-jitter" "up-duplication" "up-trace"
 );
 link_options!(
     /// The link back.
     WayDown, "Back to the callers only",
-    "down-rate" "down-delay" "down-queue" "down-loss" "down-jitter" "down-duplication" "down-trace"
+    "down-rate" "down-delay" "down-queue" "down-loss" "down-outage" "down-jitter" "down-duplication" "down-trace"
 );
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes:
   0    it ran, and kept up
   1    it could not run on
-  2    the command line or the file is wrong, an address is taken or out of reach
+  2    the command line or the file is wrong, the target is out of reach
   3    it ran and could not keep up: what was measured through it is not the network's doing alone
+  5    the address to listen on is taken, or not one of this host
 
 It runs until it is interrupted, or for --duration. All callers share the two links. Sizes on the wire are
 the payload with --overhead, so that a rate means what it means in the simulator.
@@ -404,6 +411,30 @@ pub(crate) struct Emulate {
 /// Reads a number with its unit.
 fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: ParseError| error.to_string())
+}
+
+/// A while in which nothing arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    /// When it begins, after the start.
+    pub(crate) at: Span,
+    /// How long it lasts.
+    pub(crate) lasts: Span,
+}
+
+/// Reads `5s+3s`.
+fn outage(text: &str) -> Result<Outage, String> {
+    let (at, lasts) = text.split_once('+').ok_or_else(|| {
+        format!("{text:?} is no outage; expected its beginning and its length, such as 5s+3s")
+    })?;
+    let outage = Outage {
+        at: quantity(at)?,
+        lasts: quantity(lasts)?,
+    };
+    if outage.lasts.is_zero() {
+        return Err(format!("{text:?} lasts no time; expected more than that"));
+    }
+    Ok(outage)
 }
 
 /// Reads `1%` or `0.01`.
@@ -499,6 +530,18 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn outages_have_a_beginning_and_a_length() {
+        let expected = Outage {
+            at: Span::from_millis(1_500),
+            lasts: Span::from_secs(3),
+        };
+        assert_eq!(outage("1.5s+3s"), Ok(expected));
+        for bad in ["", "5s", "+", "5s+", "+3s", "5+3", "5s+0s", "-1s+1s"] {
+            assert!(outage(bad).is_err(), "{bad:?} was accepted");
+        }
     }
 
     #[test]

@@ -89,6 +89,10 @@ fn what_cannot_be_played_is_refused_with_the_reason() {
     for (args, part) in [
         (&["--cc", "rino"][..], "did you mean \"reno\"?"),
         (
+            &["--flows", "1", "--rivals", "cubik", "--no-report"][..],
+            "did you mean \"cubic\"?",
+        ),
+        (
             &["--rate", "0bps", "--no-report"][..],
             "expected a rate above zero",
         ),

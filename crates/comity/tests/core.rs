@@ -235,6 +235,28 @@ fn the_larger_latency_and_the_smaller_datagram_hold() {
     assert_eq!(core.connection().config().payload, 1_452 - 29);
 }
 
+/// The receiver has acknowledged everything and has nothing to say that could call forth another Close.
+#[test]
+fn an_end_that_is_lost_is_said_again() {
+    let mut world = World::new(1, CLEAN, 1, KeyLimits::default());
+    world.run(START + Span::from_millis(500));
+    world.submit(5_000, 1, Span::from_millis(400));
+    world.run(START + Span::from_secs(1));
+    let now = world.now;
+    let sender = world.sender().unwrap().core_mut().connection_mut();
+    assert!(sender.is_settled());
+    sender.close(now, CloseCode::DONE, "");
+    world.path.loss = 1.0;
+    world.run(now + Span::from_millis(1));
+    world.path.loss = 0.0;
+    // Long before the idle timeout.
+    world.run(now + Span::from_secs(1));
+    let [CloseReason::Peer { code, .. }] = world.closed.as_slice() else {
+        panic!("{:?}", world.closed);
+    };
+    assert_eq!(*code, CloseCode::DONE);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

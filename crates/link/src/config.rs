@@ -279,6 +279,13 @@ pub enum LossModel {
         /// Whether the first state is on.
         start_on: bool,
     },
+    /// Every packet from `at` on, for `lasts`: a cable that is pulled and put back.
+    Outage {
+        /// When it begins.
+        at: Time,
+        /// How long it lasts.
+        lasts: Span,
+    },
     /// Exactly these packets, by their number among all offered to the link, from 0; any order.
     Packets(Vec<u64>),
 }
@@ -508,6 +515,7 @@ impl LossModel {
                 probability("losses drop_on", drop_on)?;
                 probability("losses drop_off", drop_off)
             }
+            Self::Outage { at: _, lasts } => more_than_zero("losses lasts", lasts),
             Self::Packets(_) => Ok(()),
         }
     }
@@ -613,6 +621,13 @@ mod tests {
                     start_on: true,
                 }),
                 "losses mean_off: zero, expected more than that",
+            ),
+            (
+                loss(LossModel::Outage {
+                    at: at(1),
+                    lasts: Span::ZERO,
+                }),
+                "losses lasts: zero, expected more than that",
             ),
             (
                 LinkConfig {

@@ -54,6 +54,10 @@ enum LossProcess {
         drop_off: f64,
         random: Random,
     },
+    Outage {
+        at: Time,
+        lasts: Span,
+    },
     Packets {
         numbers: Vec<u64>,
         next: usize,
@@ -96,6 +100,7 @@ impl LossProcess {
                 drop_off,
                 random,
             },
+            LossModel::Outage { at, lasts } => Self::Outage { at, lasts },
             LossModel::Packets(ref numbers) => {
                 let mut numbers = numbers.clone();
                 numbers.sort_unstable();
@@ -140,6 +145,7 @@ impl LossProcess {
                 };
                 random.bernoulli(drop)
             }
+            Self::Outage { at, lasts } => now >= *at && now.saturating_since(*at) < *lasts,
             Self::Packets { numbers, next } => {
                 while numbers.get(*next).is_some_and(|&listed| listed < number) {
                     *next += 1;

@@ -417,6 +417,10 @@ fn any_loss() -> impl Strategy<Value = Loss> {
                 start_on,
             }
         ),
+        (0..5_000_000_u64, 1..5_000_000_u64).prop_map(|(at, lasts)| LossModel::Outage {
+            at: Time::from_nanos(at),
+            lasts: Span::from_nanos(lasts),
+        }),
         prop::collection::vec(0..100_u64, 0..10).prop_map(LossModel::Packets),
     ];
     (model, any::<bool>()).prop_map(|(model, is_before)| {
@@ -445,6 +449,38 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
             duplication,
             ..LinkConfig::new(Rate::from_kbps(kbps), Span::from_micros(700))
         })
+}
+
+/// Packets of 1 us at 10 us each: with the outage at the queue the time of the offer counts, on the wire that of
+/// the departure, 1 us later.
+#[test]
+fn an_outage_takes_what_passes_while_it_lasts() {
+    let outage = LossModel::Outage {
+        at: Time::from_micros(30),
+        lasts: Span::from_micros(20),
+    };
+    for (loss, expected) in [
+        (before(outage.clone()), vec![3, 4]),
+        (after(outage), vec![3, 4]),
+        (
+            after(LossModel::Outage {
+                at: Time::from_micros(31),
+                lasts: Span::from_micros(20),
+            }),
+            vec![3, 4],
+        ),
+        (
+            after(LossModel::Outage {
+                at: Time::from_micros(32),
+                lasts: Span::from_nanos(19_001),
+            }),
+            vec![4, 5],
+        ),
+    ] {
+        let outcomes = outcomes(&config(vec![loss]), Seed::new(1), 8, Span::from_micros(10));
+        let lost: Vec<usize> = (0..8).filter(|&at| is_loss(&outcomes[at])).collect();
+        assert_eq!(lost, expected);
+    }
 }
 
 proptest! {

@@ -24,7 +24,7 @@ Exit codes:
 Examples:
   comity demo
   comity demo --flows 4 --duration 60s --report four.html
-  comity demo --rate 4Mbps --latency 150ms --cc cubic
+  comity demo --rate 4Mbps --latency 150ms --cc cubic --rivals cubic
   comity demo --flows 0 --loss 5%
   comity demo --json --no-report | jq .pictures"
 )]
@@ -45,9 +45,13 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = share)]
     pub(crate) loss: f64,
 
-    /// How many greedy Reno flows compete
+    /// How many greedy flows compete
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(0..=32))]
     pub(crate) flows: u16,
+
+    /// The congestion controller of the greedy flows
+    #[arg(long, value_name = "NAME", default_value = "reno")]
+    pub(crate) rivals: String,
 
     /// How many copies of the clip make up the video, of about half a megabit per second each
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=16))]

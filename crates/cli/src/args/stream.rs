@@ -22,8 +22,11 @@ macro_rules! endings {
 Exit codes:
   0    done: the input ended, or it was interrupted, and what was to be delivered was
   1    something could not be read or written on, such as a full disk; what had been written is kept
-  2    the command line, a URI, a key or the input is wrong, or an address is taken
+  2    the command line, a URI or a key file is wrong
   3    no connection was made, or it was lost and not made again
+  4    the other end refused: another passphrase, an unknown key, or another kind of protection
+  5    an address to listen on is taken, or not one of this host
+  6    a file cannot be opened, or the input is empty
   130  interrupted a second time: ended at once
 
 ",
@@ -106,6 +109,11 @@ pub(crate) struct Common {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Offer pictures at any rate, instead of leaving out those that nothing needs, then P pictures, while the path
+    /// carries less than the source
+    #[arg(long)]
+    pub(crate) no_shed: bool,
+
     /// Read an input file this many times as fast as it plays
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
     pub(crate) speed: f64,
@@ -114,7 +122,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
 
-    /// List the sections that did not arrive whole, as a JSON object a line
+    /// List the sections that did not arrive whole, as a JSON object a line; a sender lists what it knows of
     #[arg(long, value_name = "FILE")]
     pub(crate) gaps: Option<PathBuf>,
 

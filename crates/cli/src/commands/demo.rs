@@ -35,6 +35,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         latency: args.latency,
         duration: args.duration,
         controller: args.cc.clone(),
+        rivals: args.rivals.clone(),
         sheds: args.shed,
         seed: args.seed,
         demand,
@@ -181,7 +182,7 @@ impl Live {
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {wide_msg}") {
             bar.set_style(style);
         }
-        let others = (1..=setup.flows).map(|number| format!("Reno {number}"));
+        let others = (1..=setup.flows).map(|number| format!("{} {number}", setup.rival()));
         Self {
             bar,
             is_terminal,

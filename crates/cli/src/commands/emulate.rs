@@ -85,9 +85,17 @@ pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
 
 /// Says why there can be no emulator.
 fn refuse(error: &Error) -> Failure {
-    say(&format!("error: {error}"));
+    let hint = match error {
+        Error::Listen { address, reason } if reason.kind() == ErrorKind::AddrInUse => format!(
+            "; choose another, or see who has it with: ss -lunp 'sport = :{}'",
+            address.port()
+        ),
+        _ => String::new(),
+    };
+    say(&format!("error: {error}{hint}"));
     match error {
         Error::System { .. } => Failure::Failed,
+        Error::Listen { .. } => Failure::Taken,
         _ => Failure::Usage,
     }
 }
@@ -142,10 +150,14 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
                 set("queue", "queue", text(&$way.queue));
                 set("jitter", "jitter", text(&$way.jitter));
                 set("duplication", "duplication", number($way.duplication));
-                let loss = $way
-                    .loss
-                    .map(|share| format!("[{{ model = \"bernoulli\", probability = {share:?} }}]"));
-                set("loss", "losses", loss);
+                let outages = match $way.outages.is_empty() {
+                    true => &both.outages,
+                    false => &$way.outages,
+                };
+                let has_own = $way.loss.is_some() || !$way.outages.is_empty();
+                // Both are one key, so what is for both ways counts where only the other is for this one.
+                let losses = has_own.then(|| losses($way.loss.or(both.loss), outages));
+                set("loss", "losses", losses);
                 // Relative to where the command is given, not to the file of `--config`.
                 let trace = match &$way.trace {
                     None => None,
@@ -165,6 +177,17 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
     gather!(up, "up-", [""]);
     gather!(down, "down-", ["reverse."]);
     Ok(settings)
+}
+
+/// The losses of a way as a scenario writes them.
+fn losses(share: Option<f64>, outages: &[args::Outage]) -> String {
+    let share = share.map(|share| format!("{{ model = \"bernoulli\", probability = {share:?} }}"));
+    let outages = outages.iter().map(|outage| {
+        let (at, lasts) = (outage.at.as_nanos(), outage.lasts.as_nanos());
+        format!("{{ model = \"outage\", at = \"{at}ns\", lasts = \"{lasts}ns\" }}")
+    });
+    let all: Vec<String> = share.into_iter().chain(outages).collect();
+    format!("[{}]", all.join(", "))
 }
 
 fn announce(args: &args::Emulate, address: SocketAddr, target: SocketAddr) -> Result<(), Failure> {
@@ -372,4 +395,23 @@ fn document(event: &str, statistics: &Statistics) -> Value {
         "forward": way(&statistics.forward),
         "backward": way(&statistics.backward),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_and_outages_are_one_list() {
+        let outage = args::Outage {
+            at: Span::from_secs(5),
+            lasts: Span::from_millis(1_500),
+        };
+        assert_eq!(
+            losses(Some(0.01), &[outage]),
+            "[{ model = \"bernoulli\", probability = 0.01 }, \
+             { model = \"outage\", at = \"5000000000ns\", lasts = \"1500000000ns\" }]"
+        );
+        assert_eq!(losses(None, &[]), "[]");
+    }
 }

@@ -28,6 +28,12 @@ pub(crate) enum Failure {
     Unconnected,
     /// It was done, but not as exactly as it has to be.
     Overloaded,
+    /// The two ends do not agree on who may talk to whom.
+    Refused,
+    /// An address to listen on is not to be had.
+    Taken,
+    /// A file could not be opened, or has nothing in it.
+    Unopened,
 }
 
 impl From<Failure> for ExitCode {
@@ -36,6 +42,9 @@ impl From<Failure> for ExitCode {
             Failure::Failed => 1,
             Failure::Usage => 2,
             Failure::Overloaded | Failure::Unconnected => 3,
+            Failure::Refused => 4,
+            Failure::Taken => 5,
+            Failure::Unopened => 6,
             // 128 and the number of SIGINT, as shells have it.
             Failure::Interrupted => 130,
         })

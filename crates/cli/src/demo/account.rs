@@ -273,6 +273,7 @@ pub(crate) mod tests {
                 latency: Span::from_millis(400),
                 duration: Span::from_secs(10),
                 controller: "reno".into(),
+                rivals: "reno".into(),
                 sheds: false,
                 seed: 1,
                 demand: Rate::from_bps(2_250_000),

@@ -142,10 +142,10 @@ pub(crate) async fn play(
 
     let mut flows = vec![join(VIDEO.into(), &endpoint, bottleneck, video).await?];
     for number in 1..=setup.flows {
-        let name = format!("Reno {number}");
+        let name = format!("{} {number}", setup.rival());
         let options = Options::builder()
             .preshared_key(key.clone())
-            .controller("reno")
+            .controller(&setup.rivals)
             .reliability(Reliability::Full)
             .drop_policy(DropPolicy::Never)
             .latency(setup.latency.into())

@@ -25,6 +25,8 @@ pub(crate) struct Setup {
     pub(crate) duration: Span,
     /// The controller of the video.
     pub(crate) controller: String,
+    /// That of the greedy flows.
+    pub(crate) rivals: String,
     /// Whether sections are left out by importance while the target bit rate is below the video's.
     pub(crate) sheds: bool,
     /// Of the losses.
@@ -37,6 +39,16 @@ impl Setup {
     /// What each flow would get if all were greedy.
     pub(crate) fn equal_share(&self) -> Rate {
         self.rate.mul_f64(1.0 / (f64::from(self.flows) + 1.0))
+    }
+
+    /// What the greedy flows are, as people write the name of their controller.
+    pub(crate) fn rival(&self) -> &str {
+        match self.rivals.as_str() {
+            "reno" => "Reno",
+            "cubic" => "CUBIC",
+            "vegas" => "Vegas",
+            other => other,
+        }
     }
 
     /// The part of its equal share that the video needs.

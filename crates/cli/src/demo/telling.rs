@@ -29,8 +29,8 @@ pub(crate) fn situation(setup: &Setup) -> String {
     };
     let others = match setup.flows {
         0 => "nothing else".to_owned(),
-        1 => "one greedy Reno flow".to_owned(),
-        flows => format!("{flows} greedy Reno flows"),
+        1 => format!("one greedy {} flow", setup.rival()),
+        flows => format!("{flows} greedy {} flows", setup.rival()),
     };
     format!(
         "{video}, about {} Mb/s on the wire, through an emulated bottleneck of {} Mb/s, {} each way, a queue of {} \
@@ -271,6 +271,7 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             "latency_ms": setup.latency.as_secs_f64() * 1e3,
             "duration_s": setup.duration.as_secs_f64(),
             "controller": setup.controller,
+            "rivals": setup.rivals,
             "sheds": setup.sheds,
             "seed": setup.seed,
             "demand_mbps": setup.demand.as_mbps_f64(),

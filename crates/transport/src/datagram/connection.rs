@@ -254,6 +254,7 @@ impl<P: Payload> Connection<P> {
     fn begin_closing(&mut self, now: Time, code: CloseCode, reason: String) {
         self.state = State::Closing {
             until: now + self.loss.base_timeout() * 3,
+            again: now + self.loss.base_timeout() / 2,
             code,
             reason,
             answer: true,

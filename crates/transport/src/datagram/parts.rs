@@ -17,6 +17,8 @@ pub(super) enum State {
     /// We closed: whatever still comes is answered with the reason.
     Closing {
         until: Time,
+        /// When the reason is said again, since a peer that has nothing to send would not show that it was lost.
+        again: Time,
         code: CloseCode,
         reason: String,
         /// The next answer is due, and no more than one for each doubling of what came.

@@ -26,7 +26,8 @@ impl<P: Payload> Connection<P> {
     pub fn next_protocol_timer(&self) -> Time {
         match &self.state {
             State::Closed => return Time::MAX,
-            State::Closing { until, .. } | State::Draining { until } => return *until,
+            State::Closing { until, again, .. } => return *until.min(again),
+            State::Draining { until } => return *until,
             State::Open => {}
         }
         let mut next = self
@@ -60,14 +61,20 @@ impl<P: Payload> Connection<P> {
 
     /// The time given by [`Connection::next_timer`] has come. Calling it early does no harm.
     pub fn on_timer(&mut self, now: Time) {
-        match &self.state {
+        match &mut self.state {
             State::Closed => return,
-            State::Closing { until, .. } | State::Draining { until } => {
-                if *until <= now {
-                    self.state = State::Closed;
+            State::Closing { until, .. } | State::Draining { until } if *until <= now => {
+                self.state = State::Closed;
+                return;
+            }
+            State::Closing { again, answer, .. } => {
+                if *again <= now {
+                    *answer = true;
+                    *again = now + self.loss.base_timeout() / 2;
                 }
                 return;
             }
+            State::Draining { .. } => return,
             State::Open => {}
         }
         if now >= self.last_received_at + self.config.idle_timeout {

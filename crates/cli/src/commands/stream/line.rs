@@ -171,7 +171,7 @@ impl Line {
     pub(crate) fn on_lost(&self, end: &End) -> Lost {
         match self.reconnect {
             Reconnect::No => Lost::ForGood(Trouble::unconnected(format!(
-                "the connection was lost: {end}; without --reconnect no another one is made"
+                "the connection was lost: {end}; --reconnect lost, the default, would have made another one"
             ))),
             Reconnect::Always | Reconnect::Lost => Lost::AnotherWillCome,
         }

@@ -39,7 +39,7 @@ impl Metrics {
         let refused = |error: io::Error| {
             let message = format!("--metrics-bind {address}: {error}");
             match error.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Trouble::usage(
+                io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable => Trouble::taken(
                     format!("{message}; choose another, or see who has it with: ss -ltnp"),
                 ),
                 _ => Trouble::failed(message),

@@ -36,7 +36,7 @@ use gaps::GapList;
 use input::Input;
 use line::LineOptions;
 use metrics::Metrics;
-use output::Output;
+use output::{Copying, Output};
 use session::Session;
 use snapshot::Passed;
 use status::{Channel, Reporter};
@@ -122,11 +122,16 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
             .gaps
             .as_deref()
             .map(|path| GapList::create(path, began));
+        let copying = Copying {
+            to_all: args.all,
+            sheds: !args.no_shed,
+            lists: verb == Verb::Send && args.gaps.is_some(),
+        };
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
             is_patient: Input::is_patient(&input),
             input: Input::open(&input, from, args.speed, options(is_passed_on), &reporter)?,
-            output: Output::open(&output, to, args.all, options(false), &reporter)?,
+            output: Output::open(&output, to, copying, options(false), &reporter)?,
             gaps: gaps.transpose()?,
             metrics,
             reporter: reporter.clone(),

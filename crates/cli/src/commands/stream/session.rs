@@ -72,6 +72,8 @@ impl Session {
             Ending::Stopped if !self.output.was_ready() => Ok(()),
             _ => self.output.finish().await,
         };
+        let listed = self.list_unarrived();
+        let finished = finished.and(listed);
         let trouble = match (&ending, &finished) {
             (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
             _ => None,
@@ -169,6 +171,7 @@ impl Session {
             }
             Passage::Section(passing) => {
                 let written = self.output.write(&passing).await?;
+                self.list_unarrived()?;
                 match written {
                     Written::Yes => self.count(&passing),
                     Written::Malformed => self.miss(&Missing {
@@ -205,6 +208,17 @@ impl Session {
             Some(list) => list.add(super::now(), missing),
             None => Ok(()),
         }
+    }
+
+    /// Lists what was passed on and did not arrive, as far as the sender knows.
+    fn list_unarrived(&mut self) -> Result<(), Trouble> {
+        let Some(list) = &mut self.gaps else {
+            return Ok(());
+        };
+        for missing in self.output.take_missing() {
+            list.add(super::now(), &missing)?;
+        }
+        Ok(())
     }
 
     async fn snapshot(&self) -> Snapshot {

@@ -114,14 +114,14 @@ fn clamped(bytes: u64) -> usize {
 
 fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Trouble {
     match error.kind() {
-        io::ErrorKind::AddrInUse => Trouble::usage(format!(
+        io::ErrorKind::AddrInUse => Trouble::taken(format!(
             "{text}: {local} is in use; choose another port, or see who has it with: ss -lunp 'sport = :{}'",
             local.port()
         )),
         io::ErrorKind::AddrNotAvailable => {
-            Trouble::usage(format!("{text}: {local} is no address of this host"))
+            Trouble::taken(format!("{text}: {local} is no address of this host"))
         }
-        io::ErrorKind::PermissionDenied => Trouble::usage(format!(
+        io::ErrorKind::PermissionDenied => Trouble::taken(format!(
             "{text}: this user may not open {local}; expected a port from 1024 on"
         )),
         _ => Trouble::failed(format!("{text}: cannot open a socket: {error}")),

@@ -123,7 +123,7 @@ impl Reporter {
             let cut: String = text.chars().take(width).collect();
             write(&format!("\r\x1b[K{cut}"));
             telling.has_status = true;
-        } else if telling.json != Some(Channel::Error) {
+        } else if telling.json.is_none() {
             telling.line(&text);
         }
     }

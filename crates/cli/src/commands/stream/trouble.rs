@@ -46,14 +46,29 @@ impl Trouble {
 
     /// A file of the user's could not be opened: its name is wrong, or what it is.
     pub(crate) fn open(path: &Path, error: &io::Error) -> Self {
-        let message = format!("cannot open {}: {error}", path.display());
-        match error.kind() {
-            io::ErrorKind::NotFound
-            | io::ErrorKind::PermissionDenied
-            | io::ErrorKind::IsADirectory
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::InvalidInput => Self::usage(message),
-            _ => Self::failed(message),
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let hint = match (error.kind(), folder) {
+            (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
+                format!("; there is no folder {}", folder.display())
+            }
+            (io::ErrorKind::NotFound, _) => "; check its name".into(),
+            (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem, _) => {
+                "; this user may not: see ls -ld of it and of its folder, or take another place"
+                    .into()
+            }
+            (io::ErrorKind::IsADirectory, _) => "; name a file in it".into(),
+            _ => String::new(),
+        };
+        Self::unopened(format!("cannot open {}: {error}{hint}", path.display()))
+    }
+
+    /// A file cannot be used as it is.
+    pub(crate) fn unopened(message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure::Unopened,
+            message: message.into(),
         }
     }
 
@@ -67,15 +82,25 @@ impl Trouble {
         })
     }
 
+    /// An address to listen on is not to be had.
+    pub(crate) fn taken(message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure::Taken,
+            message: message.into(),
+        }
+    }
+
     pub(crate) fn bind(error: &BindError) -> Self {
         match error {
-            BindError::InUse { address } => Self::usage(format!(
+            BindError::InUse { address } => Self::taken(format!(
                 "{error}; choose another, or see who has it with: ss -lunp 'sport = :{}'",
                 address.port()
             )),
-            BindError::NotHere { .. } | BindError::NotPermitted { .. } | BindError::Options(_) => {
-                Self::usage(error.to_string())
-            }
+            BindError::NotHere { .. } => Self::taken(format!(
+                "{error}; leave the host out to listen on all of its addresses, or see them with: ip addr"
+            )),
+            BindError::NotPermitted { .. } => Self::taken(error.to_string()),
+            BindError::Options(_) => Self::usage(error.to_string()),
             _ => Self::failed(error.to_string()),
         }
     }
@@ -101,7 +126,17 @@ impl Trouble {
             ConnectError::Options(_) => return Self::usage(error.to_string()),
             _ => "",
         };
-        Self::unconnected(format!("{error}{hint}"))
+        Self {
+            failure: match error {
+                ConnectError::Call(
+                    CallError::Passphrase { .. }
+                    | CallError::StaticKey { .. }
+                    | CallError::Pattern { .. },
+                ) => Failure::Refused,
+                _ => Failure::Unconnected,
+            },
+            message: format!("{error}{hint}"),
+        }
     }
 }
 

@@ -247,7 +247,10 @@ fn run(out: &mut String, recording: &Recording) {
         ("delay each way", setup.delay.to_string()),
         ("queue", format!("{} packets, drop-tail", setup.queue)),
         ("random loss each way", percent(setup.loss)),
-        ("competitors", format!("{} greedy flows, reno", setup.flows)),
+        (
+            "competitors",
+            format!("{} greedy flows, {}", setup.flows, setup.rivals),
+        ),
         (
             "video",
             format!(

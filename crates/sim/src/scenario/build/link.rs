@@ -173,6 +173,10 @@ fn loss(table: &LossTable) -> Loss {
             drop_off: table.drop_off,
             start_on: table.start_on,
         },
+        LossModelTable::Outage(table) => LossModel::Outage {
+            at: Time::ZERO + table.at,
+            lasts: table.lasts,
+        },
     };
     Loss {
         model,

@@ -269,6 +269,7 @@ tagged! {
         "bernoulli" => Bernoulli(BernoulliTable);
         "gilbert_elliott" => GilbertElliott(GilbertElliottTable);
         "on_off" => OnOff(OnOffLossTable);
+        "outage" => Outage(OutageTable);
     }
 }
 
@@ -319,6 +320,16 @@ table! {
         drop_off: f64 = Default(SHARE, "0");
         /// Whether the first state is on.
         start_on: bool = Default(Flag, "true");
+    }
+}
+
+table! {
+    /// Everything for a while.
+    struct OutageTable ("an outage") {
+        /// When it begins.
+        at: Span = Required(SPAN);
+        /// How long it lasts.
+        lasts: Span = Required(POSITIVE_SPAN);
     }
 }
 

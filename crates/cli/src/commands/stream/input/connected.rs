@@ -1,14 +1,19 @@
 //! Sections that another Comity sends.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use comity::{CloseCode, Connection, GapReason, Item, Reason};
 
 use super::super::line::{Line, Lost};
+use super::super::now;
 use super::super::passing::{Due, Missing, Passage, Passing, kind_of};
 use super::super::status::Reporter;
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
+
+/// What handing over may take beyond the latency.
+const MARGIN: Duration = Duration::from_millis(20);
 
 /// Receives from one connection after the other.
 #[derive(Debug)]
@@ -18,7 +23,8 @@ pub(crate) struct ConnectedInput {
     reporter: Reporter,
     /// What the connections before this one counted.
     past: Totals,
-    is_cut: bool,
+    /// Until when what had arrived at the cut is waited for.
+    cut: Option<Instant>,
 }
 
 impl ConnectedInput {
@@ -28,15 +34,18 @@ impl ConnectedInput {
             connection: None,
             reporter,
             past: Totals::default(),
-            is_cut: false,
+            cut: None,
         }
     }
 
     /// What comes next; `None` when the sender is done. A call that is dropped before it is ready loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
-        if self.is_cut {
-            let item = self.connection.as_ref().and_then(|open| open.try_recv());
-            return Ok(item.map(passage));
+        if let Some(until) = self.cut {
+            let Some(connection) = &self.connection else {
+                return Ok(None);
+            };
+            let item = tokio::time::timeout_at(until.into(), connection.recv()).await;
+            return Ok(item.ok().flatten().map(passage));
         }
         loop {
             let connection = match &self.connection {
@@ -65,9 +74,13 @@ impl ConnectedInput {
         }
     }
 
-    /// Lets only that come which is whole already.
+    /// Lets only that come which has arrived already. Its turn comes within the latency at the latest.
     pub(crate) fn cut(&mut self) {
-        self.is_cut = true;
+        let latency = self
+            .connection
+            .as_ref()
+            .map_or(Duration::ZERO, |open| open.latency());
+        self.cut = now().checked_add(latency + MARGIN);
     }
 
     /// Ends the connection, and says why where something went wrong.

@@ -41,7 +41,7 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Trouble> {
         .metadata()
         .map_err(|error| Trouble::open(path, &error))?;
     if metadata.is_dir() {
-        return Err(Trouble::usage(format!(
+        return Err(Trouble::unopened(format!(
             "cannot read {}: it is a folder; expected a file of media",
             path.display()
         )));
@@ -62,7 +62,7 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, T
         let mut total = 0_u64;
         loop {
             let read = match source.read(&mut piece) {
-                Ok(0) if total == 0 => Piece::Failed(Trouble::usage(format!(
+                Ok(0) if total == 0 => Piece::Failed(Trouble::unopened(format!(
                     "{name}: is empty; expected media, such as a transport stream"
                 ))),
                 Ok(0) => Piece::End,

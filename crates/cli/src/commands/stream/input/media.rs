@@ -228,7 +228,7 @@ fn said(notice: &Notice) -> String {
     match *notice {
         Notice::UnknownFormat => "the input is no video that is known here (neither a transport stream nor MPEG-1 or \
              MPEG-2 video): it is sent in slices of 20 ms as if it had 4 Mb/s, without knowing what \
-             matters in it"
+             matters in it. If ffmpeg can read it: ffmpeg -i INPUT -c copy -f mpegts - | comity send - .."
             .into(),
         Notice::NoProgram { bytes } => format!(
             "the transport stream has no program map in its first {bytes} bytes: it is sent in slices, \

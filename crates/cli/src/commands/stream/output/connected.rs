@@ -13,10 +13,11 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::super::line::{Line, Lost};
-use super::super::passing::Passing;
+use super::super::passing::{Missing, Passing};
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
+use super::fates::{Fates, never_given};
 
 /// As many callers get a copy.
 const MOST_COPIES: usize = 256;
@@ -28,6 +29,7 @@ const REMEMBERED: usize = 1_024;
 pub(crate) struct ConnectedOutput {
     line: Line,
     reliability: Reliability,
+    sheds: bool,
     most_legs: usize,
     legs: Vec<Leg>,
     next_leg: u64,
@@ -36,6 +38,20 @@ pub(crate) struct ConnectedOutput {
     /// What the connections that are over counted.
     past: Totals,
     pub(crate) unsent: Unsent,
+    /// Whether it is followed what becomes of the sections, and which of them are known to be missing.
+    lists: bool,
+    missing: Vec<Missing>,
+}
+
+/// What the command line says of those who are sent to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copying {
+    /// Every caller gets a copy, not one after the other.
+    pub(crate) to_all: bool,
+    /// Pictures are left out while the path carries less than the source.
+    pub(crate) sheds: bool,
+    /// It is listed which sections did not arrive.
+    pub(crate) lists: bool,
 }
 
 /// Sections that no connection was given.
@@ -59,6 +75,7 @@ struct Leg {
     target: TargetBitrate,
     shedder: Shedder,
     streams: BTreeMap<u16, Numbers>,
+    fates: Option<Fates>,
 }
 
 /// The numbers that sections of a stream have at the input, and in the connection.
@@ -107,23 +124,34 @@ impl ConnectedOutput {
     pub(crate) fn new(
         line: Line,
         reliability: Reliability,
-        to_all: bool,
+        copying: Copying,
         reporter: Reporter,
     ) -> Self {
         Self {
-            most_legs: match to_all && line.listens() {
+            most_legs: match copying.to_all && line.listens() {
                 true => MOST_COPIES,
                 false => 1,
             },
             line,
             reliability,
+            sheds: copying.sheds && reliability != Reliability::Full,
             legs: Vec::new(),
             next_leg: 0,
             ends: JoinSet::new(),
             reporter,
             past: Totals::default(),
             unsent: Unsent::default(),
+            lists: copying.lists,
+            missing: Vec::new(),
         }
+    }
+
+    /// The sections that are known to be missing since the last call: at none of the peers, or at one of several.
+    pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
+        for fates in self.legs.iter_mut().filter_map(|leg| leg.fates.as_mut()) {
+            fates.settle(&mut self.missing);
+        }
+        std::mem::take(&mut self.missing)
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -166,6 +194,7 @@ impl ConnectedOutput {
         self.legs.push(Leg {
             id,
             target: connection.target_bitrate(),
+            fates: self.lists.then(|| Fates::new(&connection)),
             connection,
             shedder: Shedder::new(ShedderConfig::default()),
             streams: BTreeMap::new(),
@@ -176,7 +205,10 @@ impl ConnectedOutput {
         let Some(at) = self.legs.iter().position(|leg| leg.id == id) else {
             return Ok(());
         };
-        let leg = self.legs.remove(at);
+        let mut leg = self.legs.remove(at);
+        if let Some(fates) = leg.fates.take() {
+            fates.close(&mut self.missing);
+        }
         self.past.add(statistics);
         self.reporter.disconnected(&leg.connection, end);
         match self.line.on_lost(end) {
@@ -190,9 +222,17 @@ impl ConnectedOutput {
     pub(crate) async fn write(&mut self, passing: &Passing) {
         if self.legs.is_empty() {
             self.unsent.unconnected += 1;
+            if self.lists {
+                self.missing.push(never_given(passing, "unconnected"));
+            }
         }
         for leg in &mut self.legs {
-            leg.give(passing, self.reliability, &mut self.unsent).await;
+            let given = leg
+                .give(passing, (self.reliability, self.sheds), &mut self.unsent)
+                .await;
+            if let (Err(reason), true) = (given, self.lists) {
+                self.missing.push(never_given(passing, reason));
+            }
         }
     }
 
@@ -215,14 +255,18 @@ impl ConnectedOutput {
             finishing.spawn(async move {
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
                 let statistics = leg.connection.statistics().await;
-                (plain(leg.connection.peer_address()), finished, statistics)
+                (leg, finished, statistics)
             });
         }
         let mut done = Ok(());
         while let Some(finished) = finishing.join_next().await {
-            let Ok((peer, finished, statistics)) = finished else {
+            let Ok((leg, finished, statistics)) = finished else {
                 continue;
             };
+            let peer = plain(leg.connection.peer_address());
+            if let Some(fates) = leg.fates {
+                fates.close(&mut self.missing);
+            }
             self.past.add(&statistics);
             match finished {
                 Ok(Ok(())) => {}
@@ -249,16 +293,22 @@ impl ConnectedOutput {
 }
 
 impl Leg {
-    async fn give(&mut self, passing: &Passing, reliability: Reliability, unsent: &mut Unsent) {
+    /// Gives it a section; an error says why it was not given.
+    async fn give(
+        &mut self,
+        passing: &Passing,
+        (reliability, sheds): (Reliability, bool),
+        unsent: &mut Unsent,
+    ) -> Result<(), &'static str> {
         let stream = StreamId(passing.stream);
         let numbers = self.streams.entry(passing.stream).or_default();
         numbers.see(passing.number);
         let Ok(needs) = numbers.needed(passing.needs) else {
             unsent.dependent += 1;
-            return;
+            return Err("dependency");
         };
         let is_shed = match &passing.media {
-            Some(section) if reliability != Reliability::Full => {
+            Some(section) if sheds => {
                 if let Some(target) = self.target.current() {
                     self.shedder.retarget(section.source_time, target, None);
                 }
@@ -274,16 +324,29 @@ impl Leg {
         match given {
             Ok(id) => {
                 numbers.give(passing.number, id);
+                if let Some(fates) = &mut self.fates {
+                    fates.follow(id, passing);
+                }
                 if is_shed {
                     // It was given all the same, so that the receiver can name what it does not get.
                     self.connection.shed(stream, id);
                 }
             }
-            Err(SendError::Full { .. }) => unsent.no_room += 1,
+            Err(SendError::Full { .. }) => {
+                unsent.no_room += 1;
+                return Err("no room");
+            }
             // Its end is told elsewhere.
-            Err(SendError::Ended(_) | SendError::Finishing) => unsent.unconnected += 1,
-            Err(_) => unsent.unfit += 1,
+            Err(SendError::Ended(_) | SendError::Finishing) => {
+                unsent.unconnected += 1;
+                return Err("unconnected");
+            }
+            Err(_) => {
+                unsent.unfit += 1;
+                return Err("unfit");
+            }
         }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where media goes.
 
 mod connected;
+mod fates;
 mod media;
 mod target;
 
@@ -9,11 +10,11 @@ use std::future::pending;
 use comity::uri::Uri;
 
 use super::line::{Line, LineOptions};
-use super::passing::Passing;
+use super::passing::{Missing, Passing};
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
-pub(crate) use connected::{ConnectedOutput, Unsent};
+pub(crate) use connected::{ConnectedOutput, Copying, Unsent};
 pub(crate) use media::{MediaOutput, Written};
 
 /// An output that is open.
@@ -30,7 +31,7 @@ impl Output {
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
-        to_all: bool,
+        copying: Copying,
         options: LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
@@ -45,7 +46,7 @@ impl Output {
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
-                let output = ConnectedOutput::new(line, uri.reliability, to_all, reporter.clone());
+                let output = ConnectedOutput::new(line, uri.reliability, copying, reporter.clone());
                 return Ok(Self::Connected(Box::new(output)));
             }
         };
@@ -81,6 +82,14 @@ impl Output {
                 output.write(passing).await;
                 Ok(Written::Yes)
             }
+        }
+    }
+
+    /// The sections that are known not to have arrived since the last call, where that is followed.
+    pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
+        match self {
+            Self::Media(_) => Vec::new(),
+            Self::Connected(output) => output.take_missing(),
         }
     }
 
