@@ -71,7 +71,8 @@ pub(crate) struct Recv {
 
 #[derive(Debug, Args)]
 #[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and their deadlines: what the
-first sender gives as latency is for the whole way.
+first sender gives as latency is for the whole way, unless --add-latency gives it more. What comes while there is
+no connection to pass it on to waits for one until its deadline.
 
 Examples:
   comity relay 'comity://:9000?key=me' 'comity://next.example:9000?key=me&peerkey=..'
@@ -85,6 +86,10 @@ pub(crate) struct Relay {
     /// Where it goes
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
+
+    /// From comity:// to comity://, put the deadlines off by this time, such as 200ms: for the way from here on
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub(crate) add_latency: Option<Span>,
 
     #[command(flatten)]
     pub(crate) common: Common,

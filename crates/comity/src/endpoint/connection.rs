@@ -174,6 +174,48 @@ impl Connection {
                 most,
             });
         }
+        let deadline = match section.deadline {
+            None => source_time + facts.latency,
+            Some(Duration::MAX) => Time::MAX,
+            Some(deadline) => source_time
+                .checked_add(Span::from(deadline))
+                .unwrap_or(Time::MAX),
+        };
+        let needs = section.needs;
+        self.enter(stream, length, needs, waits, || {
+            Command::Submit(Outgoing {
+                stream,
+                importance: section.importance,
+                source_time,
+                deadline,
+                needs,
+                payload: section.payload,
+            })
+        })
+    }
+
+    /// Gives the next number of a stream to a section that this end does not have: a relay that was told of a gap
+    /// passes it on so. The peer gets a gap with [`Reason::Cancelled`](crate::Reason::Cancelled), as does what needs
+    /// it one with [`Reason::Dependency`](crate::Reason::Dependency). No byte is sent; in the statistics it is a
+    /// cancelled section of one byte. It does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`], as of [`try_send`](Self::try_send).
+    pub fn skip(&self, stream: StreamId) -> Result<SectionId, SendError> {
+        self.enter(stream, 1, None, false, || Command::Skip(stream))
+    }
+
+    /// Takes in `length` bytes as the next section of a stream, if there is room for it.
+    fn enter(
+        &self,
+        stream: StreamId,
+        length: usize,
+        needs: Option<SectionId>,
+        waits: bool,
+        command: impl FnOnce() -> Command,
+    ) -> Result<SectionId, SendError> {
+        let facts = &self.shared.facts;
         let mut outbound = lock(&self.shared.outbound);
         check_open(&outbound)?;
         let known = outbound.streams.len();
@@ -187,7 +229,7 @@ impl Connection {
             return Err(SendError::StreamEnded { stream });
         }
         let id = SectionId(given.next);
-        if let Some(needs) = section.needs.filter(|needs| *needs >= id) {
+        if let Some(needs) = needs.filter(|needs| *needs >= id) {
             return Err(SendError::NeedsLater {
                 stream,
                 section: id,
@@ -204,25 +246,11 @@ impl Connection {
                 length,
             });
         }
-        let deadline = match section.deadline {
-            None => source_time + facts.latency,
-            Some(Duration::MAX) => Time::MAX,
-            Some(deadline) => source_time
-                .checked_add(Span::from(deadline))
-                .unwrap_or(Time::MAX),
-        };
         given.next += 1;
         outbound.streams.insert(stream, given);
         outbound.held_sections += 1;
         outbound.held_bytes += length as u64;
-        outbound.commands.push(Command::Submit(Outgoing {
-            stream,
-            importance: section.importance,
-            source_time,
-            deadline,
-            needs: section.needs,
-            payload: section.payload,
-        }));
+        outbound.commands.push(command());
         drop(outbound);
         self.shared.schedule(&self.handle.shared);
         Ok(id)

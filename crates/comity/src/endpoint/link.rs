@@ -5,15 +5,16 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use comity_transport::datagram::{CloseReason, Event as TransportEvent};
-use comity_transport::timeline::{self, Delivery, Meta};
+use comity_transport::timeline::{self, Delivery, Importance, Meta, Outgoing, StreamId};
 use comity_transport::wire::CloseCode;
 use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
 
 use super::clock::Clock;
 use super::connection::Event;
-use super::outgoing::Outgoing;
+use super::outgoing::Outgoing as OutgoingDatagrams;
 use super::shared::{Command, ConnectionShared, Target, lock};
 use crate::core::Transport;
 use crate::error::End;
@@ -38,7 +39,7 @@ pub(super) struct Scratch {
     /// Those whose applications are to be told that something arrived: together, since each may wake a thread.
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
     /// Datagrams that leave.
-    pub(super) out: Outgoing,
+    pub(super) out: OutgoingDatagrams,
 }
 
 /// What serving a connection came to.
@@ -156,6 +157,15 @@ impl Link {
                         return;
                     }
                 }
+                Command::Skip(stream) if connection.is_open() => {
+                    match connection.submit(now, placeholder(stream)) {
+                        Ok(section) => connection.cancel(stream, section),
+                        Err(_) => {
+                            self.pending.push_front(Command::Skip(stream));
+                            return;
+                        }
+                    };
+                }
                 Command::Cancel(stream, section) => {
                     connection.cancel(stream, section);
                 }
@@ -176,7 +186,10 @@ impl Link {
                         connection.end(stream);
                     }
                 }
-                Command::Submit(_) | Command::Statistics(_) | Command::Close(..) => {}
+                Command::Submit(_)
+                | Command::Skip(_)
+                | Command::Statistics(_)
+                | Command::Close(..) => {}
             }
         }
     }
@@ -230,7 +243,7 @@ impl Link {
         &mut self,
         now: Time,
         session: &mut Session<Transport>,
-        out: &mut Outgoing,
+        out: &mut OutgoingDatagrams,
         most_segments: usize,
     ) -> Served {
         for _ in 0..MOST_PACKETS {
@@ -372,7 +385,19 @@ impl Link {
     }
 }
 
-fn item(delivery: Delivery<bytes::Bytes>, core: &Transport, clock: Clock) -> Item {
+/// What takes the place of a section that there is not, until it is withdrawn: before anything of it is sent.
+fn placeholder(stream: StreamId) -> Outgoing<Bytes> {
+    Outgoing {
+        stream,
+        importance: Importance(0),
+        source_time: Time::ZERO,
+        deadline: Time::MAX,
+        needs: None,
+        payload: Bytes::from_static(&[0]),
+    }
+}
+
+fn item(delivery: Delivery<Bytes>, core: &Transport, clock: Clock) -> Item {
     let local = |time: Time| core.connection().to_local(time);
     let about = |meta: &Meta| About {
         importance: meta.importance,

@@ -138,6 +138,8 @@ impl EndpointShared {
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit(Outgoing<Bytes>),
+    /// Gives the next number of the stream to a section that there is not.
+    Skip(StreamId),
     Cancel(StreamId, SectionId),
     Shed(StreamId, SectionId),
     End(StreamId),

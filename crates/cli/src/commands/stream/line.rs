@@ -36,6 +36,8 @@ pub(crate) struct LineOptions {
     pub(crate) reconnect: Reconnect,
     /// Sections are to be handed over as soon as they are whole, since they are passed on.
     pub(crate) early: bool,
+    /// How much later what is received is due for those whom it is passed on to.
+    pub(crate) add_latency: Duration,
 }
 
 /// A source of connections.

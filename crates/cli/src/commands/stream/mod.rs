@@ -53,17 +53,21 @@ enum Verb {
 
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
-    report(run(Verb::Send, &args.input, &args.output, &args.common))
+    let (input, output) = (&args.input, &args.output);
+    report(run(Verb::Send, input, output, &args.common, Duration::ZERO))
 }
 
 /// `comity recv`
 pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
-    report(run(Verb::Recv, &args.input, &args.output, &args.common))
+    let (input, output) = (&args.input, &args.output);
+    report(run(Verb::Recv, input, output, &args.common, Duration::ZERO))
 }
 
 /// `comity relay`
 pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
-    report(run(Verb::Relay, &args.input, &args.output, &args.common))
+    let (input, output) = (&args.input, &args.output);
+    let more = args.add_latency.map_or(Duration::ZERO, Into::into);
+    report(run(Verb::Relay, input, output, &args.common, more))
 }
 
 fn report(done: Result<(), Trouble>) -> Result<(), Failure> {
@@ -79,9 +83,21 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trouble> {
+fn run(
+    verb: Verb,
+    from: &str,
+    to: &str,
+    args: &args::Common,
+    add_latency: Duration,
+) -> Result<(), Trouble> {
     let (input, output) = (read(from)?, read(to)?);
     check(verb, (from, &input), (to, &output))?;
+    let is_between = [&input, &output].map(|uri| matches!(uri, Uri::Comity(_))) == [true, true];
+    if !add_latency.is_zero() && !is_between {
+        return Err(Trouble::usage(
+            "--add-latency: is for deadlines that are passed on; expected it from comity:// to comity://",
+        ));
+    }
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
         _ => Channel::Output,
@@ -108,6 +124,7 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
             insecure: args.insecure,
             reconnect: args.reconnect,
             early,
+            add_latency,
         };
         let metrics = match args.metrics_bind {
             None => None,
@@ -134,6 +151,7 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
             began,
             passed: Passed::default(),
             notices: 0,
+            held: None,
         };
         let stop = Stop::on_interrupt().after(args.duration.map(Into::into));
         session.run(stop).await

@@ -1,6 +1,7 @@
 //! Sections that another Comity sends.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use comity::{CloseCode, Connection, GapReason, Item, Reason};
 
@@ -14,6 +15,8 @@ use super::super::trouble::Trouble;
 #[derive(Debug)]
 pub(crate) struct ConnectedInput {
     line: Line,
+    /// How much later sections are due for those whom they are passed on to.
+    add_latency: Duration,
     connection: Option<Arc<Connection>>,
     reporter: Reporter,
     /// What the connections before this one counted.
@@ -22,9 +25,10 @@ pub(crate) struct ConnectedInput {
 }
 
 impl ConnectedInput {
-    pub(crate) fn new(line: Line, reporter: Reporter) -> Self {
+    pub(crate) fn new(line: Line, add_latency: Duration, reporter: Reporter) -> Self {
         Self {
             line,
+            add_latency,
             connection: None,
             reporter,
             past: Totals::default(),
@@ -36,7 +40,7 @@ impl ConnectedInput {
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
         if self.is_cut {
             let item = self.connection.as_ref().and_then(|open| open.try_recv());
-            return Ok(item.map(passage));
+            return Ok(item.map(|item| passage(item, self.add_latency)));
         }
         loop {
             let connection = match &self.connection {
@@ -48,7 +52,7 @@ impl ConnectedInput {
                 }
             };
             if let Some(item) = connection.recv().await {
-                return Ok(Some(passage(item)));
+                return Ok(Some(passage(item, self.add_latency)));
             }
             let end = connection.closed().await;
             let statistics = connection.statistics().await;
@@ -91,14 +95,18 @@ impl ConnectedInput {
     }
 }
 
-fn passage(item: Item) -> Passage {
+fn passage(item: Item, add_latency: Duration) -> Passage {
     match item {
         Item::Section(section) => Passage::Section(Passing {
             stream: section.stream.0,
             number: section.id.0,
             importance: section.about.importance.0,
             source_time: section.about.source_time,
-            due: section.about.deadline.map_or(Due::Never, Due::At),
+            due: section
+                .about
+                .deadline
+                .and_then(|deadline| deadline.checked_add(add_latency))
+                .map_or(Due::Never, Due::At),
             needs: section.about.needs.map(|needs| needs.0),
             payload: section.payload,
             media: None,

@@ -45,7 +45,8 @@ impl Input {
             Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
-                Self::Connected(Box::new(ConnectedInput::new(line, reporter.clone())))
+                let input = ConnectedInput::new(line, options.add_latency, reporter.clone());
+                Self::Connected(Box::new(input))
             }
         })
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::super::line::{Line, Lost};
-use super::super::passing::Passing;
+use super::super::passing::{Missing, Passing};
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
@@ -196,6 +196,14 @@ impl ConnectedOutput {
         }
     }
 
+    /// Tells everybody who is connected that a section is missing: it is so in their lists too, under the next
+    /// number, and what needs it is worth nothing to them either.
+    pub(crate) fn skip(&mut self, missing: &Missing) {
+        for leg in &mut self.legs {
+            leg.skip(missing.stream, missing.number);
+        }
+    }
+
     /// Waits until everything that was given has arrived or expired, and closes.
     pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
         if self.legs.is_empty() {
@@ -249,12 +257,23 @@ impl ConnectedOutput {
 }
 
 impl Leg {
+    fn skip(&mut self, stream: u16, number: u64) {
+        let numbers = self.streams.entry(stream).or_default();
+        numbers.see(number);
+        // Where there is no room even for that, the receiver's list has a hole; what it needs is left out all the
+        // same.
+        if let Ok(id) = self.connection.skip(StreamId(stream)) {
+            numbers.give(number, id);
+        }
+    }
+
     async fn give(&mut self, passing: &Passing, reliability: Reliability, unsent: &mut Unsent) {
         let stream = StreamId(passing.stream);
         let numbers = self.streams.entry(passing.stream).or_default();
         numbers.see(passing.number);
         let Ok(needs) = numbers.needed(passing.needs) else {
             unsent.dependent += 1;
+            self.skip(passing.stream, passing.number);
             return;
         };
         let is_shed = match &passing.media {
@@ -279,7 +298,10 @@ impl Leg {
                     self.connection.shed(stream, id);
                 }
             }
-            Err(SendError::Full { .. }) => unsent.no_room += 1,
+            Err(SendError::Full { .. }) => {
+                unsent.no_room += 1;
+                self.skip(passing.stream, passing.number);
+            }
             // Its end is told elsewhere.
             Err(SendError::Ended(_) | SendError::Finishing) => unsent.unconnected += 1,
             Err(_) => unsent.unfit += 1,

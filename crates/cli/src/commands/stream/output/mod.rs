@@ -9,7 +9,7 @@ use std::future::pending;
 use comity::uri::Uri;
 
 use super::line::{Line, LineOptions};
-use super::passing::Passing;
+use super::passing::{Missing, Passing};
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
@@ -60,6 +60,14 @@ impl Output {
         }
     }
 
+    /// Whether it goes anywhere now.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Self::Media(_) => true,
+            Self::Connected(output) => output.is_connected(),
+        }
+    }
+
     /// Looks after the output; returns when something has changed. A call that is dropped before it is ready loses
     /// nothing.
     pub(crate) async fn tend(&mut self) -> Result<Written, Trouble> {
@@ -81,6 +89,14 @@ impl Output {
                 output.write(passing).await;
                 Ok(Written::Yes)
             }
+        }
+    }
+
+    /// Says that a section is missing, where somebody can be told.
+    pub(crate) fn skip(&mut self, missing: &Missing) {
+        match self {
+            Self::Media(_) => {}
+            Self::Connected(output) => output.skip(missing),
         }
     }
 
