@@ -54,7 +54,7 @@ impl<P: Payload> Connection<P> {
             next = next.min(self.last_sent_at + self.loss.base_timeout());
         }
         if self.outbox.backlog() > 0 && self.has_window() && self.has_credit() {
-            next = next.min(self.pacer.release_at(self.pacing()));
+            next = next.min(self.released_at());
         }
         next
     }
@@ -160,6 +160,30 @@ impl<P: Payload> Connection<P> {
         }
     }
 
+    /// When both the law and the ceiling let the next piece of a section leave.
+    pub(super) fn released_at(&self) -> Time {
+        let released = self.pacer.release_at(self.pacing());
+        match self.ceiling() {
+            Some(rate) => released.max(self.ceiling.release_at(Pacing::Rate(rate))),
+            None => released,
+        }
+    }
+
+    /// A packet of `wire` bytes left: the next one waits until the ceiling has room for both.
+    pub(super) fn on_ceiling(&mut self, now: Time, wire: u64) {
+        if let Some(rate) = self.ceiling() {
+            let pacing = Pacing::Rate(rate);
+            // A timer that was late is made up for, a pause is not.
+            let quantum = rate.amount_in(Span::from_millis(1));
+            self.ceiling
+                .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
+        }
+    }
+
+    fn ceiling(&self) -> Option<Rate> {
+        (self.config.max_rate < Rate::MAX).then_some(self.config.max_rate)
+    }
+
     pub(super) fn pacing_rate(&self) -> Option<Rate> {
         match self.pacing() {
             Pacing::Rate(rate) => Some(rate),
@@ -203,7 +227,13 @@ impl<P: Payload> Connection<P> {
             (Bytes::MAX, _) | (_, None) => Rate::ZERO,
             (_, Some(rtt)) => {
                 let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
-                per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001))
+                let growth = per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001));
+                // Near the ceiling, headers aside, there is nothing to grow to.
+                let has_room = match (self.ceiling(), self.target.current()) {
+                    (Some(most), Some(rate)) => rate < most.mul_f64(0.9),
+                    (ceiling, _) => ceiling.is_none(),
+                };
+                if has_room { growth } else { Rate::ZERO }
             }
         }
     }
@@ -211,9 +241,9 @@ impl<P: Payload> Connection<P> {
     pub(super) fn outlook(&self, now: Time) -> Outlook {
         let in_flight = self.outbox.accounts().bytes.in_flight;
         Outlook {
-            // In slow start nobody knows yet what the path carries.
+            // In slow start nobody knows yet what the path carries, but what is the most that it is given.
             rate: match self.decision.phase {
-                Phase::SlowStart => None,
+                Phase::SlowStart => self.ceiling(),
                 _ => self.target.current(),
             },
             growth: self.growth(),
@@ -241,18 +271,24 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn update_target(&mut self, now: Time) {
-        // Before the first slow start is over nobody knows what the path carries: nothing to shed for.
-        if self.decision.phase == Phase::SlowStart && self.target.current().is_none() {
-            return;
-        }
         let pacing = match self.decision.pacing {
             Pacing::Unpaced => None,
             _ => self.pacing_rate(),
         };
-        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing);
-        if let Some(allowed) = allowed {
-            self.target.on_allowed(now, allowed);
-        }
+        // In slow start the window tells nothing yet of what the path carries.
+        let is_known = self.decision.phase != Phase::SlowStart
+            || self.episode.began_at.is_some()
+            || (self.ceiling().is_none() && self.target.current().is_some());
+        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing)
+            .filter(|_| is_known);
+        let allowed = match (allowed, self.ceiling()) {
+            (Some(allowed), Some(ceiling)) => Some(allowed.min(ceiling)),
+            (allowed, ceiling) => allowed.or(ceiling),
+        };
+        let Some(allowed) = allowed else {
+            return;
+        };
+        self.target.on_allowed(now, allowed);
         if let Some(rate) = self.target.poll(now) {
             self.events.push_back(Event::TargetBitrate(rate));
         }
