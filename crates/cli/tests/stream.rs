@@ -312,7 +312,9 @@ fn relays_keep_the_media_and_its_sections() {
         "comity://127.0.0.1:{}?drop=expired&{SECRET}",
         receiver.port()
     );
-    let mut relay = Running::start(&["relay", &format!("comity://:0?{SECRET}"), &next]);
+    let trace = folder.path("relay.sqlog");
+    let here = format!("comity://:0?{SECRET}");
+    let mut relay = Running::start(&["relay", &here, &next, "--qlog", &trace]);
     let target = format!(
         "comity://127.0.0.1:{}?latency=60s&drop=expired&{SECRET}",
         relay.port()
@@ -322,6 +324,29 @@ fn relays_keep_the_media_and_its_sections() {
     let (received, _) = receiver.end(0);
     assert_relayed(&relayed, &received);
     assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
+    // One trace for each of its connections.
+    let mut seen = BTreeMap::new();
+    for name in ["relay.sqlog", "relay-2.sqlog"] {
+        let text = String::from_utf8(folder.read(name)).unwrap();
+        for record in text.split('\u{1e}').skip(2) {
+            let event: Value = serde_json::from_str(record).unwrap();
+            *seen
+                .entry(event["name"].as_str().unwrap().to_owned())
+                .or_insert(0) += 1;
+        }
+    }
+    assert_eq!(seen["comity:section_delivered"], 310);
+    assert_eq!(seen["comity:section_submitted"], 310);
+    assert_eq!(seen["comity:connection_ended"], 2);
+    assert!(!seen.contains_key("comity:records_omitted"));
+    let packets = [&relayed["input"], &relayed["output"]]
+        .map(|side| side["totals"]["pktSent"].as_u64().unwrap());
+    // Closing takes a few more than what was counted at the end.
+    let counted = packets[0] + packets[1];
+    assert!(
+        (counted..counted + 6).contains(&seen["transport:packet_sent"]),
+        "{seen:?}"
+    );
 }
 
 #[test]

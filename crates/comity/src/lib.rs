@@ -51,6 +51,7 @@
 //! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
 //! | learn what became of each section | [`Connection::events`] |
 //! | count, on both ends | [`Connection::statistics`] |
+//! | look at every packet and decision later | [`OptionsBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
 //! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong to one thread per
@@ -80,6 +81,7 @@ mod options;
 mod section;
 pub mod session;
 mod statistics;
+mod trace;
 pub mod uri;
 
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
@@ -98,5 +100,7 @@ pub use crate::section::{
 };
 pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
-    Account, EndpointStatistics, Gaps, Pacing, Path, Peer, Protection, Sent, Statistics,
+    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, Protection, SectionAccounts,
+    Sent, Statistics,
 };
+pub use crate::trace::Qlog;

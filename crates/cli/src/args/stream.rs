@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comity_units::Span;
+use comity_units::{Bytes, Span};
 
 use super::quantity;
 
@@ -135,6 +135,15 @@ pub(crate) struct Common {
     /// Answer Prometheus at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_bind: Option<SocketAddr>,
+
+    /// Write what each connection sees and decides as qlog, for qvis: the first into FILE (end it in .sqlog), the
+    /// next into FILE-2 and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// The most that --qlog writes into one file
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<Bytes>)]
+    pub(crate) qlog_limit: Bytes,
 
     /// Print no status, only warnings and errors
     #[arg(long, short)]

@@ -21,6 +21,7 @@ use crate::error::End;
 use crate::section::{About, Gap, Item, Partial, Received};
 use crate::session::{Closed, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
+use crate::trace::{Ended, Record, Settled, Submitted};
 
 /// Received sections that wait for the application outside of the connection: so many items,
 const MOST_ITEMS: usize = 256;
@@ -147,24 +148,30 @@ impl Link {
 
     /// Gives the connection what waits, as far as it takes it.
     fn catch_up(&mut self, now: Time, session: &mut Session<Transport>) {
-        let connection = session.core_mut().connection_mut();
+        let core = session.core_mut();
         while let Some(command) = self.pending.pop_front() {
+            let connection = core.connection_mut();
             match command {
                 // The peer keeps only so many sections apart, the handle cannot know how many are left.
                 Command::Submit(section) if connection.is_open() => {
-                    if connection.submit(now, section.clone()).is_err() {
+                    let Ok(id) = connection.submit(now, section.clone()) else {
                         self.pending.push_front(Command::Submit(section));
                         return;
-                    }
+                    };
+                    core.trace(now, |trace, _| {
+                        Record::Submitted(Submitted::new(trace, id, &section))
+                    });
                 }
                 Command::Skip(stream) if connection.is_open() => {
-                    match connection.submit(now, placeholder(stream)) {
-                        Ok(section) => connection.cancel(stream, section),
-                        Err(_) => {
-                            self.pending.push_front(Command::Skip(stream));
-                            return;
-                        }
+                    let nothing = placeholder(now, stream);
+                    let Ok(id) = connection.submit(now, nothing.clone()) else {
+                        self.pending.push_front(Command::Skip(stream));
+                        return;
                     };
+                    connection.cancel(stream, id);
+                    core.trace(now, |trace, _| {
+                        Record::Submitted(Submitted::new(trace, id, &nothing))
+                    });
                 }
                 Command::Cancel(stream, section) => {
                     connection.cancel(stream, section);
@@ -222,6 +229,9 @@ impl Link {
                 break;
             };
             delivered += 1;
+            core.trace(now, |trace, connection| {
+                Record::delivery(trace, &delivery, |time| connection.to_local(time))
+            });
             if self.is_abandoned {
                 continue;
             }
@@ -299,6 +309,9 @@ impl Link {
                     self.end.get_or_insert(end);
                 }
                 TransportEvent::Outcome(outcome) => {
+                    session
+                        .core_mut()
+                        .trace(now, |_, _| Record::Settled(Settled::new(&outcome)));
                     settled_sections += 1;
                     settled_bytes += u64::from(outcome.length);
                     self.shared.tell(Event::Outcome(outcome));
@@ -325,10 +338,16 @@ impl Link {
         }
     }
 
-    fn tell_end(&mut self, now: Time, session: &Session<Transport>) {
+    fn tell_end(&mut self, now: Time, session: &mut Session<Transport>) {
         self.is_told = true;
         let end = self.end.clone().unwrap_or(End::EndpointClosed);
         let last = self.statistics(now, session);
+        session.core_mut().trace(now, |_, _| {
+            Record::Ended(Box::new(Ended {
+                reason: end.to_string(),
+                statistics: last.clone(),
+            }))
+        });
         self.settle(end, Some(Box::new(last)));
     }
 
@@ -386,11 +405,11 @@ impl Link {
 }
 
 /// What takes the place of a section that there is not, until it is withdrawn: before anything of it is sent.
-fn placeholder(stream: StreamId) -> Outgoing<Bytes> {
+fn placeholder(now: Time, stream: StreamId) -> Outgoing<Bytes> {
     Outgoing {
         stream,
         importance: Importance(0),
-        source_time: Time::ZERO,
+        source_time: now,
         deadline: Time::MAX,
         needs: None,
         payload: Bytes::from_static(&[0]),

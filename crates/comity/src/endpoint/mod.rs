@@ -134,11 +134,13 @@ impl Endpoint {
                 reason,
             }
         };
-        let socket = Socket::bind(address, !listens).map_err(|reason| match reason.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse { address },
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
-            io::ErrorKind::PermissionDenied => BindError::NotPermitted { address },
-            _ => system("cannot open a socket")(reason),
+        let socket = Socket::bind(address, !listens, options.marking()).map_err(|reason| {
+            match reason.kind() {
+                io::ErrorKind::AddrInUse => BindError::InUse { address },
+                io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
+                io::ErrorKind::PermissionDenied => BindError::NotPermitted { address },
+                _ => system("cannot open a socket")(reason),
+            }
         })?;
         let local = socket
             .local_address()

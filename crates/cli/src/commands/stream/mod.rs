@@ -28,6 +28,7 @@ mod trouble;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
+use comity::Qlog;
 use comity::uri::Uri;
 
 use super::{Failure, say};
@@ -118,6 +119,13 @@ fn run(
         .enable_time()
         .build()
         .map_err(|error| Trouble::failed(format!("cannot start: {error}")))?;
+    let qlog = match &args.qlog {
+        None => None,
+        Some(path) => Some(
+            Qlog::create(path, args.qlog_limit.get())
+                .map_err(|error| Trouble::open(path, &error))?,
+        ),
+    };
     let began = now();
     let done = runtime.block_on(async {
         let options = |early| LineOptions {
@@ -125,6 +133,7 @@ fn run(
             reconnect: args.reconnect,
             early,
             add_latency,
+            qlog: qlog.clone(),
         };
         let metrics = match args.metrics_bind {
             None => None,
@@ -158,6 +167,9 @@ fn run(
     });
     // A look-up or a read that is under way is not waited for.
     runtime.shutdown_background();
+    for trouble in qlog.iter().flat_map(Qlog::finish) {
+        say(&format!("warning: --qlog: {trouble}"));
+    }
     reporter.close();
     done
 }

@@ -44,8 +44,9 @@ impl Input {
             Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, reporter)?)?),
             Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
             Uri::Comity(uri) => {
+                let add_latency = options.add_latency;
                 let line = Line::open(uri, options, reporter.clone())?;
-                let input = ConnectedInput::new(line, options.add_latency, reporter.clone());
+                let input = ConnectedInput::new(line, add_latency, reporter.clone());
                 Self::Connected(Box::new(input))
             }
         })

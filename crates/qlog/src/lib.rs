@@ -1,0 +1,521 @@
+//! What one end of a connection saw and decided, as a qlog file that qvis opens.
+//!
+//! The simulator writes them of its flows, and the library of real connections: the same records, so that one can
+//! be laid beside the other.
+//!
+//! The file is a JSON text sequence (RFC 7464): records that begin with the byte 1e and end with a newline,
+//! first a header, then one record per event. Save it as `.sqlog`, which is how qvis knows the form.
+//! Times and round trips are milliseconds; times count from the start of the run and are exact to the
+//! nanosecond for the first eleven days (10¹⁵ ns, the decimals that a 64-bit float keeps).
+//!
+//! The format is version 0.3, which is the newest that qvis reads: it knows a file by its `qlog_version`
+//! and an event by a name such as `transport:packet_sent`, both of which later drafts renamed. TCP has no
+//! packet numbers, which the format asks for: here they count transmissions, so that a
+//! retransmission is a packet of its own, and acknowledgements name those transmissions that they cover.
+//! The packet type is `1RTT` throughout, as in qvis' own conversion of TCP captures.
+//!
+//! The datagram transport has packet numbers of its own, and *sections* instead of a byte stream: pieces of them
+//! are frames of the type `section`. What becomes of sections is no business of QUIC: it has events with names that
+//! begin with `comity:`, which qvis passes over ([`QlogWriter::event`]).
+//!
+//! Records are plain structs of this module, not those of the `qlog` crate: as of its version 0.18 that
+//! crate writes the later header and names, which qvis refuses; keeps round trips as 32-bit floats,
+//! good for seven digits; and has no TCP.
+//!
+//! Source: draft-ietf-quic-qlog-main-schema-04 and draft-ietf-quic-qlog-quic-events-03.
+
+use std::io::{self, Write};
+use std::ops::RangeInclusive;
+
+use comity_congestion::Phase;
+use comity_units::{Bytes, Rate, Span, Time};
+use serde::{Serialize, Serializer};
+
+/// What the file is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Description<'a> {
+    /// The title, as in `fairness, seed 7`.
+    pub title: &'a str,
+    /// More words.
+    pub description: &'a str,
+    /// The name of the endpoint, as in `flow 3`.
+    pub endpoint: &'a str,
+    /// Which of the two it is.
+    pub side: Side,
+    /// The name of the protocol, as in `TCP`.
+    pub protocol: &'a str,
+}
+
+/// A side of a flow or connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The side that opened the connection; of a simulated flow the one that data comes from.
+    Client,
+    /// The other side.
+    Server,
+}
+
+/// A packet that was sent, received or lost.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Packet<'a> {
+    /// Its number, counted per direction; a retransmission has a new one.
+    pub number: u64,
+    /// Its size in bytes, headers included.
+    pub wire_bytes: u32,
+    /// What it carries of the byte stream.
+    pub data: Option<Data>,
+    /// The numbers of the packets that it acknowledges, in ranges.
+    pub acknowledged: &'a [RangeInclusive<u64>],
+    /// What it carries of sections.
+    pub pieces: &'a [Piece],
+    /// The types of what else it holds, in snake case, as in `ping`.
+    pub others: &'a [&'static str],
+}
+
+/// A part of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// The stream of the section.
+    #[serde(rename = "stream_id")]
+    pub stream: u16,
+    /// The section's number.
+    pub section: u64,
+    /// The place of the first byte in the section.
+    pub offset: u32,
+    /// The length in bytes.
+    pub length: u32,
+    /// The length of the whole section.
+    pub total: u32,
+    /// Whether it was sent before.
+    pub retransmission: bool,
+}
+
+/// A part of the byte stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// The place of its first byte, counted from 0 and without wrapping.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// Why a packet is held to be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossTrigger {
+    /// Packets sent after it were acknowledged: duplicate acknowledgements or SACK.
+    ReorderingThreshold,
+    /// It was sent long before one that was acknowledged.
+    TimeThreshold,
+    /// The retransmission timer expired.
+    PtoExpired,
+}
+
+/// What the sender does about congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CongestionState {
+    /// The application gives less than could be sent.
+    ApplicationLimited,
+    /// The window or rate grows slowly.
+    CongestionAvoidance,
+    /// The law drains or probes on purpose.
+    Probing,
+    /// Losses of one episode are being repaired.
+    Recovery,
+    /// The window doubles per round trip.
+    SlowStart,
+    /// The law holds its rate.
+    Steady,
+}
+
+/// What the sender knows; what is `None` is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
+pub struct Metrics {
+    /// The least round trip so far.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
+    pub min_rtt: Option<Span>,
+    /// The smoothed round trip.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
+    pub smoothed_rtt: Option<Span>,
+    /// The last round trip.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
+    pub latest_rtt: Option<Span>,
+    /// The mean deviation of round trips.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "millis")]
+    pub rtt_variance: Option<Span>,
+    /// The congestion window.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
+    pub congestion_window: Option<Bytes>,
+    /// What was sent and is neither acknowledged nor lost.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
+    pub bytes_in_flight: Option<Bytes>,
+    /// The slow-start threshold.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "count")]
+    pub ssthresh: Option<Bytes>,
+    /// The rate at which packets are let go.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "bits_per_second"
+    )]
+    pub pacing_rate: Option<Rate>,
+}
+
+impl From<Phase> for CongestionState {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::SlowStart => Self::SlowStart,
+            Phase::Steady => Self::Steady,
+            Phase::Probing => Self::Probing,
+            // Also what may be added to the list.
+            _ => Self::CongestionAvoidance,
+        }
+    }
+}
+
+impl Metrics {
+    /// The values that differ from `before`.
+    fn changed_since(self, before: &Self) -> Self {
+        fn changed<T: PartialEq>(now: Option<T>, before: &Option<T>) -> Option<T> {
+            if now == *before { None } else { now }
+        }
+        Self {
+            min_rtt: changed(self.min_rtt, &before.min_rtt),
+            smoothed_rtt: changed(self.smoothed_rtt, &before.smoothed_rtt),
+            latest_rtt: changed(self.latest_rtt, &before.latest_rtt),
+            rtt_variance: changed(self.rtt_variance, &before.rtt_variance),
+            congestion_window: changed(self.congestion_window, &before.congestion_window),
+            bytes_in_flight: changed(self.bytes_in_flight, &before.bytes_in_flight),
+            ssthresh: changed(self.ssthresh, &before.ssthresh),
+            pacing_rate: changed(self.pacing_rate, &before.pacing_rate),
+        }
+    }
+
+    /// These values, and those of `before` where there is none.
+    fn or(self, before: Self) -> Self {
+        Self {
+            min_rtt: self.min_rtt.or(before.min_rtt),
+            smoothed_rtt: self.smoothed_rtt.or(before.smoothed_rtt),
+            latest_rtt: self.latest_rtt.or(before.latest_rtt),
+            rtt_variance: self.rtt_variance.or(before.rtt_variance),
+            congestion_window: self.congestion_window.or(before.congestion_window),
+            bytes_in_flight: self.bytes_in_flight.or(before.bytes_in_flight),
+            ssthresh: self.ssthresh.or(before.ssthresh),
+            pacing_rate: self.pacing_rate.or(before.pacing_rate),
+        }
+    }
+}
+
+/// Writes a qlog file. Events are to come in the order of time.
+///
+/// Each record is one small write: give it a [`BufWriter`](io::BufWriter).
+#[derive(Debug)]
+pub struct QlogWriter<W: Write> {
+    out: W,
+    metrics: Metrics,
+    state: Option<CongestionState>,
+    line: Vec<u8>,
+}
+
+/// Begins every record (RFC 7464, section 2.2).
+const RECORD_SEPARATOR: u8 = 0x1e;
+
+impl<W: Write> QlogWriter<W> {
+    /// Begins a file.
+    ///
+    /// # Errors
+    /// As every method here: when the file cannot be written.
+    pub fn new(out: W, description: &Description<'_>) -> io::Result<Self> {
+        let mut writer = Self {
+            out,
+            metrics: Metrics::default(),
+            state: None,
+            line: Vec::with_capacity(256),
+        };
+        writer.record(&Header {
+            qlog_version: "0.3",
+            qlog_format: "JSON-SEQ",
+            title: description.title,
+            description: description.description,
+            trace: Trace {
+                title: description.endpoint,
+                vantage_point: VantagePoint {
+                    name: description.endpoint,
+                    side: match description.side {
+                        Side::Client => "client",
+                        Side::Server => "server",
+                    },
+                },
+                common_fields: CommonFields {
+                    time_format: "relative",
+                    reference_time: 0,
+                    protocol_type: [description.protocol],
+                },
+            },
+        })?;
+        Ok(writer)
+    }
+
+    /// A packet was sent (`transport:packet_sent`).
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn packet_sent(&mut self, now: Time, packet: &Packet<'_>) -> io::Result<()> {
+        self.event(now, "transport:packet_sent", &PacketEvent::new(packet))
+    }
+
+    /// A packet was received (`transport:packet_received`).
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn packet_received(&mut self, now: Time, packet: &Packet<'_>) -> io::Result<()> {
+        self.event(now, "transport:packet_received", &PacketEvent::new(packet))
+    }
+
+    /// A packet that was sent is held to be lost (`recovery:packet_lost`).
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn packet_lost(
+        &mut self,
+        now: Time,
+        packet: &Packet<'_>,
+        trigger: LossTrigger,
+    ) -> io::Result<()> {
+        let event = PacketEvent {
+            trigger: Some(trigger),
+            ..PacketEvent::new(packet)
+        };
+        self.event(now, "recovery:packet_lost", &event)
+    }
+
+    /// The sender knows this now (`recovery:metrics_updated`): what has changed is written, if anything.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn metrics_updated(&mut self, now: Time, metrics: &Metrics) -> io::Result<()> {
+        let changed = metrics.changed_since(&self.metrics);
+        if changed == Metrics::default() {
+            return Ok(());
+        }
+        self.metrics = changed.or(self.metrics);
+        self.event(now, "recovery:metrics_updated", &changed)
+    }
+
+    /// The sender is in this state now (`recovery:congestion_state_updated`): written when it is another.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn congestion_state_updated(
+        &mut self,
+        now: Time,
+        state: CongestionState,
+    ) -> io::Result<()> {
+        let old = self.state.replace(state);
+        if old == Some(state) {
+            return Ok(());
+        }
+        self.event(
+            now,
+            "recovery:congestion_state_updated",
+            &StateEvent { old, new: state },
+        )
+    }
+
+    /// Flushes the file and gives it back.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    /// An event of another vocabulary, as in `comity:section_delivered`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn event(&mut self, now: Time, name: &str, data: &impl Serialize) -> io::Result<()> {
+        self.record(&Event {
+            time: as_millis(now.as_nanos()),
+            name,
+            data,
+        })
+    }
+
+    fn record(&mut self, record: &impl Serialize) -> io::Result<()> {
+        self.line.clear();
+        self.line.push(RECORD_SEPARATOR);
+        serde_json::to_writer(&mut self.line, record)?;
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)
+    }
+}
+
+#[derive(Serialize)]
+struct Header<'a> {
+    qlog_version: &'a str,
+    qlog_format: &'a str,
+    title: &'a str,
+    description: &'a str,
+    trace: Trace<'a>,
+}
+
+#[derive(Serialize)]
+struct Trace<'a> {
+    title: &'a str,
+    vantage_point: VantagePoint<'a>,
+    common_fields: CommonFields<'a>,
+}
+
+#[derive(Serialize)]
+struct VantagePoint<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    side: &'a str,
+}
+
+#[derive(Serialize)]
+struct CommonFields<'a> {
+    time_format: &'a str,
+    reference_time: u64,
+    protocol_type: [&'a str; 1],
+}
+
+#[derive(Serialize)]
+struct Event<'a, D> {
+    time: f64,
+    name: &'a str,
+    data: &'a D,
+}
+
+#[derive(Serialize)]
+struct PacketEvent<'a> {
+    header: PacketHeader,
+    raw: Raw,
+    #[serde(skip_serializing_if = "Frames::is_empty")]
+    frames: Frames<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<LossTrigger>,
+}
+
+impl<'a> PacketEvent<'a> {
+    fn new(packet: &Packet<'a>) -> Self {
+        Self {
+            header: PacketHeader {
+                packet_type: "1RTT",
+                packet_number: packet.number,
+            },
+            raw: Raw {
+                length: packet.wire_bytes,
+                payload_length: packet.data.map_or(0, |data| data.length)
+                    + packet.pieces.iter().map(|piece| piece.length).sum::<u32>(),
+            },
+            frames: Frames {
+                acknowledged: packet.acknowledged,
+                data: packet.data,
+                pieces: packet.pieces,
+                others: packet.others,
+            },
+            trigger: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct PacketHeader {
+    packet_type: &'static str,
+    packet_number: u64,
+}
+
+#[derive(Serialize)]
+struct Raw {
+    length: u32,
+    payload_length: u32,
+}
+
+/// The frames of a packet: what it acknowledges, then what it carries.
+struct Frames<'a> {
+    acknowledged: &'a [RangeInclusive<u64>],
+    data: Option<Data>,
+    pieces: &'a [Piece],
+    others: &'a [&'static str],
+}
+
+impl Frames<'_> {
+    fn is_empty(&self) -> bool {
+        self.acknowledged.is_empty()
+            && self.data.is_none()
+            && self.pieces.is_empty()
+            && self.others.is_empty()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "frame_type", rename_all = "snake_case")]
+enum Frame<'a> {
+    Ack {
+        acked_ranges: Ranges<'a>,
+    },
+    Stream {
+        stream_id: u64,
+        offset: u64,
+        length: u32,
+    },
+    Section(Piece),
+    #[serde(untagged)]
+    Other {
+        frame_type: &'static str,
+    },
+}
+
+impl Serialize for Frames<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ack = (!self.acknowledged.is_empty()).then_some(Frame::Ack {
+            acked_ranges: Ranges(self.acknowledged),
+        });
+        let stream = self.data.map(|Data { offset, length }| Frame::Stream {
+            stream_id: 0,
+            offset,
+            length,
+        });
+        let pieces = self.pieces.iter().copied().map(Frame::Section);
+        let others = self.others.iter();
+        let others = others.map(|frame_type| Frame::Other { frame_type });
+        serializer.collect_seq(ack.into_iter().chain(stream).chain(pieces).chain(others))
+    }
+}
+
+/// Ranges as pairs of their first and last number.
+struct Ranges<'a>(&'a [RangeInclusive<u64>]);
+
+impl Serialize for Ranges<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|range| [*range.start(), *range.end()]))
+    }
+}
+
+#[derive(Serialize)]
+struct StateEvent {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old: Option<CongestionState>,
+    new: CongestionState,
+}
+
+/// The quotient is the float nearest to the decimal fraction, and prints as that fraction.
+fn as_millis(nanos: u64) -> f64 {
+    nanos as f64 / 1e6
+}
+
+fn millis<S: Serializer>(span: &Option<Span>, serializer: S) -> Result<S::Ok, S::Error> {
+    span.map(|span| as_millis(span.as_nanos()))
+        .serialize(serializer)
+}
+
+fn count<S: Serializer>(bytes: &Option<Bytes>, serializer: S) -> Result<S::Ok, S::Error> {
+    bytes.map(Bytes::get).serialize(serializer)
+}
+
+fn bits_per_second<S: Serializer>(rate: &Option<Rate>, serializer: S) -> Result<S::Ok, S::Error> {
+    rate.map(Rate::as_bps).serialize(serializer)
+}
