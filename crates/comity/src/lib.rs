@@ -58,6 +58,22 @@
 //! endpoint. [`session`] is the secure half without any socket, and [`Transport`] the deadline transport as what such a
 //! session carries, for hosts with sockets of their own.
 //!
+//! # Ending, and calling off
+//!
+//! Every future of this crate may be dropped at any time: in `select!` with a timer, or with the task that waits. What
+//! [`Connection::recv`] and [`Endpoint::accept`] had not given is there for the next call, and a
+//! [`Connection::send`] that was not ready has sent nothing.
+//!
+//! | what | becomes of sections that are under way |
+//! |---|---|
+//! | [`Connection::finish`] | each gets its outcome first: it arrives, or its deadline comes |
+//! | [`Connection::close`], or dropping it | gaps at the peer, which is told why |
+//! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
+//! | losing the peer | gaps, after [`OptionsBuilder::idle_timeout`] |
+//!
+//! What had arrived can still be received, as long as the handle is kept. Afterwards every call returns at once, with
+//! the reason where it has one ([`Connection::ended`]).
+//!
 //! # How exactly packets leave
 //!
 //! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a timer slack of 1 ns,

@@ -122,6 +122,8 @@ impl Connection {
     /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told by
     /// [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
     ///
+    /// A call that is dropped before it is ready has sent nothing, and used up no number.
+    ///
     /// # Errors
     ///
     /// [`SendError`], all but `Full`.
@@ -299,7 +301,7 @@ impl Connection {
 
     /// The next section or gap, waiting for it; `None` when the connection is over and all was received.
     ///
-    /// A call that is dropped before it is ready loses nothing.
+    /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each item reaches one.
     pub async fn recv(&self) -> Option<Item> {
         loop {
             let mut arrived = pin!(self.shared.arrived.notified());
@@ -320,7 +322,13 @@ impl Connection {
     fn take(&self) -> Option<Option<Item>> {
         let mut inbound = lock(&self.shared.inbound);
         let Some(item) = inbound.items.pop_front() else {
-            return if inbound.is_over { None } else { Some(None) };
+            if !inbound.is_over {
+                return Some(None);
+            }
+            drop(inbound);
+            // Other tasks that wait are to know as well, one after the other.
+            self.shared.arrived.notify_one();
+            return None;
         };
         inbound.bytes -= item.size();
         let has_more = !inbound.items.is_empty();
@@ -415,6 +423,10 @@ impl Connection {
 
     /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
     ///
+    /// That takes as long as the last deadline is away, and without deadlines until the peer has everything or is
+    /// [given up](crate::OptionsBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
+    /// the connection all the same; another one waits for the rest.
+    ///
     /// # Errors
     ///
     /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means that it was done
@@ -440,7 +452,7 @@ impl Connection {
         self.command(Command::Close(code, reason.to_owned()));
     }
 
-    /// Waits for the end, and says why.
+    /// Waits for the end, and says why. A call may be dropped and made again.
     pub async fn closed(&self) -> End {
         let mut end = self.shared.end.subscribe();
         match end.wait_for(Option::is_some).await {

@@ -348,7 +348,7 @@ impl Link {
                 statistics: last.clone(),
             }))
         });
-        self.settle(end, Some(Box::new(last)));
+        self.settle(end, Box::new(last));
     }
 
     /// The endpoint forgets the connection: whoever still waits has to know.
@@ -356,17 +356,18 @@ impl Link {
         if !self.is_told {
             self.is_told = true;
             let end = self.end.clone().unwrap_or(End::EndpointClosed);
-            self.settle(end, None);
+            // What it counted last went with its session.
+            self.settle(end, Box::default());
         }
         lock(&self.shared.inbound).is_over = true;
         self.shared.arrived.notify_one();
     }
 
-    fn settle(&self, end: End, last: Option<Box<Statistics>>) {
+    fn settle(&self, end: End, last: Box<Statistics>) {
         {
             let mut outbound = lock(&self.shared.outbound);
             outbound.end = Some(end.clone());
-            outbound.last = last;
+            outbound.last = Some(last);
             // Whoever waits for an answer sees that none comes.
             outbound.commands.clear();
         }

@@ -203,6 +203,8 @@ impl Endpoint {
 
     /// Opens a connection to the endpoint that listens at `address`, with the options of this one.
     ///
+    /// When a call is dropped before it is ready, the connection that may come of it is closed at once.
+    ///
     /// # Errors
     ///
     /// [`ConnectError`]: nobody answers, or refuses, or wants other credentials.
@@ -249,7 +251,8 @@ impl Endpoint {
     }
 
     /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no more, and waits until
-    /// their peers have had the chance to hear of it: at most a second.
+    /// their peers have had the chance to hear of it: at most a second. What they had not received is lost:
+    /// [`Connection::finish`] comes first where that matters.
     pub async fn close(&self) {
         let mut is_over = self.handle.shared.is_over.subscribe();
         self.handle.shared.request(Request::Shutdown);
