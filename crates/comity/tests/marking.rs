@@ -171,6 +171,7 @@ async fn packets_carry_the_type_of_service_beside_ecn_and_the_hops() {
 }
 
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "it says why it did not look")]
 async fn so_they_do_with_ipv6() {
     if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
         println!("skipped: this host has no IPv6");

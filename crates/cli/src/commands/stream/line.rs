@@ -85,10 +85,10 @@ impl Line {
     /// Reads what `uri` refers to, and listens where it says so.
     pub(crate) fn open(
         uri: &ComityUri,
-        line: LineOptions,
+        line: &LineOptions,
         reporter: Reporter,
     ) -> Result<Self, Trouble> {
-        let options = options(uri, &line, &reporter)?;
+        let options = options(uri, line, &reporter)?;
         let role = match &uri.role {
             Role::Caller { host, port, bind } => Opened::Caller(Arc::new(Dial {
                 host: host.clone(),

@@ -151,8 +151,8 @@ fn run(
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
             is_patient: Input::is_patient(&input),
-            input: Input::open(&input, from, args.speed, options(is_passed_on), &reporter)?,
-            output: Output::open(&output, to, args.all, options(false), &reporter)?,
+            input: Input::open(&input, from, args.speed, &options(is_passed_on), &reporter)?,
+            output: Output::open(&output, to, args.all, &options(false), &reporter)?,
             gaps: gaps.transpose()?,
             metrics,
             reporter: reporter.clone(),

@@ -31,7 +31,7 @@ impl Input {
         uri: &Uri,
         text: &str,
         speed: f64,
-        options: LineOptions,
+        options: &LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
         let live = |feed| Self::Media(Box::new(MediaInput::live(feed)));
@@ -44,9 +44,8 @@ impl Input {
             Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, reporter)?)?),
             Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
             Uri::Comity(uri) => {
-                let add_latency = options.add_latency;
                 let line = Line::open(uri, options, reporter.clone())?;
-                let input = ConnectedInput::new(line, add_latency, reporter.clone());
+                let input = ConnectedInput::new(line, options.add_latency, reporter.clone());
                 Self::Connected(Box::new(input))
             }
         })

@@ -31,7 +31,7 @@ impl Output {
         uri: &Uri,
         text: &str,
         to_all: bool,
-        options: LineOptions,
+        options: &LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
         let datagrams = |uri, as_rtp| {
