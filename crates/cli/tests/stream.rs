@@ -366,6 +366,38 @@ fn a_relay_keeps_what_comes_before_there_is_anybody_to_pass_it_on_to() {
     assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
 }
 
+/// The second hop is slower than the first: most of it is still to be sent when the sender is done.
+#[test]
+fn a_relay_stays_until_the_deadlines_of_what_it_passed_on() {
+    let folder = Folder::new();
+    let (clip, out) = (clip(), folder.path("out.ts"));
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let mut path = Running::start(&[
+        "emulate",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+        "--delay",
+        "10ms",
+        "--rate",
+        "1Mbps",
+    ]);
+    let next = format!("comity://127.0.0.1:{}?drop=expired&{SECRET}", path.port());
+    let mut relay = Running::start(&["relay", &format!("comity://:0?{SECRET}"), &next]);
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=60s&drop=expired&{SECRET}",
+        relay.port()
+    );
+    Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]).end(0);
+    let (relayed, _) = relay.end(0);
+    let (received, _) = receiver.end(0);
+    path.interrupt();
+    assert_relayed(&relayed, &received);
+    assert_same_media(&folder.read("out.ts"), &fs::read(clip).unwrap());
+}
+
 #[test]
 fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
     let folder = Folder::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use comity::{
     Connection, End, Reliability, SectionId, SendError, Statistics, StreamId, TargetBitrate,
@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::super::line::{Line, Lost};
+use super::super::now;
 use super::super::passing::{Missing, Passing};
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
@@ -59,6 +60,16 @@ struct Leg {
     target: TargetBitrate,
     shedder: Shedder,
     streams: BTreeMap<u16, Numbers>,
+    /// By when all that was given is settled.
+    settled: Settled,
+}
+
+/// When nothing more can become of sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Settled {
+    At(Instant),
+    /// They have no deadline.
+    Never,
 }
 
 /// The numbers that sections of a stream have at the input, and in the connection.
@@ -169,6 +180,7 @@ impl ConnectedOutput {
             connection,
             shedder: Shedder::new(ShedderConfig::default()),
             streams: BTreeMap::new(),
+            settled: Settled::At(now()),
         });
     }
 
@@ -216,9 +228,11 @@ impl ConnectedOutput {
         let mut finishing = JoinSet::new();
         for leg in self.legs.drain(..) {
             // What has deadlines is settled when they have passed; what has none takes as long as it takes.
-            let patience = match self.reliability {
-                Reliability::Full => Duration::MAX,
-                _ => leg.connection.latency() + self.line.linger,
+            let patience = match (self.reliability, leg.settled) {
+                (Reliability::Full, _) | (_, Settled::Never) => Duration::MAX,
+                (_, Settled::At(moment)) => {
+                    moment.saturating_duration_since(now()) + self.line.linger
+                }
             };
             finishing.spawn(async move {
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
@@ -286,6 +300,11 @@ impl Leg {
             _ => false,
         };
         let section = passing.section(needs, self.connection.latency());
+        let due = section.deadline.unwrap_or(Duration::MAX);
+        let settled = match passing.source_time.checked_add(due) {
+            Some(moment) => Settled::At(moment),
+            None => Settled::Never,
+        };
         let given = match reliability {
             Reliability::Full => self.connection.send(section).await,
             _ => self.connection.try_send(section),
@@ -293,6 +312,7 @@ impl Leg {
         match given {
             Ok(id) => {
                 numbers.give(passing.number, id);
+                self.settled = self.settled.max(settled);
                 if is_shed {
                     // It was given all the same, so that the receiver can name what it does not get.
                     self.connection.shed(stream, id);
