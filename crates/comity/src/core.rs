@@ -10,6 +10,7 @@ use comity_units::{PacketNumber, Seed, Span, Time};
 
 use crate::options::Options;
 use crate::session::{BadParameters, Core, Ecn, Opener, PathFrame, Role, Transmit};
+use crate::trace::{PacketRecord, Record, Trace};
 
 /// How many planned releases are remembered until the packets have left: more than one batch has.
 const MOST_PLANNED: usize = 256;
@@ -37,6 +38,7 @@ pub struct Transport {
     idle_at: Time,
     /// When the packets that were polled last were to leave.
     planned: Vec<Time>,
+    trace: Option<Box<Trace>>,
 }
 
 impl Transport {
@@ -49,6 +51,7 @@ impl Transport {
     /// [`BadParameters`] when the two cannot work together.
     pub fn open(
         now: Time,
+        role: Role,
         options: &Options,
         overhead: usize,
         peer: Parameters,
@@ -63,6 +66,7 @@ impl Transport {
             expect_deadlines: peer.reliability != Reliability::Full,
             // The handshake said whether the peer sees marks: without that, asking for them is pointless.
             ecn: own.ecn && peer.ecn,
+            keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
             seed,
             ..*own
         };
@@ -81,6 +85,12 @@ impl Transport {
         let mut connection = Connection::new(config, peer.max_ack_delay, controller, meter, now)
             .map_err(|_| BadParameters)?;
         connection.set_initial_credit(peer.initial_credit, peer.max_open_sections);
+        let trace = options
+            .qlog()
+            .map(|qlog| Box::new(qlog.connection(role, now, options.controller())));
+        if trace.is_some() {
+            connection.keep_losses();
+        }
         Ok(Self {
             latency: Span::from(options.latency()).max(peer.latency),
             connection,
@@ -92,16 +102,17 @@ impl Transport {
             is_paced: false,
             idle_at: Time::ZERO,
             planned: Vec::new(),
+            trace,
         })
     }
 
     /// What makes the connections of an endpoint with `options`; `seed` names their random streams.
     pub fn opener(options: Options, seed: Seed) -> Opener<Self> {
         let mut count = 0;
-        Box::new(move |now, _: Role, overhead, parameters| {
+        Box::new(move |now, role, overhead, parameters| {
             let peer = Parameters::decode(parameters).map_err(|_| BadParameters)?;
             count += 1;
-            Self::open(now, &options, overhead, peer, seed.index(count))
+            Self::open(now, role, &options, overhead, peer, seed.index(count))
         })
     }
 
@@ -131,10 +142,48 @@ impl Transport {
         self.is_stalled = is_stalled && !is_abandoned;
     }
 
+    /// Puts what `record` makes into the trace, if one is kept.
+    pub(crate) fn trace(
+        &mut self,
+        now: Time,
+        record: impl FnOnce(&Trace, &Connection<Bytes>) -> Record,
+    ) {
+        if let Some(trace) = &mut self.trace {
+            let record = record(trace, &self.connection);
+            trace.record(now, record);
+        }
+    }
+
+    /// What the connection knows after something happened to it.
+    fn trace_state(&mut self, now: Time) {
+        let Some(trace) = &mut self.trace else { return };
+        for lost in self.connection.take_losses() {
+            trace.record(now, Record::Lost(lost));
+        }
+        trace.record(now, Record::Path(self.connection.statistics().path));
+    }
+
+    fn trace_sent(&mut self, now: Time, number: PacketNumber, payload: &[u8]) {
+        self.trace(now, |_, connection| {
+            let overhead = connection.config().overhead;
+            Record::Sent(PacketRecord::read(number, payload, overhead))
+        });
+    }
+
     /// When the paced packets that were polled since the last call were to leave.
     pub(crate) fn take_planned(&mut self) -> std::vec::Drain<'_, Time> {
         self.planned.drain(..)
     }
+}
+
+/// How often an end says something that wants to itself every `own`, to a peer that gives up after `idle_timeout`
+/// (zero: never): two of three packets may be lost on the way.
+fn keep_alive(own: Span, idle_timeout: Span) -> Span {
+    match idle_timeout {
+        Span::ZERO => own,
+        timeout => own.min(timeout / 3),
+    }
+    .max(Span::from_millis(10))
 }
 
 const SEALING: u32 = (limits::DATA_HEADER + limits::TAG) as u32;
@@ -154,8 +203,17 @@ impl Core for Transport {
     }
 
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]) {
+        let before = self.connection.received_packets();
         // A violation closes the connection by itself, and is told as its end.
         let _ = self.connection.on_packet(now, number, ecn, payload);
+        // What came again, or after the end, is not counted either.
+        if self.trace.is_some() && self.connection.received_packets() > before {
+            self.trace(now, |_, connection| {
+                let overhead = connection.config().overhead;
+                Record::Received(PacketRecord::read(number, payload, overhead))
+            });
+            self.trace_state(now);
+        }
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -166,6 +224,7 @@ impl Core for Transport {
             Some(_) => {}
         }
         let backlog = self.connection.backlog();
+        let start = out.len();
         let Some(sent) = self.connection.poll_transmit(now, out) else {
             self.idle_at = now;
             return None;
@@ -177,6 +236,7 @@ impl Core for Transport {
         {
             self.planned.push(time);
         }
+        self.trace_sent(now, sent.number, out.get(start..).unwrap_or_default());
         Some(Transmit {
             number: sent.number,
             ecn: sent.ecn,
@@ -190,7 +250,9 @@ impl Core for Transport {
         length: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        let start = out.len();
         let sent = self.connection.write_path_frame(now, frame, length, out)?;
+        self.trace_sent(now, sent.number, out.get(start..).unwrap_or_default());
         Some(Transmit {
             number: sent.number,
             ecn: Ecn::NotCapable,
@@ -238,5 +300,6 @@ impl Core for Transport {
 
     fn on_timer(&mut self, now: Time) {
         self.connection.on_timer(now);
+        self.trace_state(now);
     }
 }

@@ -16,6 +16,14 @@ use crate::session::{CallError, CredentialError};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum OptionsError {
+    /// The type of service has bits that belong to ECN.
+    #[error(
+        "type of service: is {octet:#04x}; expected a multiple of 4, the lowest two bits belong to ECN"
+    )]
+    TypeOfService {
+        /// What was given.
+        octet: u8,
+    },
     /// Neither a passphrase nor a key was given, and nobody asked for an insecure connection.
     #[error(
         "credentials: none given, expected a passphrase, a pre-shared key, a static key, or insecure in so many words"

@@ -51,11 +51,28 @@
 //! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
 //! | learn what became of each section | [`Connection::events`] |
 //! | count, on both ends | [`Connection::statistics`] |
+//! | look at every packet and decision later | [`OptionsBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
 //! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong to one thread per
 //! endpoint. [`session`] is the secure half without any socket, and [`Transport`] the deadline transport as what such a
 //! session carries, for hosts with sockets of their own.
+//!
+//! # Ending, and calling off
+//!
+//! Every future of this crate may be dropped at any time: in `select!` with a timer, or with the task that waits. What
+//! [`Connection::recv`] and [`Endpoint::accept`] had not given is there for the next call, and a
+//! [`Connection::send`] that was not ready has sent nothing.
+//!
+//! | what | becomes of sections that are under way |
+//! |---|---|
+//! | [`Connection::finish`] | each gets its outcome first: it arrives, or its deadline comes |
+//! | [`Connection::close`], or dropping it | gaps at the peer, which is told why |
+//! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
+//! | losing the peer | gaps, after [`OptionsBuilder::idle_timeout`] |
+//!
+//! What had arrived can still be received, as long as the handle is kept. Afterwards every call returns at once, with
+//! the reason where it has one ([`Connection::ended`]).
 //!
 //! # How exactly packets leave
 //!
@@ -80,6 +97,7 @@ mod options;
 mod section;
 pub mod session;
 mod statistics;
+mod trace;
 pub mod uri;
 
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
@@ -98,5 +116,7 @@ pub use crate::section::{
 };
 pub use crate::statistics::Received as ReceivedStatistics;
 pub use crate::statistics::{
-    Account, EndpointStatistics, Gaps, Pacing, Path, Peer, Protection, Sent, Statistics,
+    ByteAccounts, EndpointStatistics, GapAccounts, Pacing, Path, Peer, Protection, SectionAccounts,
+    Sent, Statistics,
 };
+pub use crate::trace::Qlog;

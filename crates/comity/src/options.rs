@@ -3,21 +3,24 @@
 use std::time::Duration;
 
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
-use comity_transport::datagram::Config;
+use comity_transport::datagram::{Config, MIN_RATE};
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_transport::wire::limits::{DATA_HEADER, MAX_STREAM_NAME, TAG};
 use comity_transport::wire::parameters::{self, Parameters};
-use comity_units::{Bytes, Span};
+use comity_units::{Bytes, Rate, Span};
 
 use crate::error::OptionsError;
 use crate::session::{
     Allow, CallerCredentials, ListenerCredentials, Passphrase, PresharedKey, PublicKey, StaticKey,
 };
+use crate::trace::Qlog;
 
 /// What header and tag take of each datagram.
 const SEALING: u32 = (DATA_HEADER + TAG) as u32;
 /// What UDP and the longer IP header take of each packet on the wire.
 const UDP_AND_IP: u32 = 8 + 40;
+/// What of the type of service belongs to ECN (RFC 3168).
+const ECN_BITS: u8 = 0b11;
 
 /// Valid options: those of the endpoint and those of each of its connections.
 ///
@@ -49,6 +52,8 @@ pub struct Options {
     stream_name: Option<String>,
     most_connections: usize,
     most_waiting: usize,
+    marking: Marking,
+    qlog: Option<Qlog>,
     config: Config,
 }
 
@@ -95,6 +100,14 @@ impl Options {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn qlog(&self) -> Option<&Qlog> {
+        self.qlog.as_ref()
+    }
+
+    pub(crate) fn marking(&self) -> Marking {
+        self.marking
     }
 
     pub(crate) fn connect_timeout(&self) -> Duration {
@@ -156,10 +169,11 @@ impl Options {
         let config = &self.config;
         Parameters {
             latency: self.latency.into(),
+            // What the peer has to know is whether it may give up at deadlines.
             reliability: match config.reliability {
-                Reliability::Timeline => parameters::Reliability::Timeline,
+                _ if !config.enforces_deadlines() => parameters::Reliability::Full,
                 Reliability::None => parameters::Reliability::None,
-                Reliability::Full => parameters::Reliability::Full,
+                _ => parameters::Reliability::Timeline,
             },
             deliver: match config.deliver {
                 Deliver::Early => parameters::Deliver::Early,
@@ -200,7 +214,18 @@ pub struct OptionsBuilder {
     most_connections: usize,
     most_waiting: usize,
     datagram_size: u32,
+    marking: Marking,
+    qlog: Option<Qlog>,
     config: Config,
+}
+
+/// What the IP headers of an endpoint's packets have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marking {
+    /// The type of service without the bits of ECN.
+    pub(crate) type_of_service: u8,
+    /// `None` for what the system has.
+    pub(crate) time_to_live: Option<u8>,
 }
 
 impl Default for OptionsBuilder {
@@ -222,11 +247,10 @@ impl Default for OptionsBuilder {
             most_connections: 4_096,
             most_waiting: 128,
             datagram_size: 1_452,
+            marking: Marking::default(),
+            qlog: None,
             config: Config {
                 overhead: SEALING + UDP_AND_IP,
-                // Each costs a call of the system at both ends; holes and marks are told at once all the same.
-                ack_frequency: 4,
-                ack_delay: Span::from_millis(10),
                 ..Config::default()
             },
         }
@@ -327,6 +351,36 @@ impl OptionsBuilder {
         self
     }
 
+    /// The most that a connection ever sends, headers included, whatever the controller allows; no limit. At least
+    /// 1 kb/s. What the sections may have is told by [`target_bitrate`](crate::Connection::target_bitrate) as always.
+    #[must_use]
+    pub fn max_rate(mut self, rate: Rate) -> Self {
+        self.config.max_rate = rate;
+        self
+    }
+
+    /// The type of service of the endpoint's packets, as the whole byte of the IP header; 0. Its upper six bits are
+    /// the DSCP; the lowest two belong to [`ecn`](Self::ecn) and have to be zero here.
+    #[must_use]
+    pub fn type_of_service(mut self, octet: u8) -> Self {
+        self.marking.type_of_service = octet;
+        self
+    }
+
+    /// How many routers the endpoint's packets pass at most, from 1; as the system has it.
+    #[must_use]
+    pub fn time_to_live(mut self, hops: u8) -> Self {
+        self.marking.time_to_live = Some(hops);
+        self
+    }
+
+    /// Where connections write what they see and decide; nowhere.
+    #[must_use]
+    pub fn qlog(mut self, qlog: Qlog) -> Self {
+        self.qlog = Some(qlog);
+        self
+    }
+
     /// How long a call may take; 3 s.
     #[must_use]
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
@@ -341,7 +395,8 @@ impl OptionsBuilder {
         self
     }
 
-    /// After how long without anything to send a packet is sent all the same; 1 s.
+    /// After how long without anything to send a packet is sent all the same; 1 s, or a third of the peer's idle
+    /// timeout where that is less.
     #[must_use]
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;
@@ -420,6 +475,18 @@ impl OptionsBuilder {
             ("idle timeout (ms)", ms(self.idle_timeout), 100, ms(DAY)),
             ("keep alive (ms)", ms(self.keep_alive), 10, ms(DAY)),
             (
+                "max rate (bit/s)",
+                config.max_rate.as_bps().into(),
+                MIN_RATE.as_bps().into(),
+                Rate::MAX.as_bps().into(),
+            ),
+            (
+                "time to live (hops)",
+                self.marking.time_to_live.unwrap_or(1).into(),
+                1,
+                255,
+            ),
+            (
                 "datagram size (bytes)",
                 self.datagram_size.into(),
                 700,
@@ -466,6 +533,11 @@ impl OptionsBuilder {
                 });
             }
         }
+        if self.marking.type_of_service & ECN_BITS != 0 {
+            return Err(OptionsError::TypeOfService {
+                octet: self.marking.type_of_service,
+            });
+        }
         if let Some(name) = &self.stream_name
             && !(1..=MAX_STREAM_NAME).contains(&name.len())
         {
@@ -497,6 +569,8 @@ impl OptionsBuilder {
             stream_name: self.stream_name,
             most_connections: self.most_connections,
             most_waiting: self.most_waiting,
+            marking: self.marking,
+            qlog: self.qlog,
             config,
         })
     }

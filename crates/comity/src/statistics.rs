@@ -4,9 +4,10 @@
 //! serialised; the others follow the same form.
 
 use comity_transport::datagram;
-use comity_transport::timeline::{inbox, outbox};
+pub use comity_transport::timeline::inbox::GapAccounts;
+pub use comity_transport::timeline::outbox::{ByteAccounts, SectionAccounts};
 use comity_units::{Rate, Span};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::session::{ListenerStatistics, SessionStatistics};
 
@@ -28,31 +29,6 @@ pub struct Statistics {
     pub pacing: Pacing,
     /// Packet protection.
     pub protection: Protection,
-}
-
-/// Sections and bytes by what became of them. At any time, `submitted` is the sum of all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Account {
-    /// Given by the application.
-    pub submitted: u64,
-    /// Waiting, or in flight.
-    pub open: u64,
-    /// Arrived, as far as the sender can know on time.
-    pub acknowledged: u64,
-    /// The deadline passed before all was sent.
-    pub expired_unsent: u64,
-    /// Sent, and not acknowledged by the deadline.
-    pub expired_in_network: u64,
-    /// Lost and, by the connection's reliability, not sent again.
-    pub lost: u64,
-    /// Given up because it could not have arrived in time.
-    pub infeasible: u64,
-    /// Given up because what it needs was.
-    pub dependency: u64,
-    /// Left out by the application to fit the rate.
-    pub shed: u64,
-    /// Withdrawn by the application, or by the end of the connection.
-    pub cancelled: u64,
 }
 
 /// What an end sent.
@@ -87,10 +63,12 @@ pub struct Sent {
     pub loss_events: u64,
     /// Expiries of the probe timer.
     pub probes: u64,
-    /// The sections.
-    pub sections: Account,
-    /// Their bytes; `open` is the send buffer (`byteSndBuf` in SRT).
-    pub bytes: Account,
+    /// The sections, by what became of them.
+    #[serde(serialize_with = "sections")]
+    pub sections: SectionAccounts,
+    /// Their bytes; `queued` and `in_flight` together are the send buffer (`byteSndBuf` in SRT).
+    #[serde(serialize_with = "bytes")]
+    pub bytes: ByteAccounts,
 }
 
 /// What an end received.
@@ -130,31 +108,11 @@ pub struct Received {
     #[serde(rename = "sectionsLate")]
     pub late_sections: u64,
     /// Sections that became gaps, by reason.
-    pub gaps: Gaps,
+    #[serde(serialize_with = "gaps")]
+    pub gaps: GapAccounts,
     /// The slack before their deadline that 99, 50 and 1 % of the sections had at least, as powers of two.
     #[serde(rename = "msSlackAtLeast")]
     pub slack_at_least_ms: [f64; 3],
-}
-
-/// Gaps by reason, in sections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Gaps {
-    /// The connection ended.
-    pub closed: u64,
-    /// The sender went on without saying why.
-    pub obsolete: u64,
-    /// The deadline came.
-    pub overdue: u64,
-    /// The sender's application withdrew them.
-    pub cancelled: u64,
-    /// What they needed was given up.
-    pub dependency: u64,
-    /// They expired at the sender.
-    pub expired: u64,
-    /// They could not have arrived in time.
-    pub infeasible: u64,
-    /// They were left out to fit the rate.
-    pub shed: u64,
 }
 
 /// A path, as its sender sees it.
@@ -302,6 +260,18 @@ impl EndpointStatistics {
     }
 }
 
+fn sections<S: Serializer>(account: &SectionAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(account.entries())
+}
+
+fn bytes<S: Serializer>(account: &ByteAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(account.entries())
+}
+
+fn gaps<S: Serializer>(account: &GapAccounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(account.entries())
+}
+
 fn ms(span: Span) -> f64 {
     span.as_secs_f64() * 1e3
 }
@@ -335,8 +305,8 @@ impl Statistics {
                 marked_packets: sent.marked_packets,
                 loss_events: sent.loss_events,
                 probes: sent.probes,
-                sections: (&connection.outbox.sections).into(),
-                bytes: (&connection.outbox.bytes).into(),
+                sections: connection.outbox.sections,
+                bytes: connection.outbox.bytes,
             },
             received: Received {
                 packets: received.packets,
@@ -350,7 +320,7 @@ impl Statistics {
                 buffered_bytes: inbox.held,
                 on_time_sections: inbox.on_time,
                 late_sections: inbox.complete_late,
-                gaps: (&inbox.gaps).into(),
+                gaps: inbox.gaps,
                 slack_at_least_ms: [0.99, 0.5, 0.01].map(|share| ms(inbox.slack.at_least(share))),
             },
             path: Path {
@@ -387,55 +357,6 @@ impl Statistics {
                 stale_packets: session.stale,
                 key_updates: session.key_updates,
             },
-        }
-    }
-}
-
-impl From<&outbox::SectionAccounts> for Account {
-    fn from(account: &outbox::SectionAccounts) -> Self {
-        Self {
-            submitted: account.submitted,
-            open: account.open,
-            acknowledged: account.acknowledged,
-            expired_unsent: account.expired_unsent,
-            expired_in_network: account.expired_in_network,
-            lost: account.lost,
-            infeasible: account.infeasible,
-            dependency: account.dependency,
-            shed: account.shed,
-            cancelled: account.cancelled,
-        }
-    }
-}
-
-impl From<&outbox::ByteAccounts> for Account {
-    fn from(account: &outbox::ByteAccounts) -> Self {
-        Self {
-            submitted: account.submitted,
-            open: account.queued + account.in_flight,
-            acknowledged: account.acknowledged,
-            expired_unsent: account.expired_unsent,
-            expired_in_network: account.expired_in_network,
-            lost: account.lost,
-            infeasible: account.infeasible,
-            dependency: account.dependency,
-            shed: account.shed,
-            cancelled: account.cancelled,
-        }
-    }
-}
-
-impl From<&inbox::GapAccounts> for Gaps {
-    fn from(gaps: &inbox::GapAccounts) -> Self {
-        Self {
-            closed: gaps.closed,
-            obsolete: gaps.obsolete,
-            overdue: gaps.overdue,
-            cancelled: gaps.cancelled,
-            dependency: gaps.dependency,
-            expired: gaps.expired,
-            infeasible: gaps.infeasible,
-            shed: gaps.shed,
         }
     }
 }

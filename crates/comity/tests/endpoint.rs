@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use comity::session::{PresharedKey, StaticKey};
 use comity::{
-    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, Event, Fate, Item,
-    Options, OptionsBuilder, OptionsError, Section, SectionId, SendError, StreamId, connect,
+    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, Event, Fate, GapReason,
+    Item, Options, OptionsBuilder, OptionsError, Reason, Section, SectionId, SendError, StreamId,
+    connect,
 };
 
 fn options() -> OptionsBuilder {
@@ -385,4 +386,170 @@ async fn closing_an_endpoint_tells_its_peers() {
         }
     );
     assert!(endpoint.accept().await.is_none());
+}
+
+/// What would hang before it fails.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), what)
+        .await
+        .expect("somebody waits for ever")
+}
+
+#[tokio::test]
+async fn after_the_end_every_call_returns() {
+    let options = options().build().unwrap();
+    let (caller, listener, endpoint) = pair(options.clone(), options).await;
+    let address = endpoint.local_address();
+    soon(endpoint.close()).await;
+    let again = soon(endpoint.connect(address)).await;
+    assert!(
+        matches!(again, Err(ConnectError::EndpointClosed)),
+        "{again:?}"
+    );
+    assert_eq!(soon(endpoint.statistics()).await.connections, 0);
+    soon(endpoint.close()).await;
+    assert!(soon(endpoint.accept()).await.is_none());
+    for connection in [&caller, &listener] {
+        let end = soon(connection.closed()).await;
+        assert_eq!(connection.ended(), Some(end.clone()));
+        assert!(soon(connection.recv()).await.is_none());
+        assert_eq!(soon(connection.finish()).await, Err(end.clone()));
+        let refused = soon(connection.send(Section::new("late"))).await;
+        assert_eq!(refused, Err(SendError::Ended(end)));
+        soon(connection.statistics()).await;
+        connection.cancel(StreamId(0), SectionId(0));
+        connection.close(CloseCode::APPLICATION, "again");
+        assert!(connection.end(StreamId(0)).is_err());
+        assert!(connection.skip(StreamId(0)).is_err());
+    }
+}
+
+#[tokio::test]
+async fn every_task_that_waits_learns_of_the_end() {
+    let options = options().build().unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    let listener = Arc::new(listener);
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let listener = listener.clone();
+            tokio::spawn(async move {
+                let mut items = 0;
+                while listener.recv().await.is_some() {
+                    items += 1;
+                }
+                items
+            })
+        })
+        .collect();
+    for section in 0..40 {
+        let given = Section::new(payload(section, 5_000)).deadline(Duration::MAX);
+        caller.send(given).await.unwrap();
+    }
+    assert_eq!(soon(caller.finish()).await, Ok(()));
+    let mut items = 0;
+    for task in waiting {
+        items += soon(task).await.unwrap();
+    }
+    assert_eq!(items, 40);
+}
+
+#[tokio::test]
+async fn calls_that_are_dropped_lose_nothing_and_send_nothing() {
+    let sender = options().send_buffer(65_536).build().unwrap();
+    let (caller, listener, _endpoint) = pair(sender, options().build().unwrap()).await;
+    let given = |section| Section::new(payload(section, 30_000)).deadline(Duration::MAX);
+    // Polled once, a call has sent its section or nothing: whatever it says, the next number tells.
+    let mut next = 0;
+    while next < 60 {
+        tokio::select! {
+            biased;
+            sent = caller.send(given(next)) => {
+                assert_eq!(sent, Ok(SectionId(next)));
+                next += 1;
+            }
+            () = std::future::ready(()) => tokio::task::yield_now().await,
+        }
+    }
+    let receive = async {
+        let (mut received, mut dropped) = (0, 0);
+        loop {
+            let item = tokio::select! {
+                biased;
+                item = listener.recv() => item,
+                () = std::future::ready(()) => {
+                    dropped += 1;
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+            };
+            let Some(item) = item else { break };
+            assert_eq!(item.id(), SectionId(received));
+            assert!(item.into_section().unwrap().payload == payload(received, 30_000));
+            received += 1;
+        }
+        (received, dropped)
+    };
+    let (finished, (received, dropped)) =
+        soon(async { tokio::join!(caller.finish(), receive) }).await;
+    assert_eq!((finished, received), (Ok(()), 60));
+    assert!(dropped > 0, "no call was dropped");
+    // So does a call to somebody who never answers, and the endpoint ends without it.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::for_calls(loopback(), options().build().unwrap()).unwrap();
+    tokio::select! {
+        biased;
+        called = endpoint.connect(silent.local_addr().unwrap()) => panic!("{called:?}"),
+        () = std::future::ready(()) => {}
+    }
+    soon(endpoint.close()).await;
+}
+
+#[tokio::test]
+async fn what_is_skipped_is_a_gap_and_takes_along_what_needs_it() {
+    let options = options().latency(Duration::from_secs(20)).build().unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    let stream = StreamId(3);
+    assert_eq!(caller.skip(stream), Ok(SectionId(0)));
+    let given = |stream| Section {
+        stream,
+        ..Section::new("here")
+    };
+    caller
+        .send(given(stream).needs(SectionId(0)))
+        .await
+        .unwrap();
+    caller.send(given(stream)).await.unwrap();
+    let receive = async {
+        let mut items = Vec::new();
+        while let Some(item) = listener.recv().await {
+            items.push(match item {
+                Item::Section(section) => (section.id.0, None),
+                Item::Gap(gap) => {
+                    assert!(gap.partial.is_none(), "nothing of it was sent");
+                    (gap.id.0, Some(gap.reason))
+                }
+            });
+        }
+        items
+    };
+    let (finished, items) = soon(async { tokio::join!(caller.finish(), receive) }).await;
+    assert_eq!(finished, Ok(()));
+    let dropped = |reason| Some(GapReason::Dropped(reason));
+    assert_eq!(
+        items,
+        [
+            (0, dropped(Reason::Cancelled)),
+            (1, dropped(Reason::Dependency)),
+            (2, None),
+        ]
+    );
+    let sections = caller.statistics().await.sent.sections;
+    assert_eq!(
+        (
+            sections.cancelled,
+            sections.dependency,
+            sections.acknowledged
+        ),
+        (1, 1, 1)
+    );
 }

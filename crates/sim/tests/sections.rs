@@ -193,7 +193,7 @@ fn marks_reach_the_receiver_and_take_the_place_of_losses() {
     let dropped = with(false);
     let (_, sections) = only(&dropped);
     assert_eq!((sections.marked_packets, dropped.links[0].marked), (0, 0));
-    assert!(sections.lost_packets > 20, "{sections:?}");
+    assert!(sections.lost_packets > 15, "{sections:?}");
 }
 
 #[test]

@@ -23,12 +23,17 @@ const PLAN: &[(&str, Imports)] = &[
     ),
     ("comity-media", Imports::Only(&["comity-units"])),
     (
+        "comity-qlog",
+        Imports::Only(&["comity-units", "comity-congestion"]),
+    ),
+    (
         "comity-sim",
         Imports::Only(&[
             "comity-units",
             "comity-congestion",
             "comity-link",
             "comity-transport",
+            "comity-qlog",
         ]),
     ),
     (
@@ -37,7 +42,12 @@ const PLAN: &[(&str, Imports)] = &[
     ),
     (
         "comity",
-        Imports::Only(&["comity-units", "comity-congestion", "comity-transport"]),
+        Imports::Only(&[
+            "comity-units",
+            "comity-congestion",
+            "comity-transport",
+            "comity-qlog",
+        ]),
     ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),

@@ -5,6 +5,7 @@ use comity_congestion::table::{self, Parameters, Setup};
 use comity_link::{Limit, LinkConfig, Queue};
 use comity_testkit::datagram::Pair;
 use comity_transport::datagram::{Config, Connection};
+use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::{
     Delivery, DropPolicy, Importance, Outgoing, Reliability, StreamId,
 };
@@ -23,11 +24,15 @@ fn end(controller: &str, config: Config) -> Connection<Bytes> {
 }
 
 fn ends(controller: &str, config: Config) -> [Connection<Bytes>; 2] {
-    let other = Config {
-        seed: Seed::new(1),
+    let one = Config {
+        expect_deadlines: config.enforces_deadlines(),
         ..config
     };
-    [end(controller, config), end(controller, other)]
+    let other = Config {
+        seed: Seed::new(1),
+        ..one
+    };
+    [end(controller, one), end(controller, other)]
 }
 
 /// A link of this rate with a queue of 60 packets and 20 ms of delay.
@@ -174,6 +179,89 @@ fn after_an_outage_of_three_seconds_the_stream_goes_on() {
             Delivery::Gap(_) => false,
         });
     assert_eq!(late.count(), 0);
+}
+
+/// What an end sends for ever says nothing of what it receives: the peer's deadlines are the peer's.
+#[test]
+fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
+    let path = link(Rate::from_mbps(8));
+    let sender = Config::default();
+    let receiver = Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        expect_deadlines: sender.enforces_deadlines(),
+        seed: Seed::new(1),
+        ..sender
+    };
+    let mut pair = Pair::new(
+        [end("reno", sender), end("reno", receiver)],
+        [&path, &path],
+        Seed::new(1),
+    );
+    pair.set_outage(Time::from_millis(1_005), Time::from_millis(3_000));
+    let latency = Span::from_millis(120);
+    for number in 0..50 {
+        pair.run_until(Time::from_millis(40 * (number + 1)));
+        let section = section(pair.now(), number, 10_000, latency);
+        pair.ends[0].submit(pair.now(), section).expect("room");
+    }
+    // The frame that the outage cut in two is handed out at its deadline, while nothing gets through. The
+    // receiver's clock may be wrong by the one-way delay, until it has measured that.
+    pair.run_until(Time::from_millis(2_500));
+    let (at, gap) = pair.deliveries[1]
+        .iter()
+        .find_map(|(at, delivery)| match delivery {
+            Delivery::Gap(gap) => Some((*at, gap)),
+            Delivery::Section(_) => None,
+        })
+        .expect("the deadline was enforced");
+    assert_eq!(gap.reason, GapReason::Overdue);
+    let deadline = gap.partial.as_ref().expect("some of it came").meta.deadline;
+    let apart = at
+        .saturating_since(deadline)
+        .max(deadline.saturating_since(at));
+    assert!(apart < Span::from_millis(25), "{at} for {deadline}");
+}
+
+/// The ceiling holds on the wire over any time, headers and repeats included; and a law that it holds back does
+/// not take that for a reason to grow.
+#[test]
+fn no_more_is_sent_than_the_ceiling_allows() {
+    let path = link(Rate::from_mbps(100));
+    for controller in ["reno", "cubic", "vegas"] {
+        let config = Config {
+            reliability: Reliability::Full,
+            drop: DropPolicy::Never,
+            max_rate: Rate::from_mbps(2),
+            ..Config::default()
+        };
+        let mut pair = Pair::new(ends(controller, config), [&path, &path], Seed::new(1));
+        for number in 0..400 {
+            let section = section(Time::ZERO, number, 10_000, Span::from_secs(60));
+            pair.ends[0].submit(Time::ZERO, section).expect("room");
+        }
+        let mut before = 0;
+        for second in 1..=10 {
+            pair.run_until(Time::from_secs(second));
+            let wire = pair.ends[0].statistics().sent.wire_bytes;
+            let sent = wire - before;
+            before = wire;
+            // 2 Mb/s are 250,000 bytes a second; the first packet, and a millisecond that may be made up for.
+            let most = 250_000 + 1_500 + 250;
+            assert!(
+                (240_000..=most).contains(&sent),
+                "{controller}: {sent} in second {second}"
+            );
+        }
+        let path = pair.ends[0].statistics().path;
+        // 10,000 bytes are in flight at this rate and round trip.
+        assert!(path.window.get() < 100_000, "{controller}: {}", path.window);
+        let target = path.target_bitrate.expect("the ceiling is known").as_bps();
+        assert!(
+            (1_700_000..2_000_000).contains(&target),
+            "{controller}: {target}"
+        );
+    }
 }
 
 #[test]

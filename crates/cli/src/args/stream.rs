@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use comity_units::Span;
+use comity_units::{Bytes, Span};
 
 use super::quantity;
 
@@ -74,7 +74,8 @@ pub(crate) struct Recv {
 
 #[derive(Debug, Args)]
 #[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and their deadlines: what the
-first sender gives as latency is for the whole way.
+first sender gives as latency is for the whole way, unless --add-latency gives it more. What comes while there is
+no connection to pass it on to waits for one until its deadline.
 
 Examples:
   comity relay 'comity://:9000?key=me' 'comity://next.example:9000?key=me&peerkey=..'
@@ -88,6 +89,10 @@ pub(crate) struct Relay {
     /// Where it goes
     #[arg(value_name = "OUT")]
     pub(crate) output: String,
+
+    /// From comity:// to comity://, put the deadlines off by this time, such as 200ms: for the way from here on
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub(crate) add_latency: Option<Span>,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -138,6 +143,15 @@ pub(crate) struct Common {
     /// Answer Prometheus at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_bind: Option<SocketAddr>,
+
+    /// Write what each connection sees and decides as qlog, for qvis: the first into FILE (end it in .sqlog), the
+    /// next into FILE-2 and so on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// The most that --qlog writes into one file
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "qlog", value_parser = quantity::<Bytes>)]
+    pub(crate) qlog_limit: Bytes,
 
     /// Print no status, only warnings and errors
     #[arg(long, short)]

@@ -33,7 +33,7 @@ fn mistakes_are_named_with_what_to_do() {
         (UNOPENED, &["send", ".", here], &["folder"]),
         (
             UNOPENED,
-            &["recv", here, "out.ts", "--gaps", &missing],
+            &["recv", here, &nowhere, "--gaps", &missing],
             &["cannot open", "there is no folder", &nowhere],
         ),
         (

@@ -122,6 +122,8 @@ impl Connection {
     /// Its number in its stream: 0, 1, 2, .. in the order of the calls. What becomes of it is told by
     /// [`events`](Self::events) and counted in the [`statistics`](Self::statistics).
     ///
+    /// A call that is dropped before it is ready has sent nothing, and used up no number.
+    ///
     /// # Errors
     ///
     /// [`SendError`], all but `Full`.
@@ -174,6 +176,48 @@ impl Connection {
                 most,
             });
         }
+        let deadline = match section.deadline {
+            None => source_time + facts.latency,
+            Some(Duration::MAX) => Time::MAX,
+            Some(deadline) => source_time
+                .checked_add(Span::from(deadline))
+                .unwrap_or(Time::MAX),
+        };
+        let needs = section.needs;
+        self.enter(stream, length, needs, waits, || {
+            Command::Submit(Outgoing {
+                stream,
+                importance: section.importance,
+                source_time,
+                deadline,
+                needs,
+                payload: section.payload,
+            })
+        })
+    }
+
+    /// Gives the next number of a stream to a section that this end does not have: a relay that was told of a gap
+    /// passes it on so. The peer gets a gap with [`Reason::Cancelled`](crate::Reason::Cancelled), as does what needs
+    /// it one with [`Reason::Dependency`](crate::Reason::Dependency). No byte is sent; in the statistics it is a
+    /// cancelled section of one byte. It does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`], as of [`try_send`](Self::try_send).
+    pub fn skip(&self, stream: StreamId) -> Result<SectionId, SendError> {
+        self.enter(stream, 1, None, false, || Command::Skip(stream))
+    }
+
+    /// Takes in `length` bytes as the next section of a stream, if there is room for it.
+    fn enter(
+        &self,
+        stream: StreamId,
+        length: usize,
+        needs: Option<SectionId>,
+        waits: bool,
+        command: impl FnOnce() -> Command,
+    ) -> Result<SectionId, SendError> {
+        let facts = &self.shared.facts;
         let mut outbound = lock(&self.shared.outbound);
         check_open(&outbound)?;
         let known = outbound.streams.len();
@@ -187,7 +231,7 @@ impl Connection {
             return Err(SendError::StreamEnded { stream });
         }
         let id = SectionId(given.next);
-        if let Some(needs) = section.needs.filter(|needs| *needs >= id) {
+        if let Some(needs) = needs.filter(|needs| *needs >= id) {
             return Err(SendError::NeedsLater {
                 stream,
                 section: id,
@@ -204,25 +248,11 @@ impl Connection {
                 length,
             });
         }
-        let deadline = match section.deadline {
-            None => source_time + facts.latency,
-            Some(Duration::MAX) => Time::MAX,
-            Some(deadline) => source_time
-                .checked_add(Span::from(deadline))
-                .unwrap_or(Time::MAX),
-        };
         given.next += 1;
         outbound.streams.insert(stream, given);
         outbound.held_sections += 1;
         outbound.held_bytes += length as u64;
-        outbound.commands.push(Command::Submit(Outgoing {
-            stream,
-            importance: section.importance,
-            source_time,
-            deadline,
-            needs: section.needs,
-            payload: section.payload,
-        }));
+        outbound.commands.push(command());
         drop(outbound);
         self.shared.schedule(&self.handle.shared);
         Ok(id)
@@ -271,7 +301,7 @@ impl Connection {
 
     /// The next section or gap, waiting for it; `None` when the connection is over and all was received.
     ///
-    /// A call that is dropped before it is ready loses nothing.
+    /// A call that is dropped before it is ready loses nothing. Of several tasks that wait, each item reaches one.
     pub async fn recv(&self) -> Option<Item> {
         loop {
             let mut arrived = pin!(self.shared.arrived.notified());
@@ -292,7 +322,13 @@ impl Connection {
     fn take(&self) -> Option<Option<Item>> {
         let mut inbound = lock(&self.shared.inbound);
         let Some(item) = inbound.items.pop_front() else {
-            return if inbound.is_over { None } else { Some(None) };
+            if !inbound.is_over {
+                return Some(None);
+            }
+            drop(inbound);
+            // Other tasks that wait are to know as well, one after the other.
+            self.shared.arrived.notify_one();
+            return None;
         };
         inbound.bytes -= item.size();
         let has_more = !inbound.items.is_empty();
@@ -387,6 +423,10 @@ impl Connection {
 
     /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
     ///
+    /// That takes as long as the last deadline is away, and without deadlines until the peer has everything or is
+    /// [given up](crate::OptionsBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
+    /// the connection all the same; another one waits for the rest.
+    ///
     /// # Errors
     ///
     /// [`End`] when the connection ended otherwise meanwhile; [`End::is_clean`] of the peer's means that it was done
@@ -412,7 +452,7 @@ impl Connection {
         self.command(Command::Close(code, reason.to_owned()));
     }
 
-    /// Waits for the end, and says why.
+    /// Waits for the end, and says why. A call may be dropped and made again.
     pub async fn closed(&self) -> End {
         let mut end = self.shared.end.subscribe();
         match end.wait_for(Option::is_some).await {

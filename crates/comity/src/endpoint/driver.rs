@@ -123,10 +123,6 @@ impl Driver {
                 break;
             }
         }
-        for link in self.links.values_mut() {
-            link.forget();
-        }
-        self.shared.is_over.send_replace(true);
     }
 
     fn now(&self) -> Time {
@@ -500,6 +496,16 @@ impl Driver {
             }
         }
         Ok(())
+    }
+}
+
+/// However the thread ends, nobody waits for it afterwards.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        for link in self.links.values_mut() {
+            link.forget();
+        }
+        self.shared.end();
     }
 }
 

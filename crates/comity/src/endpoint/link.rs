@@ -5,21 +5,23 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use comity_transport::datagram::{CloseReason, Event as TransportEvent};
-use comity_transport::timeline::{self, Delivery, Meta};
+use comity_transport::timeline::{self, Delivery, Importance, Meta, Outgoing, StreamId};
 use comity_transport::wire::CloseCode;
 use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
 
 use super::clock::Clock;
 use super::connection::Event;
-use super::outgoing::Outgoing;
+use super::outgoing::Outgoing as OutgoingDatagrams;
 use super::shared::{Command, ConnectionShared, Target, lock};
 use crate::core::Transport;
 use crate::error::End;
 use crate::section::{About, Gap, Item, Partial, Received};
 use crate::session::{Closed, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
+use crate::trace::{Ended, Record, Settled, Submitted};
 
 /// Received sections that wait for the application outside of the connection: so many items,
 const MOST_ITEMS: usize = 256;
@@ -38,7 +40,7 @@ pub(super) struct Scratch {
     /// Those whose applications are to be told that something arrived: together, since each may wake a thread.
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
     /// Datagrams that leave.
-    pub(super) out: Outgoing,
+    pub(super) out: OutgoingDatagrams,
 }
 
 /// What serving a connection came to.
@@ -146,15 +148,30 @@ impl Link {
 
     /// Gives the connection what waits, as far as it takes it.
     fn catch_up(&mut self, now: Time, session: &mut Session<Transport>) {
-        let connection = session.core_mut().connection_mut();
+        let core = session.core_mut();
         while let Some(command) = self.pending.pop_front() {
+            let connection = core.connection_mut();
             match command {
                 // The peer keeps only so many sections apart, the handle cannot know how many are left.
                 Command::Submit(section) if connection.is_open() => {
-                    if connection.submit(now, section.clone()).is_err() {
+                    let Ok(id) = connection.submit(now, section.clone()) else {
                         self.pending.push_front(Command::Submit(section));
                         return;
-                    }
+                    };
+                    core.trace(now, |trace, _| {
+                        Record::Submitted(Submitted::new(trace, id, &section))
+                    });
+                }
+                Command::Skip(stream) if connection.is_open() => {
+                    let nothing = placeholder(now, stream);
+                    let Ok(id) = connection.submit(now, nothing.clone()) else {
+                        self.pending.push_front(Command::Skip(stream));
+                        return;
+                    };
+                    connection.cancel(stream, id);
+                    core.trace(now, |trace, _| {
+                        Record::Submitted(Submitted::new(trace, id, &nothing))
+                    });
                 }
                 Command::Cancel(stream, section) => {
                     connection.cancel(stream, section);
@@ -176,7 +193,10 @@ impl Link {
                         connection.end(stream);
                     }
                 }
-                Command::Submit(_) | Command::Statistics(_) | Command::Close(..) => {}
+                Command::Submit(_)
+                | Command::Skip(_)
+                | Command::Statistics(_)
+                | Command::Close(..) => {}
             }
         }
     }
@@ -209,6 +229,9 @@ impl Link {
                 break;
             };
             delivered += 1;
+            core.trace(now, |trace, connection| {
+                Record::delivery(trace, &delivery, |time| connection.to_local(time))
+            });
             if self.is_abandoned {
                 continue;
             }
@@ -230,7 +253,7 @@ impl Link {
         &mut self,
         now: Time,
         session: &mut Session<Transport>,
-        out: &mut Outgoing,
+        out: &mut OutgoingDatagrams,
         most_segments: usize,
     ) -> Served {
         for _ in 0..MOST_PACKETS {
@@ -286,6 +309,9 @@ impl Link {
                     self.end.get_or_insert(end);
                 }
                 TransportEvent::Outcome(outcome) => {
+                    session
+                        .core_mut()
+                        .trace(now, |_, _| Record::Settled(Settled::new(&outcome)));
                     settled_sections += 1;
                     settled_bytes += u64::from(outcome.length);
                     self.shared.tell(Event::Outcome(outcome));
@@ -312,11 +338,17 @@ impl Link {
         }
     }
 
-    fn tell_end(&mut self, now: Time, session: &Session<Transport>) {
+    fn tell_end(&mut self, now: Time, session: &mut Session<Transport>) {
         self.is_told = true;
         let end = self.end.clone().unwrap_or(End::EndpointClosed);
         let last = self.statistics(now, session);
-        self.settle(end, Some(Box::new(last)));
+        session.core_mut().trace(now, |_, _| {
+            Record::Ended(Box::new(Ended {
+                reason: end.to_string(),
+                statistics: last.clone(),
+            }))
+        });
+        self.settle(end, Box::new(last));
     }
 
     /// The endpoint forgets the connection: whoever still waits has to know.
@@ -324,17 +356,18 @@ impl Link {
         if !self.is_told {
             self.is_told = true;
             let end = self.end.clone().unwrap_or(End::EndpointClosed);
-            self.settle(end, None);
+            // What it counted last went with its session.
+            self.settle(end, Box::default());
         }
         lock(&self.shared.inbound).is_over = true;
         self.shared.arrived.notify_one();
     }
 
-    fn settle(&self, end: End, last: Option<Box<Statistics>>) {
+    fn settle(&self, end: End, last: Box<Statistics>) {
         {
             let mut outbound = lock(&self.shared.outbound);
             outbound.end = Some(end.clone());
-            outbound.last = last;
+            outbound.last = Some(last);
             // Whoever waits for an answer sees that none comes.
             outbound.commands.clear();
         }
@@ -372,7 +405,19 @@ impl Link {
     }
 }
 
-fn item(delivery: Delivery<bytes::Bytes>, core: &Transport, clock: Clock) -> Item {
+/// What takes the place of a section that there is not, until it is withdrawn: before anything of it is sent.
+fn placeholder(now: Time, stream: StreamId) -> Outgoing<Bytes> {
+    Outgoing {
+        stream,
+        importance: Importance(0),
+        source_time: now,
+        deadline: Time::MAX,
+        needs: None,
+        payload: Bytes::from_static(&[0]),
+    }
+}
+
+fn item(delivery: Delivery<Bytes>, core: &Transport, clock: Clock) -> Item {
     let local = |time: Time| core.connection().to_local(time);
     let about = |meta: &Meta| About {
         importance: meta.importance,

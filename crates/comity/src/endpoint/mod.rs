@@ -134,11 +134,13 @@ impl Endpoint {
                 reason,
             }
         };
-        let socket = Socket::bind(address, !listens).map_err(|reason| match reason.kind() {
-            io::ErrorKind::AddrInUse => BindError::InUse { address },
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
-            io::ErrorKind::PermissionDenied => BindError::NotPermitted { address },
-            _ => system("cannot open a socket")(reason),
+        let socket = Socket::bind(address, !listens, options.marking()).map_err(|reason| {
+            match reason.kind() {
+                io::ErrorKind::AddrInUse => BindError::InUse { address },
+                io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
+                io::ErrorKind::PermissionDenied => BindError::NotPermitted { address },
+                _ => system("cannot open a socket")(reason),
+            }
         })?;
         let local = socket
             .local_address()
@@ -201,6 +203,8 @@ impl Endpoint {
 
     /// Opens a connection to the endpoint that listens at `address`, with the options of this one.
     ///
+    /// When a call is dropped before it is ready, the connection that may come of it is closed at once.
+    ///
     /// # Errors
     ///
     /// [`ConnectError`]: nobody answers, or refuses, or wants other credentials.
@@ -247,7 +251,8 @@ impl Endpoint {
     }
 
     /// Closes all connections with [`CloseCode::SHUTDOWN`](crate::CloseCode::SHUTDOWN), takes no more, and waits until
-    /// their peers have had the chance to hear of it: at most a second.
+    /// their peers have had the chance to hear of it: at most a second. What they had not received is lost:
+    /// [`Connection::finish`] comes first where that matters.
     pub async fn close(&self) {
         let mut is_over = self.handle.shared.is_over.subscribe();
         self.handle.shared.request(Request::Shutdown);

@@ -48,7 +48,8 @@ pub(crate) enum Request {
 pub(crate) struct EndpointShared {
     pub(crate) clock: Clock,
     pub(crate) address: SocketAddr,
-    requests: Mutex<Vec<Request>>,
+    /// `None` once the thread has ended: nobody answers any more.
+    requests: Mutex<Option<Vec<Request>>>,
     /// Connections with commands.
     scheduled: Mutex<Vec<ConnectionId>>,
     is_asleep: AtomicBool,
@@ -76,7 +77,7 @@ impl EndpointShared {
         Self {
             clock: Clock::start(),
             address,
-            requests: Mutex::default(),
+            requests: Mutex::new(Some(Vec::new())),
             scheduled: Mutex::default(),
             is_asleep: AtomicBool::new(false),
             wake,
@@ -89,9 +90,26 @@ impl EndpointShared {
         &self.wake
     }
 
+    /// Asks the thread for something. When it has ended the request is dropped, and with it the way back: whoever
+    /// waits for an answer learns that none comes.
     pub(crate) fn request(&self, request: Request) {
-        lock(&self.requests).push(request);
+        let refused = match lock(&self.requests).as_mut() {
+            Some(requests) => {
+                requests.push(request);
+                None
+            }
+            None => Some(request),
+        };
+        // Not under the lock: the last handle goes with a request, and asks for the end itself.
+        drop(refused);
         self.wake();
+    }
+
+    /// The thread ends: requests that came too late are dropped, as those that follow will be.
+    pub(crate) fn end(&self) {
+        let late = lock(&self.requests).take();
+        drop(late);
+        self.is_over.send_replace(true);
     }
 
     pub(crate) fn schedule(&self, id: ConnectionId) {
@@ -109,7 +127,10 @@ impl EndpointShared {
     /// Says that the thread is about to wait; `false` when there is something to do first.
     pub(crate) fn fall_asleep(&self) -> bool {
         self.is_asleep.store(true, Ordering::SeqCst);
-        let is_idle = lock(&self.requests).is_empty() && lock(&self.scheduled).is_empty();
+        let has_requests = lock(&self.requests)
+            .as_ref()
+            .is_some_and(|requests| !requests.is_empty());
+        let is_idle = !has_requests && lock(&self.scheduled).is_empty();
         if !is_idle {
             self.is_asleep.store(false, Ordering::SeqCst);
         }
@@ -125,7 +146,10 @@ impl EndpointShared {
     }
 
     pub(crate) fn take_requests(&self) -> Vec<Request> {
-        std::mem::take(&mut *lock(&self.requests))
+        lock(&self.requests)
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Swaps the connections that have commands into `into`, which is empty.
@@ -138,6 +162,8 @@ impl EndpointShared {
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit(Outgoing<Bytes>),
+    /// Gives the next number of the stream to a section that there is not.
+    Skip(StreamId),
     Cancel(StreamId, SectionId),
     Shed(StreamId, SectionId),
     End(StreamId),

@@ -1,11 +1,15 @@
 //! The UDP socket: batches in both directions, with their ECN marks.
 
-use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
+use rustix::net::sockopt;
+
+use crate::options::Marking;
 use crate::session::Ecn;
 
 /// What the system is asked to hold in either direction, as far as it allows.
@@ -20,12 +24,25 @@ pub(super) struct Socket {
     state: UdpSocketState,
     buffers: Vec<u8>,
     has_errors: bool,
+    is_ipv6: bool,
+    type_of_service: u8,
 }
 
 impl Socket {
     /// Opens it; `tells_errors`: the network's complaints are of interest.
-    pub(super) fn bind(address: SocketAddr, tells_errors: bool) -> io::Result<Self> {
+    pub(super) fn bind(
+        address: SocketAddr,
+        tells_errors: bool,
+        marking: Marking,
+    ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
+        if let Some(hops) = marking.time_to_live {
+            // A socket of IPv6 may carry IPv4 too.
+            sockopt::set_ip_ttl(&socket, hops.into())?;
+            if address.is_ipv6() {
+                sockopt::set_ipv6_unicast_hops(&socket, Some(hops))?;
+            }
+        }
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // The system may allow less.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
@@ -39,6 +56,8 @@ impl Socket {
             state,
             buffers: vec![0; BATCH_SIZE * LARGEST],
             has_errors,
+            is_ipv6: address.is_ipv6(),
+            type_of_service: marking.type_of_service,
         })
     }
 
@@ -96,20 +115,62 @@ impl Socket {
         contents: &[u8],
         segment: usize,
     ) -> io::Result<()> {
+        if self.type_of_service != 0 {
+            return self.send_marked(to, ecn, contents, segment);
+        }
         let transmit = Transmit {
             destination: to,
-            ecn: match ecn {
-                Ecn::NotCapable => None,
-                Ecn::Capable0 => Some(EcnCodepoint::Ect0),
-                Ecn::Capable1 => Some(EcnCodepoint::Ect1),
-                Ecn::CongestionExperienced => Some(EcnCodepoint::Ce),
-            },
+            ecn: codepoint(ecn),
             contents,
             segment_size: Some(segment),
             src_ip: None,
         };
         self.state
             .try_send(UdpSockRef::from(&self.socket), &transmit)
+    }
+
+    /// As [`send`](Self::send), with a type of service of its own: quinn-udp writes the whole byte with each datagram,
+    /// and knows only the bits of ECN in it.
+    fn send_marked(
+        &self,
+        to: SocketAddr,
+        ecn: Ecn,
+        contents: &[u8],
+        segment: usize,
+    ) -> io::Result<()> {
+        let octet = self.type_of_service | codepoint(ecn).map_or(0, |codepoint| codepoint as u8);
+        let class = i32::from(octet);
+        let segment = u16::try_from(segment).unwrap_or(u16::MAX);
+        let to = match (to, self.is_ipv6) {
+            (SocketAddr::V4(to), true) => {
+                SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port())
+            }
+            (to, _) => to,
+        };
+        let is_ipv4 = match to.ip() {
+            IpAddr::V4(_) => true,
+            IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),
+        };
+        let mark = match is_ipv4 {
+            true => ControlMessage::Ipv4Tos(&octet),
+            false => ControlMessage::Ipv6TClass(&class),
+        };
+        let messages = [mark, ControlMessage::UdpGsoSegments(&segment)];
+        let messages = match contents.len() > usize::from(segment) {
+            true => messages.as_slice(),
+            false => &messages[..1],
+        };
+        let fd = self.socket.as_raw_fd();
+        let to = SockaddrStorage::from(to);
+        sendmsg(
+            fd,
+            &[IoSlice::new(contents)],
+            messages,
+            MsgFlags::MSG_DONTWAIT,
+            Some(&to),
+        )
+        .map(drop)
+        .map_err(io::Error::from)
     }
 
     /// The next complaint of the network: that an address cannot be reached.
@@ -128,6 +189,15 @@ impl Socket {
                 return Some((address, io::Error::from_raw_os_error(error.raw_errno)));
             }
         }
+    }
+}
+
+const fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
+    match ecn {
+        Ecn::NotCapable => None,
+        Ecn::Capable0 => Some(EcnCodepoint::Ect0),
+        Ecn::Capable1 => Some(EcnCodepoint::Ect1),
+        Ecn::CongestionExperienced => Some(EcnCodepoint::Ce),
     }
 }
 

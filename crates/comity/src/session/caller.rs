@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use comity_transport::wire::header::{self, Answer, Initial, Packet, Retry};
-use comity_transport::wire::limits::VERSION;
+use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
 use comity_units::{Span, Time};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::handshake::{Calling, MOST_PARAMETERS, described};
+use super::handshake::{Calling, described};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
@@ -27,7 +27,7 @@ const PROMPT_RETRIES: u32 = 8;
 pub struct CallerConfig {
     /// How it proves itself and knows the listener.
     pub credentials: CallerCredentials,
-    /// The transport's parameters, at most [`MOST_PARAMETERS`] bytes.
+    /// The transport's parameters, at most [`MAX_PARAMETERS`] bytes.
     pub parameters: Vec<u8>,
     /// The cipher that it is fast with.
     pub cipher: Cipher,
@@ -131,7 +131,7 @@ pub enum CallError {
         address: SocketAddr,
     },
     /// The parameters in the configuration are too long.
-    #[error("parameters: have {0} bytes, expected at most {MOST_PARAMETERS}")]
+    #[error("parameters: have {0} bytes, expected at most {MAX_PARAMETERS}")]
     ParametersLong(usize),
 }
 
@@ -187,7 +187,7 @@ impl<C: Core> Caller<C> {
         opener: Opener<C>,
         mut randomness: Randomness,
     ) -> Result<Self, CallError> {
-        if config.parameters.len() > MOST_PARAMETERS {
+        if config.parameters.len() > MAX_PARAMETERS {
             return Err(CallError::ParametersLong(config.parameters.len()));
         }
         let own = randomness.connection_id();

@@ -18,7 +18,7 @@
 //! Differs from the source in: 1. The keys of the transport phase are not used as they come: see
 //! [`super::protection`]. 2. Message 1 is sent again as it is until it is answered.
 
-use comity_transport::wire::limits::{MAX_HANDSHAKE, VERSION};
+use comity_transport::wire::limits::VERSION;
 use ring::hkdf;
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
@@ -70,10 +70,6 @@ impl ListenerCredentials {
         }
     }
 }
-
-/// The most bytes of transport parameters: with them and what else a first message of the pattern IK has
-/// (96 bytes of Noise, 6 of its payload), it is as long as an Initial packet of 1,200 bytes takes.
-pub const MOST_PARAMETERS: usize = MAX_HANDSHAKE - 96 - 6;
 
 /// The most versions that a caller may name.
 const MOST_VERSIONS: usize = 16;
@@ -185,7 +181,7 @@ pub(super) struct Calling {
 }
 
 impl Calling {
-    /// Makes message 1 with a secret that is used once. `parameters` are at most [`MOST_PARAMETERS`] long.
+    /// Makes message 1 with a secret that is used once. `parameters` are at most [`MAX_PARAMETERS`] long.
     pub(super) fn new(
         credentials: &CallerCredentials,
         own: ConnectionId,

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use comity_transport::wire::header::{self, Answer, Initial, Packet};
-use comity_transport::wire::limits::VERSION;
+use comity_transport::wire::limits::{MAX_PARAMETERS, VERSION};
 use comity_units::{Span, Time};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::cookie::Cookies;
-use super::handshake::{Agreed, Answering, MOST_PARAMETERS, Refusal, described};
+use super::handshake::{Agreed, Answering, Refusal, described};
 use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
@@ -45,7 +45,7 @@ pub enum Retry {
 pub struct ListenerConfig {
     /// How it proves itself and whom it accepts.
     pub credentials: ListenerCredentials,
-    /// The transport's parameters, at most [`MOST_PARAMETERS`] bytes.
+    /// The transport's parameters, at most [`MAX_PARAMETERS`] bytes.
     pub parameters: Vec<u8>,
     /// The cipher that it is fast with.
     pub cipher: Cipher,
@@ -82,7 +82,7 @@ impl ListenerConfig {
 #[non_exhaustive]
 pub enum ListenerConfigError {
     /// The parameters are too long.
-    #[error("parameters: have {0} bytes, expected at most {MOST_PARAMETERS}")]
+    #[error("parameters: have {0} bytes, expected at most {MAX_PARAMETERS}")]
     ParametersLong(usize),
     /// No connection could ever be opened.
     #[error("{0}: is 0, expected at least 1")]
@@ -189,7 +189,7 @@ impl<C: Core> Listener<C> {
         opener: Opener<C>,
         mut randomness: Randomness,
     ) -> Result<Self, ListenerConfigError> {
-        if config.parameters.len() > MOST_PARAMETERS {
+        if config.parameters.len() > MAX_PARAMETERS {
             return Err(ListenerConfigError::ParametersLong(config.parameters.len()));
         }
         if config.most_half_open == 0 {

@@ -36,13 +36,13 @@ mod vector;
 pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
 pub use comity_transport::datagram::Ecn;
 pub use comity_transport::wire::header::{ConnectionId, Pattern};
+pub use comity_transport::wire::limits::MAX_PARAMETERS;
 pub use cookie::{Cookies, ROTATION, SLOT};
 pub use core_trait::{BadParameters, Core, Opener, PathFrame, Transmit};
 pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PresharedKey,
     PublicKey, StaticKey,
 };
-pub use handshake::MOST_PARAMETERS;
 pub use listener::{
     Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics,
     RefusedCaller, Retry,

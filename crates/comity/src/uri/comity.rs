@@ -44,6 +44,8 @@ pub struct ComityUri {
     pub connect_timeout: Span,
     /// The connection is given up when nothing has arrived for so long.
     pub idle_timeout: Span,
+    /// After how long without anything to send a packet is sent all the same.
+    pub keep_alive: Span,
     /// How long a connection that is being closed waits for what is still under way.
     pub linger: Span,
     /// Whether the caller calls again when the connection is lost.
@@ -179,6 +181,7 @@ impl ComityUri {
             ecn: settings.flag("ecn"),
             connect_timeout: settings.span("conntimeo"),
             idle_timeout: settings.span("peeridletimeo"),
+            keep_alive: settings.span("keepalive"),
             linger: settings.span("linger"),
             reconnect: settings.flag("reconnect"),
             type_of_service: settings.octet("iptos").unwrap_or(0),
@@ -234,6 +237,7 @@ impl ComityUri {
             ("ecn", Some(self.ecn.to_string())),
             ("conntimeo", Some(self.connect_timeout.to_string())),
             ("peeridletimeo", Some(self.idle_timeout.to_string())),
+            ("keepalive", Some(self.keep_alive.to_string())),
             ("linger", Some(self.linger.to_string())),
             ("reconnect", Some(self.reconnect.to_string())),
             ("iptos", Some(self.type_of_service.to_string())),

@@ -669,6 +669,7 @@ fn build_sections(
     let end = |name, controller, meter| {
         let config = datagram::Config {
             seed: seed.derive(name),
+            expect_deadlines: sections.config.enforces_deadlines(),
             ..sections.config
         };
         datagram::Connection::new(config, config.ack_delay, controller, meter, started_at).map_err(

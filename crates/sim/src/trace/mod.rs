@@ -10,9 +10,9 @@ use comity_transport::tcp::codec::Ports;
 
 mod ip;
 pub mod pcapng;
-pub mod qlog;
 mod tracer;
 
+pub use comity_qlog as qlog;
 pub use tracer::{TraceError, Tracer};
 
 /// The address of a node: `10.0.0.1` for node 0, and so on upwards.

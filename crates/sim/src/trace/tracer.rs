@@ -190,7 +190,7 @@ impl<'n, W: Write> Tracer<'n, W> {
             title,
             description: "",
             endpoint: &spec.name,
-            side: Side::Sender,
+            side: Side::Client,
             protocol,
         };
         *slot = Some(SenderLog::new(QlogWriter::new(out, &description)?));
@@ -556,7 +556,7 @@ impl<W: Write> SenderLog<W> {
                 number,
                 wire_bytes: packet.wire,
                 data,
-                acknowledged: &[],
+                ..qlog::Packet::default()
             },
         )?;
         if let Some(data) = data {
@@ -587,7 +587,7 @@ impl<W: Write> SenderLog<W> {
                 number: transmission.number,
                 wire_bytes: transmission.wire,
                 data: Some(data),
-                acknowledged: &[],
+                ..qlog::Packet::default()
             };
             self.out.packet_lost(now, &packet, trigger)?;
         }
@@ -607,8 +607,8 @@ impl<W: Write> SenderLog<W> {
             &qlog::Packet {
                 number,
                 wire_bytes: packet.wire,
-                data: None,
                 acknowledged: &acknowledged,
+                ..qlog::Packet::default()
             },
         )
     }

@@ -92,8 +92,32 @@ impl<P: Payload> Connection<P> {
         Some(self.outbox.savings(level, depth.get()))
     }
 
+    /// When both the law and the ceiling let the next piece of a section leave.
+    pub(super) fn released_at(&self) -> Time {
+        let released = self.law_releases_at();
+        match self.ceiling() {
+            Some(rate) => released.max(self.ceiling.release_at(Pacing::Rate(rate))),
+            None => released,
+        }
+    }
+
+    /// A packet of `wire` bytes left: the next one waits until the ceiling has room for both.
+    pub(super) fn on_ceiling(&mut self, now: Time, wire: u64) {
+        if let Some(rate) = self.ceiling() {
+            let pacing = Pacing::Rate(rate);
+            // A timer that was late is made up for, a pause is not.
+            let quantum = rate.amount_in(Span::from_millis(1));
+            self.ceiling
+                .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
+        }
+    }
+
+    fn ceiling(&self) -> Option<Rate> {
+        (self.config.max_rate < Rate::MAX).then_some(self.config.max_rate)
+    }
+
     /// When pacer and account let the next piece of a section leave.
-    pub(super) fn data_release_at(&self) -> Time {
+    pub(super) fn law_releases_at(&self) -> Time {
         let paced = self.pacer.release_at(self.pacing());
         let Pacing::Bucket { rate, .. } = self.decision.pacing else {
             return paced;
@@ -157,7 +181,13 @@ impl<P: Payload> Connection<P> {
             (Bytes::MAX, _) | (_, None) => Rate::ZERO,
             (_, Some(rtt)) => {
                 let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
-                per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001))
+                let growth = per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001));
+                // Near the ceiling, headers aside, there is nothing to grow to.
+                let has_room = match (self.ceiling(), self.target.current()) {
+                    (Some(most), Some(rate)) => rate < most.mul_f64(0.9),
+                    (ceiling, _) => ceiling.is_none(),
+                };
+                if has_room { growth } else { Rate::ZERO }
             }
         }
     }
@@ -171,13 +201,13 @@ impl<P: Payload> Connection<P> {
             _ => (self.target.current(), Rate::MAX),
         };
         Outlook {
-            // In slow start nobody knows yet what the path carries.
+            // In slow start nobody knows yet what the path carries, but what is the most that it is given.
             rate: match self.decision.phase {
-                Phase::SlowStart => None,
-                _ => rate,
+                Phase::SlowStart => self.ceiling(),
+                _ => rate.map(|rate| rate.min(self.config.max_rate)),
             },
             growth: self.growth(),
-            peak,
+            peak: peak.min(self.config.max_rate),
             // A probe leaves whatever the account says.
             savings: self.savings().filter(|_| self.probes == 0),
             one_way: self.one_way(now),
@@ -193,18 +223,24 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn update_target(&mut self, now: Time) {
-        // Before the first slow start is over nobody knows what the path carries: nothing to shed for.
-        if self.decision.phase == Phase::SlowStart && self.target.current().is_none() {
-            return;
-        }
         let pacing = match self.decision.pacing {
             Pacing::Unpaced => None,
             _ => self.pacing_rate(),
         };
-        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing);
-        if let Some(allowed) = allowed {
-            self.target.on_allowed(now, allowed);
-        }
+        // In slow start the window tells nothing yet of what the path carries.
+        let is_known = self.decision.phase != Phase::SlowStart
+            || self.episode.began_at.is_some()
+            || (self.ceiling().is_none() && self.target.current().is_some());
+        let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing)
+            .filter(|_| is_known);
+        let allowed = match (allowed, self.ceiling()) {
+            (Some(allowed), Some(ceiling)) => Some(allowed.min(ceiling)),
+            (allowed, ceiling) => allowed.or(ceiling),
+        };
+        let Some(allowed) = allowed else {
+            return;
+        };
+        self.target.on_allowed(now, allowed);
         if let Some(rate) = self.target.poll(now) {
             self.events.push_back(Event::TargetBitrate(rate));
         }

@@ -2,9 +2,10 @@
 
 use core::fmt;
 
-use comity_units::{Seed, Span};
+use comity_units::{Rate, Seed, Span};
 
 use crate::timeline::{Deliver, DropPolicy, Reliability};
+use crate::wire::parameters::ACK_DELAY_DEFAULT;
 
 /// The settings of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +16,8 @@ pub struct Config {
     pub drop: DropPolicy,
     /// When this end hands sections to its application.
     pub deliver: Deliver,
-    /// Whether an incomplete section of the peer becomes a gap at its deadline. Not to be expected of a peer that
-    /// sends with [`Reliability::Full`].
+    /// Whether an incomplete section of the peer becomes a gap at its deadline: whether the peer
+    /// [enforces its deadlines](Self::enforces_deadlines), whatever this end does with its own.
     pub expect_deadlines: bool,
     /// The protected payload of a full packet in bytes: the datagram without headers and tag. Together with
     /// [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
@@ -30,6 +31,9 @@ pub struct Config {
     pub ack_delay: Span,
     /// A packet leaves at the latest so long after the one before it, to keep state in the network alive.
     pub keep_alive: Span,
+    /// The most that is sent, headers included, whatever the controller allows; [`Rate::MAX`] for no limit. At least
+    /// [`MIN_RATE`]. Acknowledgements and probes do not wait for it, but sections wait for what they have used.
+    pub max_rate: Rate,
     /// The connection ends when nothing has arrived for so long.
     pub idle_timeout: Span,
     /// Whether windows are spread over the round trip where the controller itself does not pace.
@@ -57,9 +61,12 @@ impl Default for Config {
             expect_deadlines: true,
             payload: 1_400,
             overhead: 29 + 8 + 20,
-            ack_frequency: 2,
-            ack_delay: Span::from_millis(5),
+            // Each costs a call of the system at both ends; holes and marks are told at once all the same, and laws
+            // count bytes, not acknowledgements.
+            ack_frequency: 4,
+            ack_delay: ACK_DELAY_DEFAULT,
             keep_alive: Span::from_secs(1),
+            max_rate: Rate::MAX,
             idle_timeout: Span::from_secs(5),
             pace_windows: true,
             ecn: true,
@@ -71,6 +78,9 @@ impl Default for Config {
         }
     }
 }
+
+/// The least that [`Config::max_rate`] may be.
+pub const MIN_RATE: Rate = Rate::from_kbps(1);
 
 /// The least protected payload: every frame but sections fits into it whole.
 pub const MIN_PAYLOAD: u32 = 600;
@@ -106,6 +116,11 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl Config {
+    /// Whether sections are given up at their deadline when this end sends them.
+    pub fn enforces_deadlines(&self) -> bool {
+        self.reliability != Reliability::Full && self.drop != DropPolicy::Never
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors
@@ -142,6 +157,12 @@ impl Config {
                 self.idle_timeout.as_nanos(),
                 100_000_000,
                 DAY,
+            ),
+            (
+                "max_rate (bit/s)",
+                self.max_rate.as_bps(),
+                MIN_RATE.as_bps(),
+                u64::MAX,
             ),
             ("send_buffer (bytes)", self.send_buffer, 1, u64::MAX),
             ("send_sections", u64::from(self.send_sections), 1, 1 << 20),

@@ -3,13 +3,14 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use comity_congestion::{Controller, Decision, Meter};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
 use super::allowance::Account;
 use super::config::{Config, ConfigError};
-use super::events::{CloseReason, Event, PathFrame, Violation};
+use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::loss::LossDetection;
 use super::parts::{Contents, Control, Credit, Episode, Path, Peak, State};
 use super::received::ReceivedPackets;
@@ -19,8 +20,7 @@ use super::target::TargetBitrate;
 use super::timers::REPORT_INTERVAL;
 use crate::Pacer;
 use crate::timeline::{
-    ClockMap, Delivery, DropPolicy, Inbox, Outbox, Outgoing, Payload, Reliability, SectionId,
-    StreamId, inbox, outbox,
+    ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, SectionId, StreamId, inbox, outbox,
 };
 use crate::wire::CloseCode;
 use crate::wire::frame::EcnCounts;
@@ -53,6 +53,8 @@ pub struct Connection<P: Payload> {
     pub(super) decision: Decision,
     pub(super) pacer: Pacer,
     pub(super) account: Account,
+    /// Keeps to [`Config::max_rate`].
+    pub(super) ceiling: Pacer,
     pub(super) target: TargetBitrate,
     pub(super) episode: Episode,
     pub(super) credit: Credit,
@@ -76,6 +78,8 @@ pub struct Connection<P: Payload> {
     pub(super) ecn_works: bool,
     pub(super) path_frames: VecDeque<PathFrame>,
     pub(super) events: VecDeque<Event>,
+    /// Lost packets, for an owner that keeps a trace.
+    pub(super) losses: Option<Vec<LostPacket>>,
     pub(super) statistics: Statistics,
 }
 
@@ -95,9 +99,6 @@ impl<P: Payload> Connection<P> {
         now: Time,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
-        let enforce_deadlines = config.expect_deadlines
-            && config.reliability != Reliability::Full
-            && config.drop != DropPolicy::Never;
         let outbox = outbox::Config {
             reliability: config.reliability,
             drop: config.drop,
@@ -107,7 +108,7 @@ impl<P: Payload> Connection<P> {
         };
         let inbox = inbox::Config {
             deliver: config.deliver,
-            enforce_deadlines,
+            enforce_deadlines: config.expect_deadlines,
             max_bytes: config.receive_buffer,
             max_sections: u64::from(config.receive_sections),
             ..inbox::Config::default()
@@ -127,6 +128,7 @@ impl<P: Payload> Connection<P> {
             decision,
             pacer: Pacer::default(),
             account: Account::default(),
+            ceiling: Pacer::default(),
             target: TargetBitrate::new(),
             episode: Episode::default(),
             // Until the peer says otherwise it is taken to have as much room as this end.
@@ -151,6 +153,7 @@ impl<P: Payload> Connection<P> {
             ecn_works: config.ecn,
             path_frames: VecDeque::new(),
             events: VecDeque::new(),
+            losses: None,
             statistics: Statistics::default(),
             config,
         };
@@ -331,6 +334,24 @@ impl<P: Payload> Connection<P> {
         self.obey();
     }
 
+    /// From now on remembers lost packets for [`take_losses`](Self::take_losses), which is to be called often then.
+    pub fn keep_losses(&mut self) {
+        self.losses.get_or_insert_default();
+    }
+
+    /// The packets that were declared lost since the last call.
+    pub fn take_losses(&mut self) -> Vec<LostPacket> {
+        self.losses
+            .as_mut()
+            .map(core::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Packets that arrived, each number once.
+    pub const fn received_packets(&self) -> u64 {
+        self.statistics.received.packets
+    }
+
     /// A snapshot of all counters.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics.clone();
@@ -377,7 +398,7 @@ impl<P: Payload> Connection<P> {
             && self.outbox.backlog() > 0
             && self.has_window()
             && self.has_credit();
-        waits.then(|| self.data_release_at())
+        waits.then(|| self.released_at())
     }
 
     /// What the peer said before the first packet that it has room for.

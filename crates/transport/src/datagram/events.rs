@@ -19,6 +19,17 @@ pub enum Event {
     TargetBitrate(Rate),
 }
 
+/// A packet that was declared lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its number.
+    pub number: PacketNumber,
+    /// Its protected payload in bytes; 0 for one that asked for no answer.
+    pub payload: u32,
+    /// Whether only time told, and not that later packets had been acknowledged.
+    pub by_delay: bool,
+}
+
 /// The two frames with which an end proves that it receives at an address. Who owns the connection, and knows
 /// addresses, asks and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

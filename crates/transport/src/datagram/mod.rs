@@ -52,9 +52,9 @@ mod target;
 mod timers;
 mod transmit;
 
-pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD};
+pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD, MIN_RATE};
 pub use connection::Connection;
-pub use events::{CloseReason, Event, PathFrame, Violation};
+pub use events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 pub use received::Ecn;
 pub use statistics::{PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics};
 pub use transmit::Transmit;

@@ -8,10 +8,10 @@ use super::events::{CloseReason, Event, PathFrame, Violation};
 use super::parts::State;
 use super::received::Ecn;
 use super::statistics::PeerReport;
-use crate::timeline::{Importance, Meta, Payload, Reason, SectionId, StreamId, inbox};
+use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
 use crate::wire::Stamp;
 use crate::wire::frame::{
-    self, Ack, Content, Credit, DropReason, EcnCounts, Frame, Frames, ReceiverReport, Section,
+    self, Ack, Content, Credit, EcnCounts, Frame, Frames, ReceiverReport, Section,
 };
 
 /// What a packet turned out to be.
@@ -130,7 +130,7 @@ impl<P: Payload> Connection<P> {
                     .on_drop(
                         StreamId(dropped.stream),
                         SectionId(dropped.section),
-                        reason(dropped.reason),
+                        dropped.reason,
                     )
                     .map_err(Violation::Sections)?,
                 Frame::End(end) => self
@@ -350,6 +350,9 @@ impl<P: Payload> Connection<P> {
         }
         self.statistics.sent.lost_packets += lost.contents.len() as u64;
         self.account.on_queue_changed();
+        if let Some(losses) = &mut self.losses {
+            losses.extend(&lost.packets);
+        }
         for contents in lost.contents {
             self.requeue(now, contents);
         }
@@ -403,16 +406,6 @@ impl<P: Payload> Connection<P> {
         self.statistics.sent.loss_events += 1;
         self.controller.on_loss(loss);
         self.obey();
-    }
-}
-
-fn reason(reason: DropReason) -> Reason {
-    match reason {
-        DropReason::Cancelled => Reason::Cancelled,
-        DropReason::Dependency => Reason::Dependency,
-        DropReason::Expired => Reason::Expired,
-        DropReason::Infeasible => Reason::Infeasible,
-        DropReason::Shed => Reason::Shed,
     }
 }
 

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use comity_congestion::RateSample;
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
+use super::events::LostPacket;
 use crate::wire::frame::AckRange;
 
 /// A packet that left and whose fate matters.
@@ -60,6 +61,8 @@ pub(super) struct Acknowledged<C> {
 /// What loss detection found.
 #[derive(Debug)]
 pub(super) struct Lost<C> {
+    /// Those that were lost, each in the place of its contents.
+    pub(super) packets: Vec<LostPacket>,
     pub(super) contents: Vec<C>,
     pub(super) bytes: u64,
     /// When the newest of them left; `None` when nothing was lost.
@@ -289,6 +292,7 @@ impl<C> SentPackets<C> {
         C: Default,
     {
         let mut lost = Lost {
+            packets: Vec::new(),
             contents: Vec::new(),
             bytes: 0,
             newest_sent_at: None,
@@ -312,6 +316,11 @@ impl<C> SentPackets<C> {
             }
             lost.by_delay &= !by_number;
             packet.is_open = false;
+            lost.packets.push(LostPacket {
+                number: packet.number,
+                payload: packet.size,
+                by_delay: !by_number,
+            });
             lost.contents.push(core::mem::take(&mut packet.contents));
             if packet.size > 0 {
                 let size = u64::from(packet.size);

@@ -54,7 +54,7 @@ impl<P: Payload> Connection<P> {
             next = next.min(self.last_sent_at + self.loss.base_timeout());
         }
         if self.outbox.backlog() > 0 && self.has_window() && self.has_credit() {
-            next = next.min(self.data_release_at());
+            next = next.min(self.released_at());
         }
         next
     }

@@ -12,11 +12,11 @@ use super::parts::{Contents, SentControl, State};
 use super::received::Ecn;
 use super::timers::REPORT_INTERVAL;
 use crate::timeline::outbox::Notice;
-use crate::timeline::{Chunk, Meta, Payload, Reason};
+use crate::timeline::{Chunk, Meta, Payload};
 use crate::wire::Stamp;
 use crate::wire::frame::{
-    self, Ack, AckRanges, Close, Credit, DropReason, Dropped, End, Floor, Frame, Framing,
-    ReceiverReport, SectionHeader,
+    self, Ack, AckRanges, Close, Credit, Dropped, End, Floor, Frame, Framing, ReceiverReport,
+    SectionHeader,
 };
 use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS};
 
@@ -142,16 +142,17 @@ impl<P: Payload> Connection<P> {
         }
         let has_window = self.has_window();
         self.keep_account(now);
-        let is_released = self.data_release_at() <= now;
+        // What only the ceiling holds back, the law does not: it must not grow for want of trying.
+        let is_paced = self.law_releases_at() > now;
         let is_held_by_law = if self.decision.window == Bytes::MAX {
-            !is_released
+            is_paced
         } else {
             !has_window
         };
         if is_held_by_law {
             self.limited_before = Some(self.sent.next_number());
         }
-        has_window && is_released
+        has_window && self.released_at() <= now
     }
 
     /// The packet is complete: everything takes note of it.
@@ -179,6 +180,7 @@ impl<P: Payload> Connection<P> {
         statistics.wire_bytes += wire;
         statistics.section_bytes += section_bytes;
         self.target.on_sent(section_bytes, wire);
+        self.on_ceiling(now, wire);
         if is_eliciting {
             self.probes = self.probes.saturating_sub(1);
             self.loss.on_sent(now);
@@ -508,13 +510,7 @@ fn dropped(notice: Notice) -> Dropped {
     Dropped {
         stream: notice.stream.0,
         section: notice.section.0,
-        reason: match notice.reason {
-            Reason::Cancelled => DropReason::Cancelled,
-            Reason::Dependency => DropReason::Dependency,
-            Reason::Expired => DropReason::Expired,
-            Reason::Infeasible => DropReason::Infeasible,
-            Reason::Shed => DropReason::Shed,
-        },
+        reason: notice.reason,
     }
 }
 

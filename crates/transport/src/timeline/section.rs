@@ -6,6 +6,8 @@ use core::ops::Range;
 
 use comity_units::Time;
 
+pub use crate::wire::frame::Reason;
+
 /// One of several independent sequences of sections in a connection, such as a video and its sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u16);
@@ -142,21 +144,6 @@ pub struct Meta {
     pub deadline: Time,
     /// The earlier section that it needs.
     pub needs: Option<SectionId>,
-}
-
-/// Why a sender gives a section up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reason {
-    /// The application withdrew it.
-    Cancelled,
-    /// A section that it needs was given up.
-    Dependency,
-    /// Its deadline has passed.
-    Expired,
-    /// It could not have arrived in time any more.
-    Infeasible,
-    /// The application left it out to fit the rate.
-    Shed,
 }
 
 /// How long lost bytes are sent again.

@@ -36,9 +36,17 @@ pub const MAX_HANDSHAKE: usize = MIN_INITIAL - INITIAL_FIXED - MAX_COOKIE;
 /// The most versions that a VersionNegotiation packet lists. More than anybody speaks at once.
 pub const MAX_VERSIONS: usize = 16;
 
-/// The longest list of transport parameters, in bytes: it fits into the first message of the Noise
-/// pattern IK, which adds 96 bytes (a public key, an encrypted public key and a tag).
-pub const MAX_PARAMETERS: usize = MAX_HANDSHAKE - 96;
+/// What the first message of the Noise pattern IK has beside its payload, in bytes: a public key, an encrypted
+/// public key with its tag, and a tag.
+const NOISE_IK: usize = 32 + (32 + TAG) + TAG;
+
+/// What stands before the transport parameters in the payload of the first message, in bytes: the cipher, a count,
+/// and one version of four bytes.
+const HANDSHAKE_PAYLOAD: usize = 1 + 1 + 4;
+
+/// The longest list of transport parameters, in bytes: what is left of a handshake message of the pattern IK,
+/// the longest one.
+pub const MAX_PARAMETERS: usize = MAX_HANDSHAKE - NOISE_IK - HANDSHAKE_PAYLOAD;
 
 /// The most transport parameters, known and unknown together. Room for five times those that exist, and
 /// a bound on the work that an unauthenticated peer can cause.

@@ -2,8 +2,8 @@
 
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
-    Close, Content, Credit, Data, DropReason, Dropped, Floor, Frame, Framing, Section,
-    SectionHeader, decode,
+    Close, Content, Credit, Data, Dropped, Floor, Frame, Framing, Reason, Section, SectionHeader,
+    decode,
 };
 use comity_transport::wire::header::{
     self, Answer, ConnectionId, Initial, Pattern, Retry, encode_version_negotiation,
@@ -106,7 +106,15 @@ fn frames() {
         ),
         (
             "04 00 00 00 84000001 00 00 00 00 ff",
-            "byte 8, Section frame, total: found 67108865, expected 0 to 67108864",
+            "byte 8, Section frame, total: found 67108865, expected 1 to 67108864",
+        ),
+        (
+            "04 00 00 00 00 00 00 00 00 ff",
+            "byte 8, Section frame, total: found 0, expected 1 to 67108864",
+        ),
+        (
+            "05 00 00 00 00 00 01 00 00 00",
+            "byte 8, Section frame, total: found 0, expected 1 to 67108864",
         ),
         (
             "04 00 00 00 01 c020000000000000 00 00 00 ff",
@@ -408,7 +416,7 @@ fn parameters() {
         ),
         (
             &long,
-            "byte 0, transport parameters, size: found 841, expected 0 to 832",
+            "byte 0, transport parameters, size: found 841, expected 0 to 826",
         ),
     ] {
         let error = Parameters::decode(&bytes(list)).unwrap_err();
@@ -472,7 +480,15 @@ fn what_no_reader_accepts_is_not_written() {
                 total: 67_108_865,
                 ..HEADER
             }),
-            "Section frame, total: found 67108865, expected 0 to 67108864",
+            "Section frame, total: found 67108865, expected 1 to 67108864",
+        ),
+        (
+            section(SectionHeader {
+                offset: 0,
+                total: 0,
+                ..HEADER
+            }),
+            "Section frame, total: found 0, expected 1 to 67108864",
         ),
         (
             section(SectionHeader {
@@ -496,7 +512,7 @@ fn what_no_reader_accepts_is_not_written() {
             Frame::Dropped(Dropped {
                 stream: 0,
                 section: varint::MAX,
-                reason: DropReason::Expired,
+                reason: Reason::Expired,
             }),
             "Drop frame, section: found 4611686018427387903, expected 0 to 4611686018427387902",
         ),

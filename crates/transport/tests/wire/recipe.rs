@@ -2,8 +2,8 @@
 
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
-    Ack, AckRange, AckRanges, Close, Credit, Data, DropReason, Dropped, EcnCounts, End, Floor,
-    Frame, Framing, ReceiverReport, Section, SectionHeader,
+    Ack, AckRange, AckRanges, Close, Credit, Data, Dropped, EcnCounts, End, Floor, Frame, Framing,
+    Reason, ReceiverReport, Section, SectionHeader,
 };
 use comity_transport::wire::limits::{
     MAX_ACK_RANGES, MAX_DRIFT_PPB, MAX_OPEN_SECTIONS, MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US,
@@ -120,7 +120,11 @@ fn ecn_counts() -> impl Strategy<Value = EcnCounts> {
 }
 
 pub(crate) fn section_header() -> impl Strategy<Value = SectionHeader> {
-    let place = (number(u64::from(MAX_SECTION)), any::<u64>(), any::<bool>());
+    let place = (
+        number(u64::from(MAX_SECTION - 1)),
+        any::<u64>(),
+        any::<bool>(),
+    );
     let times = (
         number(MAX_TIME_US),
         proptest::option::of(number(MAX_TIME_US - 1)),
@@ -139,8 +143,8 @@ pub(crate) fn section_header() -> impl Strategy<Value = SectionHeader> {
             SectionHeader {
                 stream,
                 section,
-                offset: (offset % total.max(1)) as u32,
-                total: total as u32,
+                offset: (offset % (total + 1)) as u32,
+                total: total as u32 + 1,
                 source_time,
                 deadline: after.map_or(Time::MAX, |after| source_time + Span::from_micros(after)),
                 importance,
@@ -169,7 +173,7 @@ fn section() -> impl Strategy<Value = Recipe> {
 }
 
 fn dropped() -> impl Strategy<Value = Dropped> {
-    let reason = proptest::sample::select(&DropReason::ALL[..]);
+    let reason = proptest::sample::select(&Reason::ALL[..]);
     (any::<u16>(), number(MAX_SECTION_ID), reason).prop_map(|(stream, section, reason)| Dropped {
         stream,
         section,

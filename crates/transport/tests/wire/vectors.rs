@@ -2,9 +2,8 @@
 
 use comity_congestion::{Report, Tag};
 use comity_transport::wire::frame::{
-    Ack, AckRange, AckRanges, AckRangesError, Close, Content, Credit, Data, DropReason, Dropped,
-    EcnCounts, End, Floor, Frame, FrameKind, Framing, ReceiverReport, Section, SectionHeader,
-    decode,
+    Ack, AckRange, AckRanges, AckRangesError, Close, Content, Credit, Data, Dropped, EcnCounts,
+    End, Floor, Frame, FrameKind, Framing, Reason, ReceiverReport, Section, SectionHeader, decode,
 };
 use comity_transport::wire::header::{
     self, Answer, ConnectionId, Initial, Packet, Pattern, Retry, encode_version_negotiation,
@@ -49,7 +48,7 @@ fn small_frames() {
     let dropped = Dropped {
         stream: 2,
         section: 9,
-        reason: DropReason::Shed,
+        reason: Reason::Shed,
     };
     is_written_and_read_as(Frame::Dropped(dropped), "09 02 09 03");
     let credit = Credit {
@@ -182,25 +181,25 @@ fn sections() {
         stream: 0,
         section: 0,
         offset: 0,
-        total: 0,
+        total: 1,
         source_time: Time::ZERO,
         deadline: Time::ZERO,
         importance: 0,
         needs: None,
         is_retransmission: false,
     };
-    let empty = Section {
+    let least = Section {
         header,
         framing: Framing::ToEnd,
-        data: Data::Bytes(&[]),
+        data: Data::Bytes(&[7]),
     };
     // The deadline is the source time itself: 1, not 0.
-    is_written_and_read_as(Frame::Section(empty), "04 00 00 00 00 00 01 00 00");
-    let empty = Section {
+    is_written_and_read_as(Frame::Section(least), "04 00 00 00 01 00 01 00 00 07");
+    let least = Section {
         framing: Framing::Length,
-        ..empty
+        ..least
     };
-    is_written_and_read_as(Frame::Section(empty), "05 00 00 00 00 00 01 00 00 00");
+    is_written_and_read_as(Frame::Section(least), "05 00 00 00 01 00 01 00 00 01 07");
 
     // Times are rounded down.
     let rounded = SectionHeader {
@@ -216,8 +215,8 @@ fn sections() {
     assert_eq!(rounded.fitting(11, Framing::Length), Some(1));
     assert_eq!(rounded.fitting(10, Framing::Length), None);
     assert_eq!(rounded.fitting(10, Framing::ToEnd), Some(1));
-    assert_eq!(header.fitting(9, Framing::ToEnd), Some(0));
-    assert_eq!(header.fitting(8, Framing::ToEnd), None);
+    assert_eq!(header.fitting(10, Framing::ToEnd), Some(1));
+    assert_eq!(header.fitting(9, Framing::ToEnd), None);
     // 63 bytes have a length of one byte, and 64 one of two: in 74 bytes only 63 fit, in 75 64.
     let large = SectionHeader {
         total: 16_383,
@@ -320,7 +319,7 @@ fn parameters() {
          05 02 5388      # 5,000 ms
          06 04 80800000  # 8 MiB
          07 02 4400      # 1,024
-         08 04 800061a8  # 25,000 us
+         08 02 6710      # 10,000 us
          0b 01 00",
     );
     assert_eq!(list, defaults);

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use comity::session::{Allow, PublicKey, StaticKey};
 use comity::uri::{ComityUri, Credentials, Host, Local, Role};
-use comity::{BindError, ConnectError, Connection, End, Endpoint, Options};
-use comity_units::Rate;
+use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, Qlog};
 use tokio::task::JoinHandle;
 
 use super::now;
@@ -29,13 +28,17 @@ const PASSPHRASE: &str = "COMITY_PASSPHRASE";
 const SEALING: u32 = 29;
 
 /// What the command line says of connections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LineOptions {
     /// No protection where the URI names none.
     pub(crate) insecure: bool,
     pub(crate) reconnect: Reconnect,
     /// Sections are to be handed over as soon as they are whole, since they are passed on.
     pub(crate) early: bool,
+    /// How much later what is received is due for those whom it is passed on to.
+    pub(crate) add_latency: Duration,
+    /// Where connections write what they see.
+    pub(crate) qlog: Option<Qlog>,
 }
 
 /// A source of connections.
@@ -82,7 +85,7 @@ impl Line {
     /// Reads what `uri` refers to, and listens where it says so.
     pub(crate) fn open(
         uri: &ComityUri,
-        line: LineOptions,
+        line: &LineOptions,
         reporter: Reporter,
     ) -> Result<Self, Trouble> {
         let options = options(uri, line, &reporter)?;
@@ -282,16 +285,7 @@ fn listen(host: Option<&Host>, port: u16, options: Options) -> Result<Endpoint, 
 }
 
 /// What a URI and the command line ask of the library.
-fn options(uri: &ComityUri, line: LineOptions, reporter: &Reporter) -> Result<Options, Trouble> {
-    if uri.max_rate != Rate::MAX {
-        return Err(unsupported("maxbw"));
-    }
-    if uri.type_of_service != 0 {
-        return Err(unsupported("iptos"));
-    }
-    if uri.time_to_live.is_some() {
-        return Err(unsupported("ttl"));
-    }
+fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<Options, Trouble> {
     let mut builder = Options::builder()
         .controller(uri.controller.name)
         .controller_parameters(uri.controller.parameters.clone())
@@ -306,10 +300,19 @@ fn options(uri: &ComityUri, line: LineOptions, reporter: &Reporter) -> Result<Op
         .ecn(uri.ecn)
         .connect_timeout(uri.connect_timeout.into())
         .idle_timeout(uri.idle_timeout.into())
+        .keep_alive(uri.keep_alive.into())
+        .max_rate(uri.max_rate)
+        .type_of_service(uri.type_of_service)
         .send_buffer(uri.send_buffer.get())
         .receive_buffer(uri.receive_buffer.get());
     if let Some(name) = &uri.stream_id {
         builder = builder.stream_name(name.clone());
+    }
+    if let Some(qlog) = &line.qlog {
+        builder = builder.qlog(qlog.clone());
+    }
+    if let Some(hops) = uri.time_to_live {
+        builder = builder.time_to_live(hops);
     }
     let passphrase = env::var(PASSPHRASE).ok();
     builder = match (&uri.credentials, line.insecure) {
@@ -347,12 +350,6 @@ fn options(uri: &ComityUri, line: LineOptions, reporter: &Reporter) -> Result<Op
         reporter.warn(&format!("INSECURE: {warning}"));
     }
     Ok(options)
-}
-
-fn unsupported(key: &str) -> Trouble {
-    Trouble::usage(format!(
-        "{key}: cannot be set of a comity:// connection in this version; leave it out"
-    ))
 }
 
 fn own_key(file: &Path) -> Result<StaticKey, Trouble> {

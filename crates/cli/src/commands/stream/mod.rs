@@ -28,6 +28,7 @@ mod trouble;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
+use comity::Qlog;
 use comity::uri::Uri;
 
 use super::{Failure, say};
@@ -53,17 +54,21 @@ enum Verb {
 
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
-    report(run(Verb::Send, &args.input, &args.output, &args.common))
+    let (input, output) = (&args.input, &args.output);
+    report(run(Verb::Send, input, output, &args.common, Duration::ZERO))
 }
 
 /// `comity recv`
 pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
-    report(run(Verb::Recv, &args.input, &args.output, &args.common))
+    let (input, output) = (&args.input, &args.output);
+    report(run(Verb::Recv, input, output, &args.common, Duration::ZERO))
 }
 
 /// `comity relay`
 pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
-    report(run(Verb::Relay, &args.input, &args.output, &args.common))
+    let (input, output) = (&args.input, &args.output);
+    let more = args.add_latency.map_or(Duration::ZERO, Into::into);
+    report(run(Verb::Relay, input, output, &args.common, more))
 }
 
 fn report(done: Result<(), Trouble>) -> Result<(), Failure> {
@@ -79,9 +84,21 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trouble> {
+fn run(
+    verb: Verb,
+    from: &str,
+    to: &str,
+    args: &args::Common,
+    add_latency: Duration,
+) -> Result<(), Trouble> {
     let (input, output) = (read(from)?, read(to)?);
     check(verb, (from, &input), (to, &output))?;
+    let is_between = [&input, &output].map(|uri| matches!(uri, Uri::Comity(_))) == [true, true];
+    if !add_latency.is_zero() && !is_between {
+        return Err(Trouble::usage(
+            "--add-latency: is for deadlines that are passed on; expected it from comity:// to comity://",
+        ));
+    }
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
         _ => Channel::Output,
@@ -102,12 +119,21 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
         .enable_time()
         .build()
         .map_err(|error| Trouble::failed(format!("cannot start: {error}")))?;
+    let qlog = match &args.qlog {
+        None => None,
+        Some(path) => Some(
+            Qlog::create(path, args.qlog_limit.get())
+                .map_err(|error| Trouble::open(path, &error))?,
+        ),
+    };
     let began = now();
     let done = runtime.block_on(async {
         let options = |early| LineOptions {
             insecure: args.insecure,
             reconnect: args.reconnect,
             early,
+            add_latency,
+            qlog: qlog.clone(),
         };
         let metrics = match args.metrics_bind {
             None => None,
@@ -130,8 +156,8 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
             is_patient: Input::is_patient(&input),
-            input: Input::open(&input, from, args.speed, options(is_passed_on), &reporter)?,
-            output: Output::open(&output, to, copying, options(false), &reporter)?,
+            input: Input::open(&input, from, args.speed, &options(is_passed_on), &reporter)?,
+            output: Output::open(&output, to, copying, &options(false), &reporter)?,
             gaps: gaps.transpose()?,
             metrics,
             reporter: reporter.clone(),
@@ -139,12 +165,16 @@ fn run(verb: Verb, from: &str, to: &str, args: &args::Common) -> Result<(), Trou
             began,
             passed: Passed::default(),
             notices: 0,
+            held: None,
         };
         let stop = Stop::on_interrupt().after(args.duration.map(Into::into));
         session.run(stop).await
     });
     // A look-up or a read that is under way is not waited for.
     runtime.shutdown_background();
+    for trouble in qlog.iter().flat_map(Qlog::finish) {
+        say(&format!("warning: --qlog: {trouble}"));
+    }
     reporter.close();
     done
 }

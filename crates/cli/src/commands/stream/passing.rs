@@ -28,6 +28,11 @@ pub(crate) struct Passing {
 }
 
 impl Passing {
+    /// Whether it may wait for a connection to go to: what comes from another one has its deadline, or none.
+    pub(crate) const fn may_wait(&self) -> bool {
+        matches!(self.due, Due::At(_) | Due::Never)
+    }
+
     /// What is given to a connection with this latency. What it needs has the number `needs` there.
     pub(crate) fn section(&self, needs: Option<SectionId>, latency: Duration) -> Section {
         Section {

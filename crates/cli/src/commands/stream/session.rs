@@ -1,14 +1,15 @@
 //! Passing on what comes, until it ends.
 
+use std::future::pending;
 use std::time::{Duration, Instant};
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 use super::gaps::GapList;
 use super::input::Input;
 use super::metrics::Metrics;
 use super::output::{Output, Written};
-use super::passing::{Missing, Passage, Passing, kind, kind_of};
+use super::passing::{Due, Missing, Passage, Passing, kind, kind_of};
 use super::snapshot::{Passed, Snapshot};
 use super::status::Reporter;
 use super::stop::Stop;
@@ -34,6 +35,9 @@ pub(crate) struct Session {
     pub(crate) began: Instant,
     pub(crate) passed: Passed,
     pub(crate) notices: u64,
+    /// What came with a deadline of its own, and waits for a connection to go to. Nothing behind it is read
+    /// meanwhile: that waits in the connection that it comes from.
+    pub(crate) held: Option<Passing>,
 }
 
 /// Why nothing more is passed on.
@@ -54,6 +58,16 @@ enum Step {
     Glance,
     Tell,
     Passage(Result<Option<Passage>, Trouble>),
+    /// What waits for a connection to go to has become worthless.
+    Overdue,
+}
+
+/// Waits until something is due; for what never is, for ever.
+async fn until(due: Option<Due>) {
+    match due {
+        Some(Due::At(moment)) => sleep_until(moment.into()).await,
+        _ => pending().await,
+    }
 }
 
 impl Session {
@@ -104,13 +118,21 @@ impl Session {
             timer.tick().await;
         }
         loop {
-            let is_open = !self.is_patient || self.output.was_ready();
+            if self.output.is_ready()
+                && let Some(passing) = self.held.take()
+                && let Some(ending) = self.take_or_stop(Passage::Section(passing), stop).await
+            {
+                return ending;
+            }
+            let is_open = self.held.is_none() && (!self.is_patient || self.output.was_ready());
+            let overdue = self.held.as_ref().map(|held| held.due);
             let step = tokio::select! {
                 biased;
                 () = stop.wanted() => Step::Stop,
                 tended = self.output.tend() => Step::Tended(tended),
                 _ = glance.tick() => Step::Glance,
                 _ = tell.tick(), if self.every.is_some() => Step::Tell,
+                () = until(overdue), if overdue.is_some() => Step::Overdue,
                 passage = self.input.next(), if is_open => Step::Passage(passage),
             };
             let result = match step {
@@ -127,13 +149,19 @@ impl Session {
                 }
                 Step::Passage(Err(trouble)) => Err(trouble),
                 Step::Passage(Ok(None)) => return Ending::Done,
-                Step::Passage(Ok(Some(passage))) => tokio::select! {
-                    biased;
-                    written = self.take(passage) => match written {
-                        Ok(Written::ReaderGone) => return Ending::ReaderGone,
-                        written => written.map(drop),
-                    },
-                    () = stop.wanted() => return Ending::Stopped,
+                Step::Passage(Ok(Some(Passage::Section(passing))))
+                    if passing.may_wait() && !self.output.is_ready() =>
+                {
+                    self.held = Some(passing);
+                    Ok(())
+                }
+                Step::Passage(Ok(Some(passage))) => match self.take_or_stop(passage, stop).await {
+                    Some(ending) => return ending,
+                    None => Ok(()),
+                },
+                Step::Overdue => match self.held.take() {
+                    Some(passing) => self.take(Passage::Section(passing)).await.map(drop),
+                    None => Ok(()),
                 },
             };
             if let Err(trouble) = result {
@@ -142,8 +170,24 @@ impl Session {
         }
     }
 
+    /// Takes what came; why it ends, if it does.
+    async fn take_or_stop(&mut self, passage: Passage, stop: &mut Stop) -> Option<Ending> {
+        tokio::select! {
+            biased;
+            written = self.take(passage) => match written {
+                Ok(Written::ReaderGone) => Some(Ending::ReaderGone),
+                Ok(_) => None,
+                Err(trouble) => Some(Ending::Failed(trouble)),
+            },
+            () = stop.wanted() => Some(Ending::Stopped),
+        }
+    }
+
     /// Passes on what was received before it was to stop.
     async fn drain(&mut self) -> Result<(), Trouble> {
+        if let Some(passing) = self.held.take() {
+            self.take(Passage::Section(passing)).await?;
+        }
         while let Some(passage) = self.input.next().await? {
             if self.take(passage).await? == Written::ReaderGone {
                 break;
@@ -166,6 +210,7 @@ impl Session {
                 Ok(Written::Yes)
             }
             Passage::Gap(missing) => {
+                self.output.skip(&missing);
                 self.miss(&missing)?;
                 Ok(Written::Yes)
             }

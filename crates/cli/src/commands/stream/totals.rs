@@ -64,14 +64,7 @@ impl Totals {
         self.open += sections.open;
         self.on_time += received.on_time_sections;
         self.late += received.late_sections;
-        self.gaps += gaps.closed
-            + gaps.obsolete
-            + gaps.overdue
-            + gaps.cancelled
-            + gaps.dependency
-            + gaps.expired
-            + gaps.infeasible
-            + gaps.shed;
+        self.gaps += gaps.sum();
     }
 }
 

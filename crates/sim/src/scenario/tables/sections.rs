@@ -68,11 +68,11 @@ table! {
         /// Whether windows are spread over the round trip where the controller itself does not pace.
         pace_windows: bool = Default(Flag, "true");
         /// An acknowledgement leaves at the latest after so many packets that ask for one.
-        ack_frequency: u32 = Default(Count { min: 1, max: 1_000 }, "2");
+        ack_frequency: u32 = Default(Count { min: 1, max: 1_000 }, "4");
         /// An acknowledgement leaves at the latest so long after the first packet that asks for one.
         ack_delay: Span = Default(
             Amount { min: Span::ZERO, max: Span::from_secs(1) },
-            "\"5ms\"",
+            "\"10ms\"",
         );
         /// The connection ends when nothing has arrived for so long.
         idle_timeout: Span = Default(

@@ -63,6 +63,20 @@ pub struct GapAccounts {
 }
 
 impl GapAccounts {
+    /// Every entry by its name, for those who print them.
+    pub const fn entries(&self) -> [(&'static str, u64); 8] {
+        [
+            ("closed", self.closed),
+            ("obsolete", self.obsolete),
+            ("overdue", self.overdue),
+            ("cancelled", self.cancelled),
+            ("dependency", self.dependency),
+            ("expired", self.expired),
+            ("infeasible", self.infeasible),
+            ("shed", self.shed),
+        ]
+    }
+
     /// All gaps.
     pub const fn sum(&self) -> u64 {
         self.closed

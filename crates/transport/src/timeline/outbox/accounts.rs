@@ -35,6 +35,23 @@ pub struct ByteAccounts {
 }
 
 impl ByteAccounts {
+    /// Every entry by its name, for those who print them.
+    pub const fn entries(&self) -> [(&'static str, u64); 11] {
+        [
+            ("submitted", self.submitted),
+            ("queued", self.queued),
+            ("in_flight", self.in_flight),
+            ("acknowledged", self.acknowledged),
+            ("expired_unsent", self.expired_unsent),
+            ("expired_in_network", self.expired_in_network),
+            ("lost", self.lost),
+            ("infeasible", self.infeasible),
+            ("dependency", self.dependency),
+            ("shed", self.shed),
+            ("cancelled", self.cancelled),
+        ]
+    }
+
     /// The right side of the account; equals [`ByteAccounts::submitted`].
     pub const fn sum(&self) -> u64 {
         self.queued
@@ -104,6 +121,22 @@ pub struct SectionAccounts {
 }
 
 impl SectionAccounts {
+    /// Every entry by its name, for those who print them.
+    pub const fn entries(&self) -> [(&'static str, u64); 10] {
+        [
+            ("submitted", self.submitted),
+            ("open", self.open),
+            ("acknowledged", self.acknowledged),
+            ("expired_unsent", self.expired_unsent),
+            ("expired_in_network", self.expired_in_network),
+            ("lost", self.lost),
+            ("infeasible", self.infeasible),
+            ("dependency", self.dependency),
+            ("shed", self.shed),
+            ("cancelled", self.cancelled),
+        ]
+    }
+
     /// The right side of the account; equals [`SectionAccounts::submitted`].
     pub const fn sum(&self) -> u64 {
         self.open

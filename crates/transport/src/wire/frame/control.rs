@@ -39,9 +39,9 @@ fn read_stream(input: &mut Reader<'_>) -> Result<u16, DecodeError> {
         .map(|stream| stream as u16)
 }
 
-/// Why the sender gave up a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DropReason {
+/// Why a sender gives a section up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
     /// Its deadline passed.
     Expired,
     /// It could not have arrived in time.
@@ -54,7 +54,7 @@ pub enum DropReason {
     Cancelled,
 }
 
-impl DropReason {
+impl Reason {
     /// All of them, in the order of their numbers on the wire.
     pub const ALL: [Self; 5] = [
         Self::Expired,
@@ -88,7 +88,7 @@ pub struct Dropped {
     /// The section.
     pub section: u64,
     /// Why.
-    pub reason: DropReason,
+    pub reason: Reason,
 }
 
 impl Dropped {
@@ -105,7 +105,7 @@ impl Dropped {
         let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
         let place = input.offset();
         let reason = input.u8("reason")?;
-        let Some(reason) = DropReason::from_wire(reason) else {
+        let Some(reason) = Reason::from_wire(reason) else {
             let value = u64::from(reason);
             return Err(input.error_at(place, "reason", Problem::Unknown { value }));
         };

@@ -40,7 +40,7 @@ use super::cursor::{Count, Reader, Sink, Writer};
 use super::{DecodeError, EncodeError, Part, Problem, Stamp};
 
 pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts};
-pub use control::{Close, Credit, DropReason, Dropped, End, Floor};
+pub use control::{Close, Credit, Dropped, End, Floor, Reason};
 pub use feedback::ReceiverReport;
 pub use section::{Content, Data, Framing, Section, SectionHeader};
 

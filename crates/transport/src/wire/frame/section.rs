@@ -66,13 +66,13 @@ pub enum Framing {
 /// stream : varint      at most 65,535
 /// section : varint     at most MAX_SECTION_ID
 /// offset : varint      of the first byte of the data in the section
-/// total : varint       length of the section, at most MAX_SECTION
+/// total : varint       length of the section, 1 to MAX_SECTION
 /// source time : varint [us] of the sender's clock, at most MAX_TIME_US
 /// deadline : varint    0 = none, else 1 + [us] after the source time, at most MAX_TIME_US
 /// importance : u8
 /// needs : varint       0 = none, else how far below this section the one lies that it needs
 /// length : varint      only with a length
-/// data                 within the section; empty only if the section is
+/// data                 at least one byte, within the section
 /// ```
 ///
 /// Times are written in whole microseconds of the sender's clock, rounded down.
@@ -82,9 +82,10 @@ pub struct SectionHeader {
     pub stream: u16,
     /// Which section of the stream.
     pub section: u64,
-    /// Where the data begin in the section. Below `total`, except in an empty section.
+    /// Where the data begin in the section. Below `total`.
     pub offset: u32,
-    /// The length of the whole section in bytes.
+    /// The length of the whole section in bytes, at least 1: an empty section would be delivered without anything to
+    /// acknowledge or to miss.
     pub total: u32,
     /// When the media were captured, on the sender's clock.
     pub source_time: Time,
@@ -113,12 +114,11 @@ impl SectionHeader {
 
     /// How many bytes of the section, from `offset` on, fit into `room` bytes together with this header.
     ///
-    /// `None` when not even one does. An empty section "fits" with 0 bytes where its header does.
+    /// `None` when not even one does.
     #[must_use]
     pub fn fitting(&self, room: usize, framing: Framing) -> Option<u32> {
         let left = self.total.saturating_sub(self.offset);
-        let least = left.min(1);
-        let without_length = self.size(least, Framing::ToEnd);
+        let without_length = self.size(1, Framing::ToEnd);
         let room = u32::try_from(room.checked_sub(without_length)?).unwrap_or(u32::MAX);
         let length = match framing {
             Framing::ToEnd => left.min(room),
@@ -131,7 +131,7 @@ impl SectionHeader {
                 })
                 .max()?,
         };
-        (length >= least).then_some(length)
+        (length >= 1).then_some(length)
     }
 
     /// Appends the frame up to its data, which the caller appends: `length` bytes of the section from
@@ -169,7 +169,7 @@ impl SectionHeader {
         out.small(u32::from(self.stream));
         out.varint_in("section", self.section, 0..=MAX_SECTION_ID)?;
         let total = u64::from(self.total);
-        out.check("total", total, 0..=u64::from(MAX_SECTION))?;
+        out.check("total", total, 1..=u64::from(MAX_SECTION))?;
         let offset = u64::from(self.offset);
         out.varint_in("offset", offset, 0..=total.saturating_sub(1))?;
         out.small(self.total);
@@ -206,8 +206,7 @@ impl SectionHeader {
 
     /// How many bytes of data the frame may have.
     fn lengths(&self) -> core::ops::RangeInclusive<u64> {
-        let left = self.total.saturating_sub(self.offset);
-        u64::from(left.min(1))..=u64::from(left)
+        1..=u64::from(self.total.saturating_sub(self.offset))
     }
 
     fn read(input: &mut Reader<'_>, is_retransmission: bool) -> Result<Self, DecodeError> {
@@ -215,8 +214,8 @@ impl SectionHeader {
         let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
         let offset_place = input.offset();
         let offset = input.varint("offset")?;
-        let total = input.varint_u32("total", MAX_SECTION)?;
-        let offset = within(offset, 0..=u64::from(total).saturating_sub(1))
+        let total = input.varint_in("total", 1..=u64::from(MAX_SECTION))? as u32;
+        let offset = within(offset, 0..=u64::from(total - 1))
             .map_err(|problem| input.error_at(offset_place, "offset", problem))?
             as u32;
         let source_time = Time::from_micros(input.varint_in("source time", 0..=MAX_TIME_US)?);

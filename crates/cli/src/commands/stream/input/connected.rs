@@ -19,6 +19,8 @@ const MARGIN: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct ConnectedInput {
     line: Line,
+    /// How much later sections are due for those whom they are passed on to.
+    add_latency: Duration,
     connection: Option<Arc<Connection>>,
     reporter: Reporter,
     /// What the connections before this one counted.
@@ -28,9 +30,10 @@ pub(crate) struct ConnectedInput {
 }
 
 impl ConnectedInput {
-    pub(crate) fn new(line: Line, reporter: Reporter) -> Self {
+    pub(crate) fn new(line: Line, add_latency: Duration, reporter: Reporter) -> Self {
         Self {
             line,
+            add_latency,
             connection: None,
             reporter,
             past: Totals::default(),
@@ -45,7 +48,8 @@ impl ConnectedInput {
                 return Ok(None);
             };
             let item = tokio::time::timeout_at(until.into(), connection.recv()).await;
-            return Ok(item.ok().flatten().map(passage));
+            let item = item.ok().flatten();
+            return Ok(item.map(|item| passage(item, self.add_latency)));
         }
         loop {
             let connection = match &self.connection {
@@ -57,7 +61,7 @@ impl ConnectedInput {
                 }
             };
             if let Some(item) = connection.recv().await {
-                return Ok(Some(passage(item)));
+                return Ok(Some(passage(item, self.add_latency)));
             }
             let end = connection.closed().await;
             let statistics = connection.statistics().await;
@@ -104,14 +108,18 @@ impl ConnectedInput {
     }
 }
 
-fn passage(item: Item) -> Passage {
+fn passage(item: Item, add_latency: Duration) -> Passage {
     match item {
         Item::Section(section) => Passage::Section(Passing {
             stream: section.stream.0,
             number: section.id.0,
             importance: section.about.importance.0,
             source_time: section.about.source_time,
-            due: section.about.deadline.map_or(Due::Never, Due::At),
+            due: section
+                .about
+                .deadline
+                .and_then(|deadline| deadline.checked_add(add_latency))
+                .map_or(Due::Never, Due::At),
             needs: section.about.needs.map(|needs| needs.0),
             payload: section.payload,
             media: None,

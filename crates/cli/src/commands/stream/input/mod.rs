@@ -31,7 +31,7 @@ impl Input {
         uri: &Uri,
         text: &str,
         speed: f64,
-        options: LineOptions,
+        options: &LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
         let live = |feed| Self::Media(Box::new(MediaInput::live(feed)));
@@ -45,7 +45,8 @@ impl Input {
             Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
-                Self::Connected(Box::new(ConnectedInput::new(line, reporter.clone())))
+                let input = ConnectedInput::new(line, options.add_latency, reporter.clone());
+                Self::Connected(Box::new(input))
             }
         })
     }

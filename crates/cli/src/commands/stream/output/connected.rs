@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use comity::{
     Connection, End, Reliability, SectionId, SendError, Statistics, StreamId, TargetBitrate,
@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 
 use super::super::line::{Line, Lost};
+use super::super::now;
 use super::super::passing::{Missing, Passing};
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
@@ -76,6 +77,16 @@ struct Leg {
     shedder: Shedder,
     streams: BTreeMap<u16, Numbers>,
     fates: Option<Fates>,
+    /// By when all that was given is settled.
+    settled: Settled,
+}
+
+/// When nothing more can become of sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Settled {
+    At(Instant),
+    /// They have no deadline.
+    Never,
 }
 
 /// The numbers that sections of a stream have at the input, and in the connection.
@@ -198,6 +209,7 @@ impl ConnectedOutput {
             connection,
             shedder: Shedder::new(ShedderConfig::default()),
             streams: BTreeMap::new(),
+            settled: Settled::At(now()),
         });
     }
 
@@ -236,6 +248,14 @@ impl ConnectedOutput {
         }
     }
 
+    /// Tells everybody who is connected that a section is missing: it is so in their lists too, under the next
+    /// number, and what needs it is worth nothing to them either.
+    pub(crate) fn skip(&mut self, missing: &Missing) {
+        for leg in &mut self.legs {
+            leg.skip(missing.stream, missing.number);
+        }
+    }
+
     /// Waits until everything that was given has arrived or expired, and closes.
     pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
         if self.legs.is_empty() {
@@ -248,9 +268,11 @@ impl ConnectedOutput {
         let mut finishing = JoinSet::new();
         for leg in self.legs.drain(..) {
             // What has deadlines is settled when they have passed; what has none takes as long as it takes.
-            let patience = match self.reliability {
-                Reliability::Full => Duration::MAX,
-                _ => leg.connection.latency() + self.line.linger,
+            let patience = match (self.reliability, leg.settled) {
+                (Reliability::Full, _) | (_, Settled::Never) => Duration::MAX,
+                (_, Settled::At(moment)) => {
+                    moment.saturating_duration_since(now()) + self.line.linger
+                }
             };
             finishing.spawn(async move {
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
@@ -293,6 +315,16 @@ impl ConnectedOutput {
 }
 
 impl Leg {
+    fn skip(&mut self, stream: u16, number: u64) {
+        let numbers = self.streams.entry(stream).or_default();
+        numbers.see(number);
+        // Where there is no room even for that, the receiver's list has a hole; what it needs is left out all the
+        // same.
+        if let Ok(id) = self.connection.skip(StreamId(stream)) {
+            numbers.give(number, id);
+        }
+    }
+
     /// Gives it a section; an error says why it was not given.
     async fn give(
         &mut self,
@@ -305,6 +337,7 @@ impl Leg {
         numbers.see(passing.number);
         let Ok(needs) = numbers.needed(passing.needs) else {
             unsent.dependent += 1;
+            self.skip(passing.stream, passing.number);
             return Err("dependency");
         };
         let is_shed = match &passing.media {
@@ -317,6 +350,11 @@ impl Leg {
             _ => false,
         };
         let section = passing.section(needs, self.connection.latency());
+        let due = section.deadline.unwrap_or(Duration::MAX);
+        let settled = match passing.source_time.checked_add(due) {
+            Some(moment) => Settled::At(moment),
+            None => Settled::Never,
+        };
         let given = match reliability {
             Reliability::Full => self.connection.send(section).await,
             _ => self.connection.try_send(section),
@@ -324,6 +362,7 @@ impl Leg {
         match given {
             Ok(id) => {
                 numbers.give(passing.number, id);
+                self.settled = self.settled.max(settled);
                 if let Some(fates) = &mut self.fates {
                     fates.follow(id, passing);
                 }
@@ -334,6 +373,7 @@ impl Leg {
             }
             Err(SendError::Full { .. }) => {
                 unsent.no_room += 1;
+                self.skip(passing.stream, passing.number);
                 return Err("no room");
             }
             // Its end is told elsewhere.

@@ -32,7 +32,7 @@ impl Output {
         uri: &Uri,
         text: &str,
         copying: Copying,
-        options: LineOptions,
+        options: &LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
         let datagrams = |uri, as_rtp| {
@@ -58,6 +58,14 @@ impl Output {
         match self {
             Self::Media(_) => true,
             Self::Connected(output) => output.is_connected() || output.was_connected(),
+        }
+    }
+
+    /// Whether it goes anywhere now.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Self::Media(_) => true,
+            Self::Connected(output) => output.is_connected(),
         }
     }
 
@@ -90,6 +98,14 @@ impl Output {
         match self {
             Self::Media(_) => Vec::new(),
             Self::Connected(output) => output.take_missing(),
+        }
+    }
+
+    /// Says that a section is missing, where somebody can be told.
+    pub(crate) fn skip(&mut self, missing: &Missing) {
+        match self {
+            Self::Media(_) => {}
+            Self::Connected(output) => output.skip(missing),
         }
     }
 

@@ -1,4 +1,7 @@
-//! What one endpoint of one flow saw and decided, as a qlog file that qvis opens.
+//! What one end of a connection saw and decided, as a qlog file that qvis opens.
+//!
+//! The simulator writes them of its flows, and the library of real connections: the same records, so that one can
+//! be laid beside the other.
 //!
 //! The file is a JSON text sequence (RFC 7464): records that begin with the byte 1e and end with a newline,
 //! first a header, then one record per event. Save it as `.sqlog`, which is how qvis knows the form.
@@ -11,6 +14,10 @@
 //! retransmission is a packet of its own, and acknowledgements name those transmissions that they cover.
 //! The packet type is `1RTT` throughout, as in qvis' own conversion of TCP captures.
 //!
+//! The datagram transport has packet numbers of its own, and *sections* instead of a byte stream: pieces of them
+//! are frames of the type `section`. What becomes of sections is no business of QUIC: it has events with names that
+//! begin with `comity:`, which qvis passes over ([`QlogWriter::event`]).
+//!
 //! Records are plain structs of this module, not those of the `qlog` crate: as of its version 0.18 that
 //! crate writes the later header and names, which qvis refuses; keeps round trips as 32-bit floats,
 //! good for seven digits; and has no TCP.
@@ -20,6 +27,7 @@
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
+use comity_congestion::Phase;
 use comity_units::{Bytes, Rate, Span, Time};
 use serde::{Serialize, Serializer};
 
@@ -38,13 +46,13 @@ pub struct Description<'a> {
     pub protocol: &'a str,
 }
 
-/// A side of a flow.
+/// A side of a flow or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The side that data comes from, a client in the words of qlog.
-    Sender,
-    /// The side that data goes to, a server in the words of qlog.
-    Receiver,
+    /// The side that opened the connection; of a simulated flow the one that data comes from.
+    Client,
+    /// The other side.
+    Server,
 }
 
 /// A packet that was sent, received or lost.
@@ -58,6 +66,28 @@ pub struct Packet<'a> {
     pub data: Option<Data>,
     /// The numbers of the packets that it acknowledges, in ranges.
     pub acknowledged: &'a [RangeInclusive<u64>],
+    /// What it carries of sections.
+    pub pieces: &'a [Piece],
+    /// The types of what else it holds, in snake case, as in `ping`.
+    pub others: &'a [&'static str],
+}
+
+/// A part of a section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// The stream of the section.
+    #[serde(rename = "stream_id")]
+    pub stream: u16,
+    /// The section's number.
+    pub section: u64,
+    /// The place of the first byte in the section.
+    pub offset: u32,
+    /// The length in bytes.
+    pub length: u32,
+    /// The length of the whole section.
+    pub total: u32,
+    /// Whether it was sent before.
+    pub retransmission: bool,
 }
 
 /// A part of the byte stream.
@@ -131,6 +161,18 @@ pub struct Metrics {
     pub pacing_rate: Option<Rate>,
 }
 
+impl From<Phase> for CongestionState {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::SlowStart => Self::SlowStart,
+            Phase::Steady => Self::Steady,
+            Phase::Probing => Self::Probing,
+            // Also what may be added to the list.
+            _ => Self::CongestionAvoidance,
+        }
+    }
+}
+
 impl Metrics {
     /// The values that differ from `before`.
     fn changed_since(self, before: &Self) -> Self {
@@ -200,8 +242,8 @@ impl<W: Write> QlogWriter<W> {
                 vantage_point: VantagePoint {
                     name: description.endpoint,
                     side: match description.side {
-                        Side::Sender => "client",
-                        Side::Receiver => "server",
+                        Side::Client => "client",
+                        Side::Server => "server",
                     },
                 },
                 common_fields: CommonFields {
@@ -289,7 +331,11 @@ impl<W: Write> QlogWriter<W> {
         Ok(self.out)
     }
 
-    fn event(&mut self, now: Time, name: &str, data: &impl Serialize) -> io::Result<()> {
+    /// An event of another vocabulary, as in `comity:section_delivered`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn event(&mut self, now: Time, name: &str, data: &impl Serialize) -> io::Result<()> {
         self.record(&Event {
             time: as_millis(now.as_nanos()),
             name,
@@ -362,11 +408,14 @@ impl<'a> PacketEvent<'a> {
             },
             raw: Raw {
                 length: packet.wire_bytes,
-                payload_length: packet.data.map_or(0, |data| data.length),
+                payload_length: packet.data.map_or(0, |data| data.length)
+                    + packet.pieces.iter().map(|piece| piece.length).sum::<u32>(),
             },
             frames: Frames {
                 acknowledged: packet.acknowledged,
                 data: packet.data,
+                pieces: packet.pieces,
+                others: packet.others,
             },
             trigger: None,
         }
@@ -389,11 +438,16 @@ struct Raw {
 struct Frames<'a> {
     acknowledged: &'a [RangeInclusive<u64>],
     data: Option<Data>,
+    pieces: &'a [Piece],
+    others: &'a [&'static str],
 }
 
 impl Frames<'_> {
     fn is_empty(&self) -> bool {
-        self.acknowledged.is_empty() && self.data.is_none()
+        self.acknowledged.is_empty()
+            && self.data.is_none()
+            && self.pieces.is_empty()
+            && self.others.is_empty()
     }
 }
 
@@ -408,6 +462,11 @@ enum Frame<'a> {
         offset: u64,
         length: u32,
     },
+    Section(Piece),
+    #[serde(untagged)]
+    Other {
+        frame_type: &'static str,
+    },
 }
 
 impl Serialize for Frames<'_> {
@@ -420,7 +479,10 @@ impl Serialize for Frames<'_> {
             offset,
             length,
         });
-        serializer.collect_seq(ack.into_iter().chain(stream))
+        let pieces = self.pieces.iter().copied().map(Frame::Section);
+        let others = self.others.iter();
+        let others = others.map(|frame_type| Frame::Other { frame_type });
+        serializer.collect_seq(ack.into_iter().chain(stream).chain(pieces).chain(others))
     }
 }
 

@@ -1,7 +1,7 @@
 //! qlog files as text, and as a JSON reader sees them.
 
-use comity_sim::trace::qlog::{
-    CongestionState, Data, Description, LossTrigger, Metrics, Packet, QlogWriter, Side,
+use comity_qlog::{
+    CongestionState, Data, Description, LossTrigger, Metrics, Packet, Piece, QlogWriter, Side,
 };
 use comity_units::{Bytes, Rate, Span, Time};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn description() -> Description<'static> {
         title: "fairness, seed 7",
         description: "two flows",
         endpoint: "flow 0",
-        side: Side::Sender,
+        side: Side::Client,
         protocol: "TCP",
     }
 }
@@ -40,7 +40,7 @@ fn a_short_file_word_for_word() {
         number: 3,
         wire_bytes: 1500,
         data,
-        acknowledged: &[],
+        ..Packet::default()
     };
     writer
         .packet_sent(Time::from_nanos(1_234_567), &packet)
@@ -75,7 +75,7 @@ fn a_short_file_word_for_word() {
 #[test]
 fn acknowledgements_name_the_packets_they_cover() {
     let receiver = Description {
-        side: Side::Receiver,
+        side: Side::Server,
         ..description()
     };
     let mut writer = QlogWriter::new(Vec::new(), &receiver).unwrap();
@@ -83,15 +83,14 @@ fn acknowledgements_name_the_packets_they_cover() {
     let packet = Packet {
         number: 9,
         wire_bytes: 64,
-        data: None,
         acknowledged: &acknowledged,
+        ..Packet::default()
     };
     writer.packet_received(Time::from_secs(1), &packet).unwrap();
     let bare = Packet {
         number: 10,
         wire_bytes: 40,
-        data: None,
-        acknowledged: &[],
+        ..Packet::default()
     };
     writer.packet_received(Time::from_secs(2), &bare).unwrap();
     let records = records(&writer.finish().unwrap());
@@ -237,4 +236,53 @@ fn times_are_exact_to_the_nanosecond_for_eleven_days() {
         };
         assert_eq!(normal, decimal);
     }
+}
+
+#[test]
+fn sections_and_other_frames_stand_beside_acknowledgements() {
+    let mut writer = QlogWriter::new(Vec::new(), &description()).unwrap();
+    let piece = |offset, length| Piece {
+        stream: 2,
+        section: 7,
+        offset,
+        length,
+        total: 3_000,
+        retransmission: offset > 0,
+    };
+    let packet = Packet {
+        number: 9,
+        wire_bytes: 1_477,
+        acknowledged: &[3..=5],
+        pieces: &[piece(0, 1_000), piece(2_000, 300)],
+        others: &["floor", "ping"],
+        ..Packet::default()
+    };
+    writer.packet_sent(Time::from_millis(5), &packet).unwrap();
+    let fate = json!({"stream_id": 2, "section": 7, "fate": "acknowledged"});
+    writer
+        .event(Time::from_millis(6), "comity:section_settled", &fate)
+        .unwrap();
+    let records = records(&writer.finish().unwrap());
+    assert_eq!(
+        records[1],
+        json!({
+            "time": 5.0, "name": "transport:packet_sent", "data": {
+                "header": {"packet_type": "1RTT", "packet_number": 9},
+                "raw": {"length": 1_477, "payload_length": 1_300},
+                "frames": [
+                    {"frame_type": "ack", "acked_ranges": [[3, 5]]},
+                    {"frame_type": "section", "stream_id": 2, "section": 7, "offset": 0, "length": 1_000,
+                     "total": 3_000, "retransmission": false},
+                    {"frame_type": "section", "stream_id": 2, "section": 7, "offset": 2_000, "length": 300,
+                     "total": 3_000, "retransmission": true},
+                    {"frame_type": "floor"},
+                    {"frame_type": "ping"},
+                ],
+            },
+        })
+    );
+    assert_eq!(
+        records[2],
+        json!({"time": 6.0, "name": "comity:section_settled", "data": fate})
+    );
 }

@@ -1,0 +1,656 @@
+//! What connections saw and decided, as qlog files.
+//!
+//! The endpoint's thread only puts records into a bounded queue; a thread of its own turns them into text and
+//! writes them. When that cannot keep up, records are left out and counted, here and in the file: a slow disk costs
+//! a trace its gaps, never a packet its time.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::mem;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use comity_qlog::{
+    CongestionState, Description, LossTrigger, Metrics, Packet, Piece, QlogWriter, Side,
+};
+use comity_transport::datagram::{LostPacket, PathStatistics};
+use comity_transport::timeline::outbox::Fate;
+use comity_transport::timeline::{Delivery, Meta, Outcome, Reason, SectionId, inbox};
+use comity_transport::wire::frame::{self, Content, Frame};
+use comity_units::{Bytes, PacketNumber, Time};
+use serde::Serialize;
+
+use crate::session::Role;
+use crate::statistics::Statistics;
+
+/// Records that wait to be written: a quarter of a second of a connection at 400 Mb/s.
+const MOST_WAITING: usize = 16_384;
+/// Connections that get a file.
+const MOST_FILES: u32 = 1_000;
+
+/// qlog files that the connections of one or more endpoints write: each connection one, the first
+/// `trace.sqlog`, the next `trace-2.sqlog` and so on, up to a thousand.
+///
+/// They hold packets sent, received and lost with their frames, what the controller knows, every section with its
+/// deadline and what became of it, and the last [`Statistics`]. The format is described in `docs/streaming.md`.
+/// Clones write to the same files.
+#[derive(Clone, Debug)]
+pub struct Qlog(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    records: SyncSender<Message>,
+    begun: AtomicU32,
+    counts: Arc<Counts>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Records that found no room and are not yet written as such.
+    omitted: AtomicU64,
+    /// All of them.
+    omitted_in_all: AtomicU64,
+    troubles: Mutex<Vec<String>>,
+}
+
+impl Counts {
+    fn complain(&self, trouble: String) {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        troubles.push(trouble);
+    }
+}
+
+impl Qlog {
+    /// Creates the first file, and writes at most `most_bytes` into each; what would go beyond is left out, and the
+    /// file says so at its end.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be created or the thread not started.
+    pub fn create(path: impl Into<PathBuf>, most_bytes: u64) -> io::Result<Self> {
+        let path = path.into();
+        let first = File::create(&path)?;
+        let counts = Arc::new(Counts::default());
+        let (records, waiting) = sync_channel(MOST_WAITING);
+        let files = Files {
+            path,
+            first: Some(first),
+            most_bytes,
+            counts: counts.clone(),
+            open: BTreeMap::new(),
+        };
+        let writer = std::thread::Builder::new()
+            .name("qlog".into())
+            .spawn(move || files.write(&waiting))?;
+        Ok(Self(Arc::new(Shared {
+            records,
+            begun: AtomicU32::new(0),
+            counts,
+            writer: Mutex::new(Some(writer)),
+        })))
+    }
+
+    /// Waits until everything that was recorded so far is written, and ends the files. Returns what went wrong, in
+    /// words: files that are not complete, and how many records were left out.
+    pub fn finish(&self) -> Vec<String> {
+        let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(writer) = writer.take() {
+            // Both fail only when the thread is gone.
+            let _ = self.0.records.send(Message::Finish);
+            let _ = writer.join();
+        }
+        let counts = &self.0.counts;
+        let troubles = &counts.troubles;
+        let mut troubles = mem::take(&mut *troubles.lock().unwrap_or_else(PoisonError::into_inner));
+        match counts.omitted_in_all.swap(0, Ordering::Relaxed) {
+            0 => {}
+            omitted => troubles.push(format!(
+                "{omitted} records are not in the trace, since they came faster than they could be written"
+            )),
+        }
+        troubles
+    }
+
+    /// The trace of one connection, which begins with its first record.
+    pub(crate) fn connection(&self, role: Role, epoch: Time, controller: &'static str) -> Trace {
+        Trace {
+            qlog: self.clone(),
+            number: None,
+            role,
+            controller,
+            epoch,
+        }
+    }
+}
+
+/// The trace of one connection.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    qlog: Qlog,
+    /// `Some(None)`: there are too many.
+    number: Option<Option<u32>>,
+    role: Role,
+    controller: &'static str,
+    /// Zero of the times in the file.
+    epoch: Time,
+}
+
+impl Trace {
+    pub(crate) fn record(&mut self, now: Time, record: Record) {
+        let shared = &self.qlog.0;
+        let number = *self.number.get_or_insert_with(|| {
+            let number = shared.begun.fetch_add(1, Ordering::Relaxed);
+            (number < MOST_FILES).then_some(number)
+        });
+        let Some(number) = number else { return };
+        let message = Message::Record {
+            number,
+            role: self.role,
+            controller: self.controller,
+            at: self.since_epoch(now),
+            record,
+        };
+        if shared.records.try_send(message).is_err() {
+            shared.counts.omitted.fetch_add(1, Ordering::Relaxed);
+            shared.counts.omitted_in_all.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn since_epoch(&self, time: Time) -> Time {
+        match time.is_never() {
+            true => time,
+            false => Time::ZERO + time.saturating_since(self.epoch),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Message {
+    Record {
+        number: u32,
+        role: Role,
+        controller: &'static str,
+        at: Time,
+        record: Record,
+    },
+    Finish,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub(crate) enum Record {
+    Sent(PacketRecord),
+    Received(PacketRecord),
+    Lost(LostPacket),
+    Path(PathStatistics),
+    Submitted(Submitted),
+    Settled(Settled),
+    Delivered(Delivered),
+    Missing(Missing),
+    Ended(Box<Ended>),
+}
+
+/// A packet and what its payload holds.
+#[derive(Debug)]
+pub(crate) struct PacketRecord {
+    number: PacketNumber,
+    wire: u32,
+    acknowledged: Vec<RangeInclusive<u64>>,
+    pieces: Vec<Piece>,
+    others: Vec<&'static str>,
+}
+
+impl PacketRecord {
+    /// Reads a payload that takes `overhead` bytes more on the wire.
+    pub(crate) fn read(number: PacketNumber, payload: &[u8], overhead: u32) -> Self {
+        let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let mut record = Self {
+            number,
+            wire: length.saturating_add(overhead),
+            acknowledged: Vec::new(),
+            pieces: Vec::new(),
+            others: Vec::new(),
+        };
+        let Ok(packet) = frame::decode(payload, Content::Present) else {
+            record.others.push("malformed");
+            return record;
+        };
+        for frame in packet.frames {
+            match frame {
+                Ok(frame) => record.add(&frame),
+                Err(_) => record.others.push("malformed"),
+            }
+        }
+        record
+    }
+
+    fn add(&mut self, frame: &Frame<'_>) {
+        let other = match frame {
+            Frame::Ack(ack) => {
+                let ranges = ack.ranges.iter();
+                self.acknowledged
+                    .extend(ranges.map(|range| range.first.get()..=range.last.get()));
+                return;
+            }
+            Frame::Section(section) => {
+                let header = &section.header;
+                self.pieces.push(Piece {
+                    stream: header.stream,
+                    section: header.section,
+                    offset: header.offset,
+                    length: section.data.len() as u32,
+                    total: header.total,
+                    retransmission: header.is_retransmission,
+                });
+                return;
+            }
+            Frame::Padding { .. } => "padding",
+            Frame::Ping => "ping",
+            Frame::Floor(_) => "floor",
+            Frame::Dropped(_) => "drop",
+            Frame::Credit(_) => "credit",
+            Frame::Tag(_) => "tag",
+            Frame::Feedback(_) => "feedback",
+            Frame::ReceiverReport(_) => "receiver_report",
+            Frame::PathChallenge(_) => "path_challenge",
+            Frame::PathResponse(_) => "path_response",
+            Frame::Close(_) => "connection_close",
+            Frame::End(_) => "end",
+        };
+        self.others.push(other);
+    }
+
+    fn packet(&self) -> Packet<'_> {
+        Packet {
+            number: self.number.get(),
+            wire_bytes: self.wire,
+            data: None,
+            acknowledged: &self.acknowledged,
+            pieces: &self.pieces,
+            others: &self.others,
+        }
+    }
+}
+
+/// A section that the application gave.
+#[derive(Debug, Serialize)]
+pub(crate) struct Submitted {
+    stream_id: u16,
+    section: u64,
+    length: u32,
+    importance: u8,
+    /// Milliseconds on the clock of the file; earlier than it began where that is negative.
+    source_time: f64,
+    /// `null` for none.
+    deadline: Option<f64>,
+    needs: Option<u64>,
+}
+
+impl Submitted {
+    pub(crate) fn new(
+        trace: &Trace,
+        section: SectionId,
+        given: &comity_transport::timeline::Outgoing<bytes::Bytes>,
+    ) -> Self {
+        Self {
+            stream_id: given.stream.0,
+            section: section.0,
+            length: u32::try_from(given.payload.len()).unwrap_or(u32::MAX),
+            importance: given.importance.0,
+            source_time: trace.millis(given.source_time),
+            deadline: (!given.deadline.is_never()).then(|| trace.millis(given.deadline)),
+            needs: given.needs.map(|needs| needs.0),
+        }
+    }
+}
+
+impl Trace {
+    /// A time of this end, in milliseconds on the clock of the file.
+    fn millis(&self, time: Time) -> f64 {
+        match time.since(self.epoch) {
+            Some(after) => after.as_nanos() as f64 / 1e6,
+            None => -(self.epoch.saturating_since(time).as_nanos() as f64 / 1e6),
+        }
+    }
+}
+
+/// What became of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Settled {
+    stream_id: u16,
+    section: u64,
+    fate: &'static str,
+    length: u32,
+    sent: u32,
+    acknowledged: u32,
+}
+
+impl Settled {
+    pub(crate) fn new(outcome: &Outcome) -> Self {
+        Self {
+            stream_id: outcome.stream.0,
+            section: outcome.section.0,
+            fate: match outcome.fate {
+                Fate::Acknowledged => "acknowledged",
+                Fate::Cancelled => "cancelled",
+                Fate::Dependency => "dependency",
+                Fate::ExpiredInNetwork => "expired_in_network",
+                Fate::ExpiredUnsent => "expired_unsent",
+                Fate::Infeasible => "infeasible",
+                Fate::Lost => "lost",
+                Fate::Shed => "shed",
+            },
+            length: outcome.length,
+            sent: outcome.sent,
+            acknowledged: outcome.acknowledged,
+        }
+    }
+}
+
+/// A section of the peer that was handed over whole.
+#[derive(Debug, Serialize)]
+pub(crate) struct Delivered {
+    stream_id: u16,
+    section: u64,
+    length: u32,
+    /// When it was whole, and by when it had to be, in milliseconds on the clock of the file.
+    completed: f64,
+    deadline: Option<f64>,
+    late: bool,
+}
+
+/// A section of the peer that was not.
+#[derive(Debug, Serialize)]
+pub(crate) struct Missing {
+    stream_id: u16,
+    section: u64,
+    reason: &'static str,
+    /// What is known of it, if anything of it came.
+    length: Option<u32>,
+    missing_bytes: Option<u64>,
+    deadline: Option<f64>,
+}
+
+impl Record {
+    /// What was handed over; `local` gives the times of the peer's clock on this end's.
+    pub(crate) fn delivery(
+        trace: &Trace,
+        delivery: &Delivery<bytes::Bytes>,
+        local: impl Fn(Time) -> Time,
+    ) -> Self {
+        let deadline =
+            |meta: &Meta| (!meta.deadline.is_never()).then(|| trace.millis(local(meta.deadline)));
+        match delivery {
+            Delivery::Section(section) => Self::Delivered(Delivered {
+                stream_id: section.meta.stream.0,
+                section: section.meta.section.0,
+                length: section.meta.length,
+                completed: trace.millis(section.completed),
+                deadline: deadline(&section.meta),
+                late: section.is_late,
+            }),
+            Delivery::Gap(gap) => {
+                let partial = gap.partial.as_ref();
+                Self::Missing(Missing {
+                    stream_id: gap.stream.0,
+                    section: gap.section.0,
+                    reason: match gap.reason {
+                        inbox::GapReason::Closed => "closed",
+                        inbox::GapReason::Obsolete => "obsolete",
+                        inbox::GapReason::Overdue => "overdue",
+                        inbox::GapReason::Dropped(Reason::Cancelled) => "cancelled",
+                        inbox::GapReason::Dropped(Reason::Dependency) => "dependency",
+                        inbox::GapReason::Dropped(Reason::Expired) => "expired",
+                        inbox::GapReason::Dropped(Reason::Infeasible) => "infeasible",
+                        inbox::GapReason::Dropped(Reason::Shed) => "shed",
+                    },
+                    length: partial.map(|partial| partial.meta.length),
+                    missing_bytes: partial.map(|partial| {
+                        let missing = partial.missing.iter();
+                        missing
+                            .map(|range| u64::from(range.end - range.start))
+                            .sum()
+                    }),
+                    deadline: partial.and_then(|partial| deadline(&partial.meta)),
+                })
+            }
+        }
+    }
+}
+
+/// The end of a connection.
+#[derive(Debug, Serialize)]
+pub(crate) struct Ended {
+    pub(crate) reason: String,
+    pub(crate) statistics: Statistics,
+}
+
+/// The files, as their thread has them.
+struct Files {
+    path: PathBuf,
+    first: Option<File>,
+    most_bytes: u64,
+    counts: Arc<Counts>,
+    /// `None`: nothing more is written to it.
+    open: BTreeMap<u32, Option<QlogWriter<Bounded>>>,
+}
+
+impl Files {
+    fn write(mut self, waiting: &Receiver<Message>) {
+        while let Ok(Message::Record {
+            number,
+            role,
+            controller,
+            at,
+            record,
+        }) = waiting.recv()
+        {
+            let is_last = matches!(record, Record::Ended(_));
+            let result = self
+                .writer(number, role, controller)
+                .map_or(Ok(()), |writer| put(writer, at, record));
+            let omitted = self.counts.omitted.swap(0, Ordering::Relaxed);
+            let result = result.and_then(|()| match self.open.get_mut(&number) {
+                Some(Some(writer)) if omitted > 0 => {
+                    writer.event(at, "comity:records_omitted", &Omitted { count: omitted })
+                }
+                _ => Ok(()),
+            });
+            if let Err(error) = result {
+                self.give_up(number, at, &error);
+            } else if is_last {
+                self.end(number);
+            }
+        }
+        let numbers: Vec<u32> = self.open.keys().copied().collect();
+        for number in numbers {
+            self.end(number);
+        }
+    }
+
+    fn writer(
+        &mut self,
+        number: u32,
+        role: Role,
+        controller: &'static str,
+    ) -> Option<&mut QlogWriter<Bounded>> {
+        if !self.open.contains_key(&number) {
+            let created = match self.first.take() {
+                Some(file) if number == 0 => Ok(file),
+                first => {
+                    self.first = first;
+                    File::create(numbered(&self.path, number))
+                }
+            };
+            let most_bytes = self.most_bytes;
+            let begun = created.and_then(|file| {
+                let side = match role {
+                    Role::Caller => Side::Client,
+                    Role::Listener => Side::Server,
+                };
+                let description = Description {
+                    title: "comity",
+                    description: controller,
+                    endpoint: match role {
+                        Role::Caller => "caller",
+                        Role::Listener => "listener",
+                    },
+                    side,
+                    protocol: "COMITY",
+                };
+                let out = Bounded {
+                    out: BufWriter::with_capacity(1 << 16, file),
+                    left: most_bytes,
+                };
+                QlogWriter::new(out, &description)
+            });
+            let begun = match begun {
+                Ok(writer) => Some(writer),
+                Err(error) => {
+                    self.complain(number, &error);
+                    None
+                }
+            };
+            self.open.insert(number, begun);
+        }
+        self.open.get_mut(&number)?.as_mut()
+    }
+
+    /// A file is full, or cannot be written: that stands at its end where it can.
+    fn give_up(&mut self, number: u32, at: Time, error: &io::Error) {
+        self.complain(number, error);
+        if let Some(Some(writer)) = self.open.insert(number, None)
+            && let Ok(mut out) = writer.finish()
+        {
+            out.left = u64::MAX;
+            let time = at.as_nanos() as f64 / 1e6;
+            // The reason was told already.
+            let _ = writeln!(
+                out,
+                "\u{1e}{{\"time\":{time},\"name\":\"comity:trace_ended\",\"data\":{{\"limit_bytes\":{}}}}}",
+                self.most_bytes
+            );
+            let _ = out.flush();
+        }
+    }
+
+    fn end(&mut self, number: u32) {
+        if let Some(Some(writer)) = self.open.insert(number, None)
+            && let Err(error) = writer.finish()
+        {
+            self.complain(number, &error);
+        }
+    }
+
+    fn complain(&self, number: u32, error: &io::Error) {
+        let path = numbered(&self.path, number);
+        self.counts.complain(format!(
+            "{}: the trace is not complete: {error}",
+            path.display()
+        ));
+    }
+}
+
+#[derive(Serialize)]
+struct Omitted {
+    count: u64,
+}
+
+fn put(writer: &mut QlogWriter<Bounded>, at: Time, record: Record) -> io::Result<()> {
+    match record {
+        Record::Sent(packet) => writer.packet_sent(at, &packet.packet()),
+        Record::Received(packet) => writer.packet_received(at, &packet.packet()),
+        Record::Lost(lost) => {
+            let packet = Packet {
+                number: lost.number.get(),
+                wire_bytes: lost.payload,
+                ..Packet::default()
+            };
+            let trigger = match lost.by_delay {
+                true => LossTrigger::TimeThreshold,
+                false => LossTrigger::ReorderingThreshold,
+            };
+            writer.packet_lost(at, &packet, trigger)
+        }
+        Record::Path(path) => {
+            let known = |bytes: Bytes| Some(bytes).filter(|bytes| *bytes != Bytes::MAX);
+            let metrics = Metrics {
+                min_rtt: path.min_rtt,
+                smoothed_rtt: path.srtt,
+                latest_rtt: path.latest_rtt,
+                rtt_variance: path.srtt.map(|_| path.rtt_variation),
+                congestion_window: known(path.window),
+                bytes_in_flight: Some(path.in_flight),
+                ssthresh: path.ssthresh.and_then(known),
+                pacing_rate: path.pacing_rate,
+            };
+            writer.metrics_updated(at, &metrics)?;
+            writer.congestion_state_updated(at, CongestionState::from(path.phase))
+        }
+        Record::Submitted(section) => writer.event(at, "comity:section_submitted", &section),
+        Record::Settled(section) => writer.event(at, "comity:section_settled", &section),
+        Record::Delivered(section) => writer.event(at, "comity:section_delivered", &section),
+        Record::Missing(section) => writer.event(at, "comity:section_missing", &section),
+        Record::Ended(ended) => writer.event(at, "comity:connection_ended", &ended),
+    }
+}
+
+/// `trace.sqlog`, `trace-2.sqlog`, ..
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 0 {
+        return path.to_owned();
+    }
+    let mut name = OsString::from(path.file_stem().unwrap_or_default());
+    name.push(format!("-{}", number + 1));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// A file that takes only so many bytes: each record whole or not at all.
+#[derive(Debug)]
+struct Bounded {
+    out: BufWriter<File>,
+    left: u64,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = bytes.len() as u64;
+        if length > self.left {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it has reached its limit",
+            ));
+        }
+        self.out.write_all(bytes)?;
+        self.left -= length;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_numbered_before_their_ending() {
+        let name = |path: &str, number| numbered(Path::new(path), number).display().to_string();
+        assert_eq!(name("a/trace.sqlog", 0), "a/trace.sqlog");
+        assert_eq!(name("a/trace.sqlog", 1), "a/trace-2.sqlog");
+        assert_eq!(name("trace", 9), "trace-10");
+    }
+}

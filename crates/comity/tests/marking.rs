@@ -1,0 +1,207 @@
+//! What the IP headers of an endpoint's packets have, as a socket on the way reads it.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use comity::session::PresharedKey;
+use comity::{Deliver, Endpoint, Options, OptionsBuilder, OptionsError, Section};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+};
+
+/// EF, which is for sound: 46 as the upper six bits.
+const EF: u8 = 0xb8;
+
+fn options() -> OptionsBuilder {
+    Options::builder()
+        .preshared_key(PresharedKey::new([7; 32]))
+        .deliver(Deliver::Early)
+        .latency(Duration::from_secs(60))
+}
+
+/// What one datagram's IP header had.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    type_of_service: u8,
+    hops: u8,
+}
+
+/// Carries datagrams between whoever sends to it and `target`, and tells of those to `target`. It ends with the
+/// receiver of what it tells.
+fn wire(target: SocketAddr) -> (SocketAddr, mpsc::Receiver<Header>) {
+    let any = |port| match target.ip() {
+        IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
+        IpAddr::V6(_) => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port),
+    };
+    let socket = UdpSocket::bind(any(0)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    if target.is_ipv4() {
+        setsockopt(&socket, sockopt::IpRecvTos, &true).unwrap();
+        setsockopt(&socket, sockopt::Ipv4RecvTtl, &true).unwrap();
+    } else {
+        setsockopt(&socket, sockopt::Ipv6RecvTClass, &true).unwrap();
+        setsockopt(&socket, sockopt::Ipv6RecvHopLimit, &true).unwrap();
+    }
+    let address = socket.local_addr().unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        let mut caller = None;
+        loop {
+            let mut slices = [IoSliceMut::new(&mut bytes)];
+            let mut space = nix::cmsg_space!([i32; 8]);
+            let fd = socket.as_raw_fd();
+            let received =
+                recvmsg::<SockaddrStorage>(fd, &mut slices, Some(&mut space), MsgFlags::empty());
+            let (from, length, header) = match received {
+                Ok(received) => {
+                    let mut header = Header {
+                        type_of_service: 0,
+                        hops: 0,
+                    };
+                    for message in received.cmsgs().unwrap() {
+                        match message {
+                            ControlMessageOwned::Ipv4Tos(octet) => header.type_of_service = octet,
+                            ControlMessageOwned::Ipv4Ttl(hops) => header.hops = hops as u8,
+                            ControlMessageOwned::Ipv6TClass(class) => {
+                                header.type_of_service = class as u8;
+                            }
+                            ControlMessageOwned::Ipv6HopLimit(hops) => header.hops = hops as u8,
+                            _ => {}
+                        }
+                    }
+                    let from = received.address.unwrap();
+                    let from = match (from.as_sockaddr_in(), from.as_sockaddr_in6()) {
+                        (Some(from), _) => SocketAddr::from(*from),
+                        (_, Some(from)) => SocketAddr::from(*from),
+                        _ => panic!("an address of IP"),
+                    };
+                    (from, received.bytes, header)
+                }
+                Err(_)
+                    if tell
+                        .send(Header {
+                            type_of_service: 0,
+                            hops: 0,
+                        })
+                        .is_err() =>
+                {
+                    return;
+                }
+                Err(_) => continue,
+            };
+            let to = if from == target {
+                caller
+            } else {
+                caller = Some(from);
+                if tell.send(header).is_err() {
+                    return;
+                }
+                Some(target)
+            };
+            if let Some(to) = to {
+                let slices = [IoSlice::new(&bytes[..length])];
+                let to = SockaddrStorage::from(to);
+                // What has no room is lost, as on any network.
+                let _ = sendmsg(fd, &slices, &[], MsgFlags::empty(), Some(&to));
+            }
+        }
+    });
+    (address, told)
+}
+
+/// Sends 100 full packets through a wire to a listener on `host`; what the wire saw of it.
+async fn headers(host: IpAddr, caller: Options) -> Vec<Header> {
+    let listener = Endpoint::bind(SocketAddr::new(host, 0), options().build().unwrap()).unwrap();
+    let (address, told) = wire(listener.local_address());
+    let (called, accepted) = tokio::join!(comity::connect(address, caller), listener.accept());
+    let (called, accepted) = (called.unwrap(), accepted.unwrap());
+    for _ in 0..4 {
+        called.send(Section::new(vec![1; 35_000])).await.unwrap();
+    }
+    let receive = async {
+        let mut sections = 0;
+        while let Some(item) = accepted.recv().await {
+            sections += usize::from(item.into_section().is_some());
+        }
+        sections
+    };
+    let (finished, sections) = tokio::join!(called.finish(), receive);
+    assert_eq!((finished, sections), (Ok(()), 4));
+    // What the wire says when nothing comes has no hops.
+    told.try_iter().filter(|header| header.hops > 0).collect()
+}
+
+async fn check(host: IpAddr) {
+    let marked = options().type_of_service(EF).time_to_live(23);
+    let seen = headers(host, marked.build().unwrap()).await;
+    assert!(seen.len() > 100, "{}", seen.len());
+    for header in &seen {
+        assert_eq!(
+            (header.type_of_service & !3, header.hops),
+            (EF, 23),
+            "{header:?}"
+        );
+    }
+    // ECN goes on beside it: sections ask for marks, ECT(0).
+    let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);
+    assert!(capable.count() >= 100, "{seen:?}");
+
+    let without = options().type_of_service(EF).ecn(false);
+    let seen = headers(host, without.build().unwrap()).await;
+    assert!(seen.len() > 100);
+    for header in &seen {
+        assert_eq!(header.type_of_service, EF, "{header:?}");
+        assert_ne!(header.hops, 23, "as the system has it");
+    }
+
+    let seen = headers(host, options().build().unwrap()).await;
+    assert!(seen.iter().all(|header| header.type_of_service & !3 == 0));
+}
+
+#[tokio::test]
+async fn packets_carry_the_type_of_service_beside_ecn_and_the_hops() {
+    check(Ipv4Addr::LOCALHOST.into()).await;
+}
+
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "it says why it did not look")]
+async fn so_they_do_with_ipv6() {
+    if UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        println!("skipped: this host has no IPv6");
+        return;
+    }
+    check(Ipv6Addr::LOCALHOST.into()).await;
+}
+
+#[test]
+fn marks_that_cannot_be_are_refused() {
+    let refused = options().type_of_service(0xb9).build().unwrap_err();
+    assert!(matches!(
+        refused,
+        OptionsError::TypeOfService { octet: 0xb9 }
+    ));
+    assert_eq!(
+        refused.to_string(),
+        "type of service: is 0xb9; expected a multiple of 4, the lowest two bits belong to ECN"
+    );
+    let refused = options().time_to_live(0).build().unwrap_err();
+    assert!(
+        refused.to_string().starts_with("time to live (hops)"),
+        "{refused}"
+    );
+    let refused = options()
+        .max_rate(comity::Rate::from_bps(999))
+        .build()
+        .unwrap_err();
+    assert!(
+        refused.to_string().starts_with("max rate (bit/s)"),
+        "{refused}"
+    );
+}

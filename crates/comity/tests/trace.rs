@@ -1,0 +1,238 @@
+//! qlog files of real connections, read back as JSON and held against the statistics.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use comity::session::PresharedKey;
+use comity::{
+    Deliver, Endpoint, Item, Options, OptionsBuilder, Qlog, Section, Statistics, StreamId,
+};
+use serde_json::Value;
+
+fn options() -> OptionsBuilder {
+    Options::builder()
+        .preshared_key(PresharedKey::new([7; 32]))
+        .deliver(Deliver::Early)
+        .latency(Duration::from_secs(20))
+}
+
+/// The records of a JSON text sequence (RFC 7464): the header, then the events.
+fn records(path: &Path) -> (Value, Vec<Value>) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut records = text.split('\u{1e}').skip(1).map(|record| {
+        assert!(record.ends_with('\n'), "a record is cut: {record:?}");
+        serde_json::from_str::<Value>(record).expect("valid JSON")
+    });
+    (records.next().expect("a header"), records.collect())
+}
+
+fn count(events: &[Value], name: &str) -> u64 {
+    events.iter().filter(|event| event["name"] == name).count() as u64
+}
+
+/// Loses every `n`-th datagram to `target`.
+fn lossy(target: SocketAddr, n: usize, stop: &Arc<AtomicBool>) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    let address = socket.local_addr().unwrap();
+    let stop = stop.clone();
+    thread::spawn(move || {
+        let mut bytes = vec![0; 65_536];
+        let (mut caller, mut seen) = (None, 0);
+        while !stop.load(Ordering::Relaxed) {
+            let Ok((length, from)) = socket.recv_from(&mut bytes) else {
+                continue;
+            };
+            let to = if from == target {
+                caller
+            } else {
+                caller = Some(from);
+                seen += 1;
+                (seen % n != 0).then_some(target)
+            };
+            if let Some(to) = to {
+                let _ = socket.send_to(&bytes[..length], to);
+            }
+        }
+    });
+    address
+}
+
+/// What the file of one end says, held against what it counted at its end.
+fn check(path: &Path, statistics: &Statistics) {
+    let (header, events) = records(path);
+    assert_eq!(header["qlog_version"], "0.3");
+    assert_eq!(header["qlog_format"], "JSON-SEQ");
+    assert_eq!(count(&events, "comity:records_omitted"), 0);
+    let times: Vec<f64> = events
+        .iter()
+        .map(|event| event["time"].as_f64().unwrap())
+        .collect();
+    assert!(times.is_sorted(), "in the order of time");
+
+    // Up to the end; what follows are answers to packets that come too late.
+    let end = events
+        .iter()
+        .position(|event| event["name"] == "comity:connection_ended")
+        .expect("an end");
+    let told = serde_json::to_value(statistics).unwrap();
+    assert_eq!(events[end]["data"]["statistics"]["sent"], told["sent"]);
+    let before = &events[..end];
+    let (sent, received) = (&statistics.sent, &statistics.received);
+    assert_eq!(count(before, "transport:packet_sent"), sent.packets);
+    assert_eq!(count(before, "transport:packet_received"), received.packets);
+    assert_eq!(count(before, "recovery:packet_lost"), sent.lost_packets);
+    assert_eq!(
+        count(before, "comity:section_submitted"),
+        sent.sections.submitted
+    );
+
+    let bytes: u64 = before
+        .iter()
+        .filter(|event| event["name"] == "transport:packet_sent")
+        .map(|event| event["data"]["raw"]["length"].as_u64().unwrap())
+        .sum();
+    assert_eq!(bytes, sent.wire_bytes);
+    let section_bytes: u64 = before
+        .iter()
+        .filter(|event| event["name"] == "transport:packet_sent")
+        .map(|event| event["data"]["raw"]["payload_length"].as_u64().unwrap())
+        .sum();
+    assert_eq!(section_bytes, sent.section_bytes);
+
+    let mut fates = BTreeMap::new();
+    for event in before {
+        if event["name"] == "comity:section_settled" {
+            *fates
+                .entry(event["data"]["fate"].as_str().unwrap())
+                .or_insert(0) += 1;
+        }
+    }
+    for (fate, sections) in sent.sections.entries() {
+        if !["submitted", "open"].contains(&fate) {
+            assert_eq!(fates.get(fate).copied().unwrap_or(0), sections, "{fate}");
+        }
+    }
+    // Every lost packet was sent before, and every acknowledged one.
+    let mut numbers = std::collections::BTreeSet::new();
+    for event in before {
+        let number = event["data"]["header"]["packet_number"].as_u64();
+        match event["name"].as_str().unwrap() {
+            "transport:packet_sent" => assert!(numbers.insert(number.unwrap())),
+            "recovery:packet_lost" => assert!(numbers.contains(&number.unwrap())),
+            "transport:packet_received" => {
+                for frame in event["data"]["frames"].as_array().into_iter().flatten() {
+                    for range in frame["acked_ranges"].as_array().into_iter().flatten() {
+                        assert!(numbers.contains(&range[1].as_u64().unwrap()), "{range}");
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trace_agrees_with_the_statistics_of_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let [at_caller, at_listener] =
+        ["caller.sqlog", "listener.sqlog"].map(|name| Qlog::create(path(name), 1 << 30).unwrap());
+    let listener = options().qlog(at_listener.clone()).build().unwrap();
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), listener).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let way = lossy(endpoint.local_address(), 25, &stop);
+    let caller = options().qlog(at_caller.clone()).build().unwrap();
+    let (sender, receiver) = tokio::join!(comity::connect(way, caller), endpoint.accept());
+    let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+
+    let mut first = None;
+    for number in 0..60_usize {
+        let mut section = Section::new(vec![number as u8; 1_000 + number * 300]);
+        section.needs = (number == 50).then_some(first).flatten();
+        let id = sender.send(section).await.unwrap();
+        first = first.or(Some(id));
+    }
+    sender.skip(StreamId(0)).unwrap();
+    let receive = async {
+        let (mut whole, mut gaps) = (0, 0);
+        while let Some(item) = receiver.recv().await {
+            match item {
+                Item::Section(_) => whole += 1,
+                Item::Gap(_) => gaps += 1,
+            }
+        }
+        (whole, gaps)
+    };
+    let (finished, received) = tokio::join!(sender.finish(), receive);
+    assert_eq!((finished, received), (Ok(()), (60, 1)));
+    let (sent, got) = (sender.statistics().await, receiver.statistics().await);
+    assert!(sent.sent.lost_packets > 10, "{}", sent.sent.lost_packets);
+    endpoint.close().await;
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(at_caller.finish(), Vec::<String>::new());
+    assert_eq!(at_listener.finish(), Vec::<String>::new());
+
+    check(&path("caller.sqlog"), &sent);
+    check(&path("listener.sqlog"), &got);
+    let (header, events) = records(&path("listener.sqlog"));
+    assert_eq!(header["trace"]["vantage_point"]["type"], "server");
+    assert_eq!(count(&events, "comity:section_delivered"), 60);
+    let missing = events
+        .iter()
+        .find(|event| event["name"] == "comity:section_missing")
+        .unwrap();
+    assert_eq!(missing["data"]["reason"], "cancelled");
+    let (_, events) = records(&path("caller.sqlog"));
+    let given = events
+        .iter()
+        .find(|event| event["name"] == "comity:section_submitted")
+        .unwrap();
+    let data = &given["data"];
+    let latency = data["deadline"].as_f64().unwrap() - data["source_time"].as_f64().unwrap();
+    assert!((latency - 20_000.0).abs() < 1e-3, "{latency}");
+    assert!(count(&events, "recovery:metrics_updated") > 10);
+}
+
+#[tokio::test]
+async fn each_connection_has_a_file_and_a_full_one_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let qlog = Qlog::create(folder.path().join("trace.sqlog"), 20_000).unwrap();
+    let with = options().qlog(qlog.clone()).build().unwrap();
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap(), with).unwrap();
+    for _ in 0..2 {
+        let called = comity::connect(endpoint.local_address(), options().build().unwrap());
+        let (sender, receiver) = tokio::join!(called, endpoint.accept());
+        let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+        for _ in 0..20 {
+            sender.send(Section::new(vec![1; 20_000])).await.unwrap();
+        }
+        let (finished, ()) = tokio::join!(sender.finish(), async {
+            while receiver.recv().await.is_some() {}
+        });
+        assert_eq!(finished, Ok(()));
+    }
+    endpoint.close().await;
+    let troubles = qlog.finish();
+    assert_eq!(troubles.len(), 2, "{troubles:?}");
+    for (name, trouble) in ["trace.sqlog", "trace-2.sqlog"].iter().zip(&troubles) {
+        assert!(
+            trouble.contains(name) && trouble.contains("limit"),
+            "{trouble}"
+        );
+        let path = folder.path().join(name);
+        let (_, events) = records(&path);
+        assert_eq!(events.last().unwrap()["name"], "comity:trace_ended");
+        assert_eq!(events.last().unwrap()["data"]["limit_bytes"], 20_000);
+        let length = path.metadata().unwrap().len();
+        assert!((15_000..20_200).contains(&length), "{length}");
+    }
+    assert!(Qlog::create(folder.path().join("no/such"), 1).is_err());
+}
