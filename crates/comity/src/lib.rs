@@ -100,6 +100,8 @@ mod statistics;
 mod trace;
 pub mod uri;
 
+/// The congestion controller of connections that name none.
+pub use comity_congestion::table::DEFAULT_FOR_SECTIONS as DEFAULT_CONTROLLER;
 pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
 pub use comity_units::Rate;

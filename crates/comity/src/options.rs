@@ -237,7 +237,7 @@ impl Default for OptionsBuilder {
             listener_key: None,
             allow: None,
             is_insecure: false,
-            controller: "reno".to_owned(),
+            controller: table::DEFAULT_FOR_SECTIONS.to_owned(),
             controller_parameters: ControllerParameters::new(),
             latency: Duration::from_millis(120),
             connect_timeout: Duration::from_secs(3),
@@ -302,7 +302,7 @@ impl OptionsBuilder {
         self
     }
 
-    /// The congestion controller by its name in [`comity_congestion::table`]; "reno".
+    /// The congestion controller by its name in [`comity_congestion::table`]; "steady".
     #[must_use]
     pub fn controller(mut self, name: impl Into<String>) -> Self {
         self.controller = name.into();

@@ -111,7 +111,7 @@ fn what_is_not_said_has_the_default_of_the_transport() {
     assert_eq!(uri.receive_buffer.get(), config.receive_buffer);
     assert_eq!(uri.latency, Span::from_millis(120));
     assert_eq!(uri.max_rate, Rate::MAX);
-    assert_eq!(uri.controller.name, "reno");
+    assert_eq!(uri.controller.name, "steady");
     assert_eq!(uri.to_string(), "comity://:9000");
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use comity::DEFAULT_CONTROLLER;
 use comity_units::{Rate, Span};
 
 use super::{quantity, share};
@@ -66,7 +67,7 @@ pub(crate) struct Demo {
     pub(crate) duration: Span,
 
     /// The congestion controller of the video
-    #[arg(long, value_name = "NAME", default_value = "reno")]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER)]
     pub(crate) cc: String,
 
     /// Leave out B, then P pictures while the target bit rate is below that of the video

@@ -225,8 +225,12 @@ fn type_of_service(text: &str) -> Option<u8> {
 
 /// The controller of a URI that names none.
 pub(super) fn default_controller() -> &'static Row {
-    // The table is a constant with rows in it, the default first.
-    &table::TABLE[0]
+    let default = |row: &&Row| row.name == table::DEFAULT_FOR_SECTIONS;
+    // The default is one of the table; its first row only stands for the impossible.
+    table::TABLE
+        .iter()
+        .find(default)
+        .unwrap_or(&table::TABLE[0])
 }
 
 const COMITY: &[Scheme] = &[Scheme::Comity];
@@ -287,7 +291,7 @@ pub const KEYS: &[Key] = &[
         .or(&["adapter"]),
     key("latency", span(Span::from_millis(1), Span::from_secs(3_600)), "120ms", COMITY,
         "From when a section is given to when it is due at the other end. Three to four round trips leave room for repeating what is lost."),
-    key("cc", Kind::Controller, "reno", COMITY,
+    key("cc", Kind::Controller, table::DEFAULT_FOR_SECTIONS, COMITY,
         "The congestion controller, a name of [controllers.md](controllers.md); its parameters are keys too, as in `cc.beta=0.8`."),
     key("maxbw", Kind::Domain(Domain::Rate { min: Rate::from_kbps(1), max: Rate::MAX }), "unlimited", COMITY,
         "The most that is ever sent, headers included, whatever the controller allows. Acknowledgements do not wait for it, but count."),

@@ -31,7 +31,7 @@ use comity_units::{Bytes, Seed};
 use crate::{Controller, Meter};
 pub use nearest::nearest;
 pub use parameters::{Domain, Parameter, ParameterError, Parameters, Value};
-pub use rows::TABLE;
+pub use rows::{DEFAULT_FOR_SECTIONS, TABLE};
 
 /// What every controller is built with, whatever its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

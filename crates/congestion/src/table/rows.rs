@@ -12,7 +12,10 @@ use crate::growth::{
 };
 use crate::{Controller, Pacing};
 
-/// Every controller, the default first.
+/// What sections with deadlines are sent with unless somebody says otherwise.
+pub const DEFAULT_FOR_SECTIONS: &str = "steady";
+
+/// Every controller.
 pub const TABLE: &[Row] = &[
     Row {
         name: "reno",

@@ -17,7 +17,7 @@ table! {
     /// The deadline transport: sections of data, each of which has to arrive within `latency`.
     struct SectionsTable ("sections") {
         /// The congestion control.
-        controller: String = Default(ControllerName, "\"cubic\"");
+        controller: String = Default(ControllerName, "\"steady\"");
         /// Its parameters.
         parameters: Option<ParameterTable> = Optional(ParametersKind, "the controller's defaults");
         /// The first congestion window.
