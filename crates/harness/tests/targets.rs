@@ -88,16 +88,16 @@ macro_rules! targets {
     };
 }
 
-// As many cases as take a second or two without optimisation.
+// As many cases as take a second or two each.
 targets! {
-    connection: 6_000,
-    link_traces: 2_000,
-    media_header: 2_000,
-    media_reader: 500,
-    scenario: 500,
-    segment_codec: 5_000,
-    session: 600,
-    session_listener: 500,
-    uri: 5_000,
-    wire: 5_000,
+    connection: 20_000,
+    link_traces: 10_000,
+    media_header: 10_000,
+    media_reader: 2_000,
+    scenario: 1_000,
+    segment_codec: 20_000,
+    session: 3_000,
+    session_listener: 3_000,
+    uri: 20_000,
+    wire: 50_000,
 }

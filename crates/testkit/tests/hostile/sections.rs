@@ -1,8 +1,10 @@
 //! Sections and times that cannot be.
 
-use comity_transport::datagram::{Config, Violation};
+use bytes::Bytes;
+use comity_transport::datagram::{CloseReason, Config, Event, Violation};
 use comity_transport::timeline::inbox::GapReason;
-use comity_transport::timeline::{Deliver, Delivery, inbox};
+use comity_transport::timeline::outbox::SubmitError;
+use comity_transport::timeline::{Deliver, Delivery, Importance, Outgoing, StreamId, inbox};
 use comity_transport::wire::CloseCode;
 use comity_transport::wire::frame::{Close, End, Frame, SectionHeader};
 use comity_transport::wire::limits::MAX_TIME_US;
@@ -229,4 +231,65 @@ fn a_closed_end_answers_one_packet_of_each_doubling() {
     assert!(world.end.is_closed());
     world.say(&[Frame::Ping]).expect("nobody listens");
     assert_eq!(world.sent.len() - before, 10);
+}
+
+/// An application may be hostile too, or careless: what it asks for cannot make packets without end.
+#[test]
+fn deadlines_that_no_frame_can_tell_are_none() {
+    let far = [
+        (Time::ZERO, Time::from_nanos(u64::MAX - 1)),
+        (
+            Time::from_nanos(u64::MAX - 2),
+            Time::from_nanos(u64::MAX - 1),
+        ),
+        (Time::MAX, Time::MAX),
+        (
+            Time::from_micros(MAX_TIME_US),
+            Time::from_micros(2 * MAX_TIME_US),
+        ),
+    ];
+    for (source_time, deadline) in far {
+        let mut world = World::new(paced());
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(1),
+            source_time,
+            deadline,
+            needs: None,
+            payload: Bytes::from_static(&[7; 100]),
+        };
+        world.end.submit(world.now, section).expect("room");
+        world.drain();
+        assert_eq!(world.sent.len(), 1, "one packet has it all");
+        world.acknowledge(&[(0, 0)]).expect("the truth");
+        assert_eq!(world.end.statistics().outbox.sections.acknowledged, 1);
+        world.check_accounts();
+    }
+}
+
+#[test]
+fn nothing_is_taken_after_the_end() {
+    let mut world = World::new(paced());
+    world.submit(100);
+    world.end.close(world.now, CloseCode::DONE, "");
+    for stream in [0, 9] {
+        let section = Outgoing {
+            stream: StreamId(stream),
+            importance: Importance(1),
+            source_time: world.now,
+            deadline: Time::MAX,
+            needs: None,
+            payload: Bytes::from_static(&[7; 100]),
+        };
+        let stream = section.stream;
+        let refused = world.end.submit(world.now, section);
+        assert_eq!(refused, Err(SubmitError::Ended { stream }));
+    }
+    world.drain();
+    // The one that was taken has its outcome, and the end is the last that is heard.
+    assert!(matches!(
+        world.events.as_slice(),
+        [Event::Outcome(_), Event::Closed(CloseReason::Local { .. })]
+    ));
+    world.check_accounts();
 }
