@@ -131,6 +131,11 @@ impl Transport {
         self.is_stalled = is_stalled && !is_abandoned;
     }
 
+    /// Whether paced packets were polled since the last call of [`Self::take_planned`].
+    pub(crate) fn has_planned(&self) -> bool {
+        !self.planned.is_empty()
+    }
+
     /// When the paced packets that were polled since the last call were to leave.
     pub(crate) fn take_planned(&mut self) -> std::vec::Drain<'_, Time> {
         self.planned.drain(..)

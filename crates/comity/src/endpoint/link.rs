@@ -18,7 +18,7 @@ use super::shared::{Command, ConnectionShared, Target, lock};
 use crate::core::Transport;
 use crate::error::End;
 use crate::section::{About, Gap, Item, Partial, Received};
-use crate::session::{Closed, Event as SessionEvent, Session};
+use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
 
 /// Received sections that wait for the application outside of the connection: so many items,
@@ -39,6 +39,17 @@ pub(super) struct Scratch {
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
     /// Datagrams that leave.
     pub(super) out: Outgoing,
+    /// Connections with paced packets among them.
+    pub(super) planned: Vec<ConnectionId>,
+}
+
+impl Scratch {
+    /// A connection was served.
+    pub(super) fn note_planned(&mut self, id: ConnectionId, core: &Transport) {
+        if core.has_planned() {
+            self.planned.push(id);
+        }
+    }
 }
 
 /// What serving a connection came to.
@@ -98,6 +109,7 @@ impl Link {
             commands,
             arrived,
             out,
+            ..
         } = scratch;
         self.shared.unschedule();
         {
