@@ -306,7 +306,7 @@ impl<P: Fuzzed> World<P> {
         let begin = end.saturating_sub(1 + usize::from(source.u8()));
         let holes = source.u8();
         let mut numbers: Vec<u64> = self.sent[begin..end].to_vec();
-        if holes % 4 == 0 {
+        if holes.is_multiple_of(4) {
             let step = usize::from(holes / 4) + 2;
             numbers = numbers.into_iter().step_by(step).collect();
         }
