@@ -1,4 +1,8 @@
 //! Every fuzz target, with the committed inputs and with seeded ones.
+#![allow(
+    clippy::print_stdout,
+    reason = "a test that fails shows what it tried last"
+)]
 
 use std::path::PathBuf;
 
