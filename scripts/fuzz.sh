@@ -17,5 +17,9 @@ scripts/need.sh cargo-fuzz cargo:cargo-fuzz@0.13.2
 targets=$(cargo +nightly fuzz list)
 for target in $targets; do
     echo "fuzz: $target"
-    cargo +nightly fuzz run "$target" -- -max_total_time="${SECONDS_EACH:-60}"
+    # New inputs go to fuzz/corpus; what broke something is to be copied from fuzz/artifacts to the seeds.
+    mkdir -p "fuzz/corpus/$target"
+    seeds=crates/harness/corpus/$target
+    cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "$seeds" -- \
+        -max_total_time="${SECONDS_EACH:-60}" -len_control=0 -max_len=4096 -timeout=20 -rss_limit_mb=2048
 done

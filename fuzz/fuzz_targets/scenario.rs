@@ -1,22 +1,6 @@
-//! Whatever a scenario file holds, reading it ends with a scenario or with problems that can be told.
+//! Scenario files: `comity_harness::scenario::check`.
 #![no_main]
 
-use comity_sim::scenario::{Limits, NoFiles, Reading, Scenario};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|text: &str| {
-    let reading = Reading {
-        // Small enough that nothing a text asks for takes long.
-        limits: Limits { runs: 16, flows: 16, links: 16 },
-        ..Reading::default()
-    };
-    match Scenario::parse("fuzzed.toml", text, NoFiles, &reading) {
-        Ok(scenario) => {
-            for run in scenario.runs() {
-                let (network, _) = scenario.prepare(&run);
-                assert!(network.flows.len() <= 16);
-            }
-        }
-        Err(problems) => assert!(!problems.to_string().is_empty()),
-    }
-});
+fuzz_target!(|bytes: &[u8]| comity_harness::scenario::check(bytes));

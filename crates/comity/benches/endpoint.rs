@@ -1,8 +1,8 @@
 //! What the endpoint costs: bulk transfer and fifty paced streams over loopback, beside bare sockets in the same
-//! run, and handshakes per second.
+//! run, and handshakes per second; and how late paced packets leave while it serves fifty streams.
 //!
 //! ```sh
-//! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|handshakes|all] [MB or s]
+//! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|pacing|handshakes|all] [MB or s]
 //! ```
 //!
 //! Both ends run in this process, so that the processor seconds of `getrusage` are those of both together.
@@ -253,6 +253,50 @@ fn bare_streams(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Fifty streams whose sections are bursts of fifteen packets, spread by a controller of a fixed rate.
+async fn pacing(seconds: u64) -> Result<(), Failure> {
+    const BURST: usize = 15 * SECTION;
+    let row = comity_congestion::table::find("fixed")?;
+    let parameters =
+        comity_congestion::table::Parameters::new().with("rate", row.parse("rate", "8Mbps")?);
+    let options = options()
+        .controller("fixed")
+        .controller_parameters(parameters)
+        .build()?;
+    let endpoint = Endpoint::bind(loopback(), options.clone())?;
+    let callers = Endpoint::for_calls(loopback(), options)?;
+    let address = endpoint.local_address();
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let (called, accepted) = tokio::join!(callers.connect(address), endpoint.accept());
+        let (called, accepted) = (called?, accepted.ok_or("not accepted")?);
+        tokio::spawn(async move { while accepted.recv().await.is_some() {} });
+        streams.push(tokio::spawn(async move {
+            let payload = bytes::Bytes::from(vec![7; BURST]);
+            let interval = Duration::from_secs_f64(BURST as f64 * 8.0 / STREAM_BPS as f64);
+            let mut ticks = tokio::time::interval(interval);
+            for _ in 0..seconds * STREAM_BPS / 8 / BURST as u64 {
+                ticks.tick().await;
+                let _ = called.try_send(Section::new(payload.clone()));
+            }
+            called.statistics().await.pacing
+        }));
+    }
+    let (mut packets, mut p50, mut p99, mut most) = (0, 0.0_f64, 0.0_f64, 0.0_f64);
+    for stream in streams {
+        let pacing = stream.await?;
+        packets += pacing.packets;
+        p50 = p50.max(pacing.p50_us);
+        p99 = p99.max(pacing.p99_us);
+        most = most.max(pacing.max_us);
+    }
+    println!(
+        "fifty streams in bursts: {packets} paced packets; of the worst stream half are at most {p50:.0} us late, \
+         99 % at most {p99:.0} us, all at most {most:.0} us"
+    );
+    Ok(())
+}
+
 async fn handshakes(seconds: u64) -> Result<(), Failure> {
     let options = options().build()?;
     let endpoint = Endpoint::bind(loopback(), options.clone())?;
@@ -295,6 +339,9 @@ fn main() -> Result<(), Failure> {
     }
     if is_on("streams") {
         runtime.block_on(streams(given.unwrap_or(4)))?;
+    }
+    if is_on("pacing") {
+        runtime.block_on(pacing(given.unwrap_or(4)))?;
     }
     if is_on("handshakes") {
         runtime.block_on(handshakes(given.unwrap_or(2)))?;

@@ -170,6 +170,11 @@ impl Transport {
         });
     }
 
+    /// Whether paced packets were polled since the last call of [`Self::take_planned`].
+    pub(crate) fn has_planned(&self) -> bool {
+        !self.planned.is_empty()
+    }
+
     /// When the paced packets that were polled since the last call were to leave.
     pub(crate) fn take_planned(&mut self) -> std::vec::Drain<'_, Time> {
         self.planned.drain(..)

@@ -2,4 +2,5 @@
 
 pub mod conformance;
 pub mod datagram;
+pub mod memory;
 pub mod tcp;

@@ -51,6 +51,7 @@ const PLAN: &[(&str, Imports)] = &[
     ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),
+    ("comity-harness", Imports::Leaf),
     ("comity-kernel", Imports::Leaf),
     ("comity-python", Imports::Leaf),
     (TESTKIT, Imports::Leaf),

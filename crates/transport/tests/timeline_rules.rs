@@ -221,6 +221,33 @@ fn credit_holds_back_what_is_new_and_not_what_is_repeated() {
     );
 }
 
+/// The peer has what it acknowledged: only a floor that passes something else is worth a packet of its own.
+#[test]
+fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
+    let mut outbox = outbox();
+    let now = Time::from_millis(1);
+    for _ in 0..4 {
+        let section = section(1_000, 1, Time::from_secs(10));
+        outbox.submit(now, section).unwrap();
+    }
+    let mut chunks = Vec::new();
+    while let Some(chunk) = outbox.next_chunk(now, 1_000, &Outlook::UNKNOWN) {
+        chunks.push(chunk);
+    }
+    assert_eq!(chunks.len(), 4);
+    outbox.on_acked(&chunks[0]);
+    assert_eq!(outbox.floor(VIDEO), SectionId(1));
+    assert_eq!(outbox.poll_floor(), None);
+    // 2 is withdrawn behind 1, which is still on its way: when 1 has arrived the floor passes both.
+    outbox.cancel(VIDEO, SectionId(2));
+    assert_eq!(outbox.poll_floor(), None);
+    outbox.on_acked(&chunks[1]);
+    assert_eq!(outbox.poll_floor(), Some((VIDEO, SectionId(3))));
+    outbox.on_acked(&chunks[3]);
+    assert_eq!(outbox.floor(VIDEO), SectionId(4));
+    assert_eq!(outbox.poll_floor(), None);
+}
+
 #[test]
 fn a_full_outbox_says_so() {
     let config = outbox::Config {

@@ -19,7 +19,7 @@ use super::shared::{Command, ConnectionShared, Target, lock};
 use crate::core::Transport;
 use crate::error::End;
 use crate::section::{About, Gap, Item, Partial, Received};
-use crate::session::{Closed, Event as SessionEvent, Session};
+use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
 use crate::trace::{Ended, Record, Settled, Submitted};
 
@@ -41,6 +41,17 @@ pub(super) struct Scratch {
     pub(super) arrived: Vec<Arc<ConnectionShared>>,
     /// Datagrams that leave.
     pub(super) out: OutgoingDatagrams,
+    /// Connections with paced packets among them.
+    pub(super) planned: Vec<ConnectionId>,
+}
+
+impl Scratch {
+    /// A connection was served.
+    pub(super) fn note_planned(&mut self, id: ConnectionId, core: &Transport) {
+        if core.has_planned() {
+            self.planned.push(id);
+        }
+    }
 }
 
 /// What serving a connection came to.
@@ -100,6 +111,7 @@ impl Link {
             commands,
             arrived,
             out,
+            ..
         } = scratch;
         self.shared.unschedule();
         {

@@ -11,7 +11,9 @@
 //! The thread waits in `ppoll` with a timer slack of 1 ns until the socket has something, a timer is due or a task
 //! has a command (an eventfd, written only while the thread sleeps). Connections to which something happened stand
 //! in a queue and are served in turn; nothing is ever done for all of them. Serving one means: take its commands,
-//! hand over its sections, send what may leave now as one batch (GSO) and arm its timer.
+//! hand over its sections, gather what may leave now and arm its timer. What all of a round gave is handed to the
+//! system together, in batches of equal datagrams to one address (GSO). An endpoint that is woken often rests for
+//! 250 us in between.
 //!
 //! What the application does not take stays in the connection, where it uses up the credit of the peer; what the
 //! network does not take stays in the send buffer, where it makes [`Connection::send`] wait.

@@ -8,6 +8,8 @@ use crate::session::Datagram;
 
 /// The most bytes that one call of the system takes.
 const MOST_BYTES: usize = 65_000;
+/// With so many bytes waiting, nothing is gained by gathering more.
+const LARGE: usize = 4 * MOST_BYTES;
 
 /// Sealed datagrams that wait to be handed over, gathered into runs that one call takes.
 #[derive(Debug, Default)]
@@ -39,6 +41,11 @@ struct Run {
 impl Outgoing {
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// Whether it is time to hand them over.
+    pub(super) fn is_large(&self) -> bool {
+        self.bytes.len() >= LARGE
     }
 
     /// Takes note of a datagram whose bytes are the last ones of [`Self::bytes`].

@@ -24,6 +24,7 @@ use crate::timeline::{
 };
 use crate::wire::CloseCode;
 use crate::wire::frame::EcnCounts;
+use crate::wire::limits::MAX_SECTION;
 
 /// One end of a connection, open from the beginning.
 ///
@@ -111,6 +112,7 @@ impl<P: Payload> Connection<P> {
             enforce_deadlines: config.expect_deadlines,
             max_bytes: config.receive_buffer,
             max_sections: u64::from(config.receive_sections),
+            max_records: most_records(&config),
             ..inbox::Config::default()
         };
         let decision = controller.decision();
@@ -137,6 +139,7 @@ impl<P: Payload> Connection<P> {
                 sections: u64::from(config.receive_sections),
                 told_by: None,
                 offered: u64::MAX,
+                unanswered: 0,
             },
             control: Control::default(),
             path: Path::new(),
@@ -176,12 +179,24 @@ impl<P: Payload> Connection<P> {
     /// A section whose deadline has passed is taken, and reported as expired at once.
     ///
     /// # Errors
-    /// [`outbox::SubmitError`] when it cannot be taken: there is no room, or it makes no sense.
+    /// [`outbox::SubmitError`] when it cannot be taken: there is no room, it makes no sense, or the connection is
+    /// over.
     pub fn submit(
         &mut self,
         now: Time,
         section: Outgoing<P>,
     ) -> Result<SectionId, outbox::SubmitError> {
+        if self.state != State::Open {
+            let stream = section.stream;
+            return Err(outbox::SubmitError::Ended { stream });
+        }
+        if section.payload.len() > MAX_SECTION {
+            return Err(outbox::SubmitError::TooManyBytes {
+                held: 0,
+                length: section.payload.len(),
+                limit: u64::from(MAX_SECTION),
+            });
+        }
         // The peer keeps only so many sections of a stream apart.
         let limit = self
             .credit
@@ -416,6 +431,14 @@ impl<P: Payload> Connection<P> {
     pub fn backlog(&self) -> u64 {
         self.outbox.backlog()
     }
+}
+
+/// How many sections the inbox may hold something of: as many as fill the buffer with pieces of this size, so
+/// that a peer that sends them byte by byte does not take many times the memory that the buffer stands for.
+fn most_records(config: &Config) -> usize {
+    const LEAST: u64 = 256;
+    let records = (config.receive_buffer / LEAST).max(u64::from(config.receive_sections));
+    usize::try_from(records).unwrap_or(usize::MAX)
 }
 
 /// How many numbers are used between two that are left out: 128 to 383, by the seed.

@@ -84,7 +84,9 @@ impl Violation {
             Self::AcknowledgedUnsent { .. } => CloseCode::OPTIMISTIC_ACK,
             Self::Malformed(error) => error.code(),
             Self::Sections(
-                inbox::Violation::TooManyBytes { .. } | inbox::Violation::TooManyFragments { .. },
+                inbox::Violation::TooManyBytes { .. }
+                | inbox::Violation::TooManyFragments { .. }
+                | inbox::Violation::TooManyRecords { .. },
             ) => CloseCode::FLOW_CONTROL,
             Self::Sections(
                 inbox::Violation::TooManySections { .. } | inbox::Violation::TooManyStreams { .. },

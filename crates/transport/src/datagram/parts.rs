@@ -47,6 +47,11 @@ impl Contents {
     pub(super) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
         self.chunk.iter().chain(&self.more)
     }
+
+    /// Whether it says how much room there is.
+    pub(super) fn tells_room(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.credit)
+    }
 }
 
 /// Control frames of a packet that have to be repeated when it is lost.
@@ -101,6 +106,8 @@ pub(super) struct Credit {
     pub(super) told_by: Option<PacketNumber>,
     /// What this end told the peer last.
     pub(super) offered: u64,
+    /// Packets in flight that tell the peer how much room there is.
+    pub(super) unanswered: u32,
 }
 
 /// One-way delays to the peer, by what its acknowledgements say of arrivals.

@@ -125,14 +125,14 @@ impl<P: Payload> Connection<P> {
                     .inbox
                     .on_floor(StreamId(floor.stream), SectionId(floor.floor))
                     .map_err(Violation::Sections)?,
-                Frame::Dropped(dropped) => self
-                    .inbox
-                    .on_drop(
+                Frame::Dropped(dropped) => {
+                    let result = self.inbox.on_drop(
                         StreamId(dropped.stream),
                         SectionId(dropped.section),
                         dropped.reason,
-                    )
-                    .map_err(Violation::Sections)?,
+                    );
+                    Self::take_or_refuse(result, &mut reading)?;
+                }
                 Frame::End(end) => self
                     .inbox
                     .on_end(StreamId(end.stream), end.sections)
@@ -160,6 +160,8 @@ impl<P: Payload> Connection<P> {
                     self.state = State::Draining {
                         until: now + self.loss.base_timeout() * 3,
                     };
+                    // Everything is settled: whatever stands behind it in the packet comes too late.
+                    break;
                 }
             }
         }
@@ -187,13 +189,22 @@ impl<P: Payload> Connection<P> {
             frame::Data::Elided(length) => (length, [].as_slice()),
         };
         reading.section_bytes += u64::from(length);
-        match self
-            .inbox
-            .on_chunk(now, &self.clock, &meta, header.offset, length, bytes)
-        {
+        let (inbox, clock) = (&mut self.inbox, &self.clock);
+        let result = inbox.on_chunk(now, clock, &meta, header.offset, length, bytes);
+        Self::take_or_refuse(result, reading)
+    }
+
+    /// A lack of room is no violation: the packet is not acknowledged.
+    fn take_or_refuse(
+        result: Result<(), inbox::Violation>,
+        reading: &mut Reading,
+    ) -> Result<(), Violation> {
+        match result {
             Ok(()) => Ok(()),
             Err(
-                inbox::Violation::TooManyBytes { .. } | inbox::Violation::TooManyFragments { .. },
+                inbox::Violation::TooManyBytes { .. }
+                | inbox::Violation::TooManyFragments { .. }
+                | inbox::Violation::TooManyRecords { .. },
             ) => {
                 // What was under way when the room ran out. Unacknowledged, it counts as lost.
                 reading.is_refused = true;
@@ -243,6 +254,9 @@ impl<P: Payload> Connection<P> {
             }
             if let Some(largest) = contents.acknowledged {
                 self.received.on_seen(largest);
+            }
+            if contents.tells_room() {
+                self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
             }
         }
         if news.reordering > 0 {

@@ -81,7 +81,8 @@ pub(super) struct NeverSent(pub(super) PacketNumber);
 ///
 /// Numbers are given out in order; some are left out on purpose ([`SentPackets::skip`]), so that a peer that
 /// acknowledges what it did not receive is found out. Memory is that of the packets between the oldest in
-/// flight and the newest, plus a few words for each lost one as long as it may still turn up.
+/// flight and the newest, those that ask for no answer [up to a limit](MAX_UNASKED), plus a few words for each
+/// lost one as long as it may still turn up.
 #[derive(Debug)]
 pub(super) struct SentPackets<C> {
     /// In ascending order of numbers, without the skipped ones.
@@ -92,6 +93,8 @@ pub(super) struct SentPackets<C> {
     skipped: VecDeque<PacketNumber>,
     in_flight: u64,
     in_flight_packets: u32,
+    /// Of `packets`, those that ask for no answer and may still get one.
+    unasked: usize,
     largest_acknowledged: Option<PacketNumber>,
     delivered: u64,
     delivered_at: Time,
@@ -108,6 +111,7 @@ impl<C> SentPackets<C> {
             skipped: VecDeque::new(),
             in_flight: 0,
             in_flight_packets: 0,
+            unasked: 0,
             largest_acknowledged: None,
             delivered: 0,
             delivered_at: now,
@@ -144,6 +148,9 @@ impl<C> SentPackets<C> {
 
     /// Leaves the next number out: no packet will ever bear it.
     pub(super) fn skip(&mut self) {
+        if self.skipped.len() >= MAX_SKIPPED_EVER {
+            self.skipped.pop_front();
+        }
         self.skipped.push_back(self.next);
         self.next = self.next.next();
     }
@@ -154,6 +161,13 @@ impl<C> SentPackets<C> {
             // A flight begins: the time spent idle is no part of any delivery.
             self.first_sent_at = now;
             self.delivered_at = now;
+        }
+        if size == 0 {
+            if self.unasked >= MAX_UNASKED {
+                self.next = self.next.next();
+                return;
+            }
+            self.unasked += 1;
         }
         self.packets.push_back(SentPacket {
             number: self.next,
@@ -227,6 +241,7 @@ impl<C> SentPackets<C> {
                 packet.is_open = false;
                 result.contents.push(core::mem::take(&mut packet.contents));
                 if packet.size == 0 {
+                    self.unasked -= 1;
                     continue;
                 }
                 let size = u64::from(packet.size);
@@ -322,7 +337,9 @@ impl<C> SentPackets<C> {
                 by_delay: !by_number,
             });
             lost.contents.push(core::mem::take(&mut packet.contents));
-            if packet.size > 0 {
+            if packet.size == 0 {
+                self.unasked -= 1;
+            } else {
                 let size = u64::from(packet.size);
                 self.in_flight -= size;
                 self.in_flight_packets -= 1;
@@ -350,6 +367,7 @@ impl<C> SentPackets<C> {
             if !is_settled {
                 break;
             }
+            self.unasked -= usize::from(first.is_open && first.size == 0);
             self.packets.pop_front();
         }
         // A left-out number is remembered for as long as an honest acknowledgement may reach so low.
@@ -377,6 +395,13 @@ fn contains(range: &AckRange, number: PacketNumber) -> bool {
 
 /// How many left-out numbers are remembered after everything around them is settled.
 const MAX_SKIPPED: usize = 64;
+
+/// How many left-out numbers are remembered when nothing is ever settled.
+const MAX_SKIPPED_EVER: usize = 4_096;
+
+/// How many packets that ask for no answer are remembered: a peer that acknowledges nothing makes no more of them
+/// stay. What they carried is worth little, each acknowledgement says what those before it said.
+const MAX_UNASKED: usize = 1_024;
 
 #[cfg(test)]
 mod tests {

@@ -77,7 +77,8 @@ impl<P: Payload> Connection<P> {
             State::Draining { .. } => return,
             State::Open => {}
         }
-        if now >= self.last_received_at + self.config.idle_timeout {
+        let is_silent = now >= self.last_received_at + self.config.idle_timeout;
+        if is_silent || self.loss.expiries >= MOST_PROBES {
             self.settle();
             self.events.push_back(Event::Closed(CloseReason::Idle));
             self.state = State::Closed;
@@ -128,6 +129,9 @@ impl<P: Payload> Connection<P> {
     pub(super) fn requeue(&mut self, now: Time, contents: Contents) {
         for chunk in contents.chunks() {
             self.outbox.on_lost(now, chunk);
+        }
+        if contents.tells_room() {
+            self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
         }
         if let Some(control) = contents.control {
             for notice in control.notices {
@@ -185,6 +189,10 @@ impl<P: Payload> Connection<P> {
         self.obey();
     }
 }
+
+/// A peer that has acknowledged nothing although so many probes in a row asked it to, over two minutes or so, is gone
+/// as one that says nothing: whatever it says, what is sent to it does not arrive.
+const MOST_PROBES: u32 = 64;
 
 /// How often the peer hears how its sections fared while they come.
 pub(super) const REPORT_INTERVAL: Span = Span::from_millis(100);

@@ -18,7 +18,7 @@ use crate::wire::frame::{
     self, Ack, AckRanges, Close, Credit, Dropped, End, Floor, Frame, Framing, ReceiverReport,
     SectionHeader,
 };
-use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS};
+use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS, MAX_TIME_US};
 
 /// A packet that leaves: its payload was appended to the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,8 @@ impl<P: Payload> Connection<P> {
             self.received.on_acknowledged();
             // An end that only receives has to ask for an answer to know how long packets travel.
             let is_due = self.has_heard && now >= self.measured_at + MEASURE_INTERVAL;
-            if is_due && !builder.is_eliciting {
+            let is_asked = builder.is_eliciting || self.sent.in_flight_packets() > 0;
+            if is_due && !is_asked {
                 self.measured_at = now;
                 self.has_heard = false;
                 builder.push(&Frame::Ping);
@@ -272,7 +273,8 @@ impl<P: Payload> Connection<P> {
         }
         // As long as there is plenty of room the peer need not hear of it.
         let room = self.room();
-        if room < self.config.receive_buffer / 2 || self.credit.offered < room {
+        let is_worth_telling = room < self.config.receive_buffer / 2 || self.credit.offered < room;
+        if is_worth_telling && self.credit.unanswered < MOST_UNANSWERED {
             self.push_credit(builder, contents);
         }
     }
@@ -291,7 +293,9 @@ impl<P: Payload> Connection<P> {
                 u64::MAX
             };
             self.control.credit = false;
-            contents.control.get_or_insert_default().credit = true;
+            let control = contents.control.get_or_insert_default();
+            self.credit.unanswered += u32::from(!control.credit);
+            control.credit = true;
         }
     }
 
@@ -493,13 +497,18 @@ fn header(epoch: Time, meta: &Meta, offset: u32, is_retransmission: bool) -> Sec
             Time::ZERO + time.saturating_since(epoch)
         }
     };
+    // What is further away than a frame can say is told as the furthest source time, and as no deadline.
+    const FURTHEST: Span = Span::from_micros(MAX_TIME_US - 1);
+    let source_time = since(meta.source_time.min(meta.deadline)).min(Time::ZERO + FURTHEST);
+    let deadline = since(meta.deadline);
+    let is_told = deadline.saturating_since(source_time) <= FURTHEST;
     SectionHeader {
         stream: meta.stream.0,
         section: meta.section.0,
         offset,
         total: meta.length,
-        source_time: since(meta.source_time.min(meta.deadline)),
-        deadline: since(meta.deadline),
+        source_time,
+        deadline: if is_told { deadline } else { Time::MAX },
         importance: meta.importance.0,
         needs: meta.needs.map(|section| section.0),
         is_retransmission,
@@ -520,6 +529,10 @@ fn micros(span: Span) -> i64 {
 
 /// How often an end measures the round trip that has nothing else to send.
 const MEASURE_INTERVAL: Span = Span::from_millis(500);
+
+/// So many packets in flight say how much room there is, and acknowledgements say it no more: a peer that never
+/// answers makes no record of them grow.
+const MOST_UNANSWERED: u32 = 4_096;
 
 /// Room kept for a tag: its type, kind and fields.
 const TAG_ROOM: usize = 16;

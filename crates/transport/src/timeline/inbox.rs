@@ -33,10 +33,13 @@ pub struct Config {
     pub max_fragments: usize,
     /// The most sections that a sender may skip at once.
     pub max_skip: u64,
+    /// The most sections, over all streams, of which something has come and that are not settled. Each takes a
+    /// record of some hundred bytes beside its own.
+    pub max_records: usize,
 }
 
 impl Default for Config {
-    /// Paced, with deadlines; 16 MiB, 4,096 sections of each of 64 streams.
+    /// Paced, with deadlines; 16 MiB, 4,096 sections of each of 64 streams, 65,536 in all.
     fn default() -> Self {
         Self {
             deliver: Deliver::Paced,
@@ -46,6 +49,7 @@ impl Default for Config {
             max_streams: 64,
             max_fragments: 2_048,
             max_skip: 1 << 20,
+            max_records: 1 << 16,
         }
     }
 }
@@ -160,6 +164,11 @@ pub enum Violation {
         /// The most there may be.
         limit: usize,
     },
+    /// More sections of which something is held than there may be.
+    TooManyRecords {
+        /// The most there may be.
+        limit: usize,
+    },
     /// A section too far ahead of what is settled.
     TooManySections {
         /// Its stream.
@@ -217,6 +226,9 @@ impl fmt::Display for Violation {
                 f,
                 "{stream}, {section}: expected at most {limit} separate pieces"
             ),
+            Self::TooManyRecords { limit } => {
+                write!(f, "inbox: expected at most {limit} unsettled sections")
+            }
             Self::TooManySections {
                 stream,
                 section,

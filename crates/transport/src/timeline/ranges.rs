@@ -18,9 +18,11 @@ impl Ranges {
         self.total
     }
 
-    /// How many ranges it takes to hold them.
-    pub(crate) const fn fragments(&self) -> usize {
-        self.ranges.len()
+    /// How many ranges it would take to hold it with `range` in the set.
+    pub(crate) fn fragments_with(&self, range: Range<u32>) -> usize {
+        let first = self.ranges.partition_point(|&(_, e)| e < range.start);
+        let last = self.ranges.partition_point(|&(s, _)| s <= range.end);
+        self.ranges.len() + 1 - last.saturating_sub(first)
     }
 
     /// Adds `range`; returns how many of its bytes are new.
@@ -118,9 +120,12 @@ mod tests {
                 let range = start..start + length;
                 let before = positions.len();
                 if add {
+                    let fragments = ranges.fragments_with(range.clone());
+                    let is_empty = range.is_empty();
                     let new = ranges.insert(range.clone());
                     positions.extend(range);
                     prop_assert_eq!(new as usize, positions.len() - before);
+                    prop_assert!(is_empty || ranges.iter().count() == fragments);
                 } else {
                     let gone = ranges.remove(range.clone());
                     positions.retain(|position| !range.contains(position));

@@ -41,6 +41,8 @@ pub struct Inbox<P: Payload> {
     ready: VecDeque<Ready<P>>,
     /// Bytes reserved for sections that were not handed out yet.
     reserved: u64,
+    /// Slots of all streams.
+    records: usize,
     accounts: Accounts,
 }
 
@@ -112,6 +114,7 @@ impl<P: Payload> Inbox<P> {
             changed: BTreeSet::new(),
             ready: VecDeque::new(),
             reserved: 0,
+            records: 0,
             accounts: Accounts::default(),
         }
     }
@@ -149,6 +152,7 @@ impl<P: Payload> Inbox<P> {
         }
         let config = self.config;
         let free = config.max_bytes.saturating_sub(self.reserved);
+        let has_record = self.records < config.max_records;
         let state = self.stream(stream)?;
         let number = section.0;
         check_end(state, stream, number)?;
@@ -168,7 +172,21 @@ impl<P: Payload> Inbox<P> {
             Some(Slot::Open(assembly)) if assembly.meta != *meta => {
                 return Err(Violation::Contradiction { stream, section });
             }
-            Some(Slot::Open(_)) => false,
+            Some(Slot::Open(assembly)) => {
+                if assembly.have.fragments_with(offset..end) > config.max_fragments {
+                    return Err(Violation::TooManyFragments {
+                        stream,
+                        section,
+                        limit: config.max_fragments,
+                    });
+                }
+                false
+            }
+            None if !has_record => {
+                return Err(Violation::TooManyRecords {
+                    limit: config.max_records,
+                });
+            }
             Some(Slot::Dropped(_)) | None => true,
         };
         if is_new && u64::from(meta.length) > free {
@@ -177,13 +195,14 @@ impl<P: Payload> Inbox<P> {
             });
         }
         if is_new {
-            let dropped = match state.slots.remove(&number) {
-                Some(Slot::Dropped(reason)) => Some(reason),
-                _ => None,
+            let (dropped, is_first) = match state.slots.remove(&number) {
+                Some(Slot::Dropped(reason)) => (Some(reason), false),
+                _ => (None, true),
             };
             let assembly = Assembly::new(*meta, dropped);
             state.slots.insert(number, Slot::Open(assembly));
             state.known = state.known.max(number + 1);
+            self.records += usize::from(is_first);
             self.reserved += u64::from(meta.length);
             let waits = config.enforce_deadlines || config.deliver == Deliver::Paced;
             if waits && !meta.deadline.is_never() {
@@ -202,13 +221,6 @@ impl<P: Payload> Inbox<P> {
         self.accounts.received += u64::from(length);
         self.accounts.held += u64::from(new);
         self.accounts.duplicate += u64::from(length - new);
-        if assembly.have.fragments() > config.max_fragments {
-            return Err(Violation::TooManyFragments {
-                stream,
-                section,
-                limit: config.max_fragments,
-            });
-        }
         if assembly.is_complete() && !was_complete {
             let deadline = clock.to_local(meta.deadline);
             assembly.completed = Some((now, now > deadline));
@@ -245,7 +257,7 @@ impl<P: Payload> Inbox<P> {
     /// The sender will not send the rest of a section.
     ///
     /// # Errors
-    /// When the section is beyond the end of the stream, or too far ahead.
+    /// When the section is beyond the end of the stream or too far ahead, or there are too many records.
     pub fn on_drop(
         &mut self,
         stream: StreamId,
@@ -253,6 +265,7 @@ impl<P: Payload> Inbox<P> {
         reason: Reason,
     ) -> Result<(), Violation> {
         let config = self.config;
+        let has_record = self.records < config.max_records;
         let state = self.stream(stream)?;
         let number = section.0;
         check_end(state, stream, number)?;
@@ -260,10 +273,19 @@ impl<P: Payload> Inbox<P> {
             return Ok(());
         }
         check_limit(state, &config, stream, section)?;
-        state.known = state.known.max(number + 1);
-        match state.slots.entry(number).or_insert(Slot::Dropped(reason)) {
-            Slot::Open(assembly) => assembly.dropped = Some(reason),
-            Slot::Dropped(_) => {}
+        match state.slots.get_mut(&number) {
+            Some(Slot::Open(assembly)) => assembly.dropped = Some(reason),
+            Some(Slot::Dropped(_)) => {}
+            None if !has_record => {
+                return Err(Violation::TooManyRecords {
+                    limit: config.max_records,
+                });
+            }
+            None => {
+                state.known = state.known.max(number + 1);
+                state.slots.insert(number, Slot::Dropped(reason));
+                self.records += 1;
+            }
         }
         self.changed.insert(stream);
         Ok(())
@@ -465,7 +487,9 @@ impl<P: Payload> Inbox<P> {
             } else {
                 reason
             };
-            let until = match state.slots.remove(&at) {
+            let slot = state.slots.remove(&at);
+            self.records -= usize::from(slot.is_some());
+            let until = match slot {
                 Some(Slot::Open(assembly)) => {
                     self.due.remove(&(assembly.meta.deadline, stream, at));
                     let gap = assembly.dropped.map_or(gap, GapReason::Dropped);

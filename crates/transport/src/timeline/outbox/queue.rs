@@ -405,7 +405,7 @@ impl<P: Payload> Outbox<P> {
             .map_or(0, |state| state.next - state.floor)
     }
 
-    /// A stream whose floor has moved since it was last asked for here.
+    /// A stream whose floor has moved past a section that was not acknowledged, since it was last asked for here.
     pub fn poll_floor(&mut self) -> Option<(StreamId, SectionId)> {
         let stream = self.moved_floors.pop_first()?;
         Some((stream, self.floor(stream)))
@@ -573,8 +573,19 @@ impl<P: Payload> Outbox<P> {
             .entries
             .range((stream, section)..=(stream, SectionId(u64::MAX)))
             .find(|(_, entry)| entry.stage == Stage::Live);
-        state.floor = first_live.map_or(state.next, |((_, first), _)| first.0);
-        self.moved_floors.insert(stream);
+        let floor = first_live.map_or(state.next, |((_, first), _)| first.0);
+        // Who acknowledged all below it need not be told, but with the next section.
+        let passed = (stream, section)..(stream, SectionId(floor));
+        let is_news = state
+            .given_up
+            .range(section..SectionId(floor))
+            .next()
+            .is_some()
+            || self.entries.range(passed).next().is_some();
+        state.floor = floor;
+        if is_news {
+            self.moved_floors.insert(stream);
+        }
     }
 }
 

@@ -1,0 +1,114 @@
+//! The emulator.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{ends, said};
+
+/// A port of the loopback interface where nobody listens.
+fn free_port() -> u16 {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+#[test]
+fn the_emulator_carries_packets_and_accounts_for_them() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let patience = Some(Duration::from_secs(10));
+    target.set_read_timeout(patience).unwrap();
+    let to = target.local_addr().unwrap().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["emulate", "--listen", ":0", "--to", &to])
+        .args(["--delay", "1ms", "--up-rate", "8Mbps", "--json"])
+        // Whether this machine is busy is not what is tested.
+        .args(["--late", "60s", "--duration", "1s"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    lines.read_line(&mut first).unwrap();
+    let listening: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(listening["event"], "listening");
+    let address = listening["address"].as_str().unwrap();
+    let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
+    caller.set_read_timeout(patience).unwrap();
+    let mut buffer = [0; 100];
+    for _ in 0..10 {
+        caller.send_to(b"question", address).unwrap();
+        let (length, from) = target.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"question");
+        target.send_to(b"answer", from).unwrap();
+        assert_eq!(caller.recv(&mut buffer).unwrap(), 6);
+    }
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success(), "{rest}");
+    let report: Value = serde_json::from_str(rest.trim()).unwrap();
+    assert_eq!(report["event"], "report");
+    assert_eq!(report["overload"], serde_json::json!([]));
+    for (way, bytes) in [("forward", 36), ("backward", 34)] {
+        let way = &report[way];
+        assert_eq!(way["arrived"]["packets"], 10, "{way}");
+        assert_eq!(way["released"]["bytes"], 10 * bytes, "{way}");
+        assert_eq!(way["timing"]["count"], 10, "{way}");
+        let bars = way["timing_histogram"].as_array().unwrap();
+        let counts = bars.iter().map(|bar| bar["count"].as_u64().unwrap());
+        assert_eq!(counts.sum::<u64>(), 10);
+    }
+}
+
+#[test]
+fn an_emulator_that_cannot_work_is_refused_with_the_reason() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let free = format!("127.0.0.1:{}", free_port());
+    let refused = |args: &[&str], reasons: &[&str]| {
+        let args: Vec<_> = ["emulate"].iter().chain(args).copied().collect();
+        let said = said(&ends(2, &args));
+        for reason in reasons {
+            assert!(said.contains(reason), "{reason} is not in:\n{said}");
+        }
+    };
+    refused(
+        &["--listen", &free, "--to", &free],
+        &["the address to listen on"],
+    );
+    refused(
+        &["--listen", ":0", "--to", "nowhere"],
+        &["cannot resolve", "host:port"],
+    );
+    refused(
+        &["--listen", ":0", "--to", "127.0.0.1:0"],
+        &["cannot reach 127.0.0.1:0"],
+    );
+    refused(
+        &["--listen", ":0", "--to", &free, "--rate", "0bps"],
+        &["--rate", "0bps"],
+    );
+    refused(
+        &["--listen", ":0", "--to", &free, "--up-delay", "soon"],
+        &["--up-delay", "soon"],
+    );
+    refused(
+        &["--listen", ":0", "--to", &free, "--loss", "200%"],
+        &["200%", "100%"],
+    );
+    refused(
+        &["--listen", ":0", "--to", &free, "--config", "none.toml"],
+        &["none.toml"],
+    );
+    refused(
+        &["--listen", ":0", "--to", &free, "--trace", "none.trace"],
+        &["none.trace"],
+    );
+    let said = said(&ends(5, &["emulate", "--listen", &address, "--to", &free]));
+    for reason in ["cannot listen on", &address, "ss -lunp"] {
+        assert!(said.contains(reason), "{reason} is not in:\n{said}");
+    }
+}

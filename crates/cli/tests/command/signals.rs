@@ -1,0 +1,90 @@
+//! Pipes that close and keys that interrupt.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::{root, said, small};
+
+/// A reader that goes away, such as `head`, is no failure.
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["sim", "schema"])
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// The interrupt key ends a long run at once, and earlier results stay as they were.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_stores_nothing() {
+    let (folder, file) = small();
+    let path = folder.path().join("out.json");
+    fs::write(&path, "before").unwrap();
+    // An hour of simulated time for each of 4000 runs.
+    let child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args([
+            "sim",
+            "run",
+            &file,
+            "--seeds",
+            "1-2000",
+            "--set",
+            "scenario.duration=1h",
+            "--out",
+        ])
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(interrupt(child), "interrupted: no results were stored\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// So does it end a long trace, and nothing unfinished is left.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_trace_leaves_nothing() {
+    let (folder, file) = small();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("events.csv"), "before").unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["sim", "trace", &file, "--set", "scenario.duration=1000h"])
+        .args(["--csv", &path("events.csv"), "--qlog", &path("flow.qlog")])
+        .args(["--pcapng", &path("link.pcapng")])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert_eq!(interrupt(child), "interrupted: no trace was written\n");
+    assert_eq!(fs::read_to_string(path("events.csv")).unwrap(), "before");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+/// Presses the interrupt key, which ends the command with 130. Returns what it said.
+#[cfg(unix)]
+fn interrupt(child: std::process::Child) -> String {
+    // The handler of the key is there before the first run is; `/proc` tells when.
+    let caught = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .is_some_and(|mask| mask & (1 << 1) != 0)
+    };
+    while !caught() {
+        std::thread::yield_now();
+    }
+    let pressed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(pressed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    said(&output)
+}

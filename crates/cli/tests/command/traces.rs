@@ -1,0 +1,102 @@
+//! Traces of runs.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{ends, out, root, said, small};
+
+#[test]
+fn a_trace_is_written_to_every_file() {
+    let (folder, file) = small();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (pcapng, qlog, csv) = (path("x.pcapng"), path("x.sqlog"), path("x.csv"));
+    ends(
+        0,
+        &[
+            "sim",
+            "trace",
+            &file,
+            "--run",
+            "1",
+            "--pcapng",
+            &pcapng,
+            "--qlog",
+            &qlog,
+            "--csv",
+            &csv,
+            "--link",
+            "bottleneck",
+        ],
+    );
+    assert_eq!(
+        fs::read(&pcapng).unwrap()[..4],
+        [0x0a, 0x0d, 0x0d, 0x0a],
+        "a section header block"
+    );
+    for flow in ["tcp-0", "tcp-1", "udp-0"] {
+        let log = fs::read_to_string(path(&format!("x.{flow}.sqlog"))).unwrap();
+        assert!(log.contains("transport:packet_sent"), "{flow}");
+    }
+    let events = fs::read_to_string(&csv).unwrap();
+    assert!(events.starts_with("time_ns,place,event,flow,"));
+    assert!(events.contains(",bottleneck,carried,udp-0,forth,1500,"));
+    assert!(
+        !events.contains(",bottleneck.reverse,"),
+        "this link was not asked for"
+    );
+    assert!(
+        !events.contains(&u64::MAX.to_string()),
+        "no slow-start threshold is an empty cell"
+    );
+    // To the standard output goes the same, and no file is called so.
+    let output = ends(
+        0,
+        &[
+            "sim",
+            "trace",
+            &file,
+            "--run",
+            "1",
+            "--csv",
+            "-",
+            "--link",
+            "bottleneck",
+        ],
+    );
+    assert_eq!(out(&output), events);
+    assert_eq!(said(&output), "");
+    assert!(!root().join("-").exists());
+    // A single flow needs no name in the file's.
+    ends(
+        0,
+        &[
+            "sim",
+            "trace",
+            &file,
+            "--qlog",
+            &path("one.sqlog"),
+            "--flow",
+            "tcp-1",
+        ],
+    );
+    assert!(Path::new(&path("one.sqlog")).is_file());
+    // What cannot be written leaves nothing behind.
+    ends(
+        1,
+        &[
+            "sim",
+            "trace",
+            &file,
+            "--csv",
+            &path("y.csv"),
+            "--pcapng",
+            &path("no/folder/x.pcapng"),
+        ],
+    );
+    let left: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("partial") || name.starts_with("y."))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}

@@ -1,0 +1,336 @@
+//! Strangers by the ten thousand, each at its own address, against a listener that carries a stream.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use bytes::Bytes;
+use comity::session::{
+    Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener, ListenerConfig,
+    ListenerCredentials, PresharedKey, Randomness,
+};
+use comity::{Deliver, Endpoint, Importance, Options, Section, StreamId, Transport, connect};
+use comity_testkit::memory::{Counting, held};
+use comity_transport::timeline::{Delivery, Outgoing};
+use comity_transport::wire::header::{Initial, Pattern};
+use comity_units::{Seed, Span, Time};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const START: Time = Time::from_secs(1_000);
+const DELAY: Span = Span::from_millis(20);
+const LATENCY: Span = Span::from_millis(200);
+
+fn options() -> Options {
+    Options::builder()
+        .preshared_key(PresharedKey::new([1; 32]))
+        .deliver(Deliver::Early)
+        .build()
+        .expect("valid options")
+}
+
+fn legitimate() -> SocketAddr {
+    ([198, 51, 100, 7], 4_000).into()
+}
+
+fn listening() -> SocketAddr {
+    ([192, 0, 2, 1], 5_000).into()
+}
+
+/// A first packet as a genuine caller would send it, but for the key.
+fn first_packet(stranger: u32, cookie: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Initial {
+        source: ConnectionId::new(u64::from(stranger) + 1),
+        pattern: Pattern::NNpsk0,
+        cookie,
+        message: &[7; 48],
+    }
+    .encode(&mut out)
+    .expect("within the format");
+    out
+}
+
+/// What a stranger sends, of every kind that a listener might answer.
+fn datagram(stranger: u32, connection: ConnectionId) -> Vec<u8> {
+    let mut bytes = first_packet(stranger, &[]);
+    match stranger % 7 {
+        0 => {}
+        1 => bytes = first_packet(stranger, &[9; 36]),
+        // Another version, whole and too short.
+        2 => bytes[4] = 77,
+        3 => {
+            bytes[4] = 77;
+            bytes.truncate(200);
+        }
+        4 => bytes.truncate(1_199),
+        // A packet to a connection that there is, and to one that there is not.
+        5 => {
+            bytes[0] = 0x40;
+            bytes[1..9].copy_from_slice(&connection.get().to_be_bytes());
+        }
+        _ => bytes[0] = 0x40,
+    }
+    bytes
+}
+
+struct World {
+    now: Time,
+    caller: Caller<Transport>,
+    listener: Listener<Transport>,
+    flights: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
+    sequence: u64,
+    /// What arrived from an address and what was sent there.
+    accounts: BTreeMap<SocketAddr, (usize, usize)>,
+    received: Vec<Delivery<Bytes>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let seed = Seed::new(1);
+        let mut randomness = Randomness::seeded(seed);
+        let mut parameters = Vec::new();
+        options()
+            .parameters()
+            .encode(&mut parameters)
+            .expect("our own");
+        let key = || PresharedKey::new([1; 32]);
+        let caller = Caller::new(
+            START,
+            listening(),
+            CallerConfig::new(CallerCredentials::Shared(key()), parameters.clone()),
+            Transport::opener(options(), seed.derive("caller")),
+            randomness.split(),
+        );
+        let listener = Listener::new(
+            START,
+            ListenerConfig::new(ListenerCredentials::Shared(key()), parameters),
+            Transport::opener(options(), seed.derive("listener")),
+            randomness.split(),
+        );
+        Self {
+            now: START,
+            caller: caller.expect("valid"),
+            listener: listener.expect("valid"),
+            flights: BTreeMap::new(),
+            sequence: 0,
+            accounts: BTreeMap::new(),
+            received: Vec::new(),
+        }
+    }
+
+    fn fly(&mut self, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+        self.sequence += 1;
+        let at = (self.now + DELAY, self.sequence);
+        self.flights.insert(at, (from, to, bytes));
+    }
+
+    fn connection(&self) -> Option<ConnectionId> {
+        self.listener.ids().next()
+    }
+
+    fn settle(&mut self) {
+        if let Some(id) = self.connection()
+            && let Some(core) = self.listener.core_mut(id)
+        {
+            while let Some(delivery) = core.connection_mut().poll_delivery(self.now) {
+                self.received.push(delivery);
+            }
+            while core.connection_mut().poll_event().is_some() {}
+            self.listener.make_ready(id);
+        }
+        let mut out = Vec::new();
+        while let Some(sent) = self.caller.poll_transmit(self.now, &mut out) {
+            let bytes = core::mem::take(&mut out);
+            self.fly(legitimate(), sent.to, bytes);
+        }
+        while let Some(sent) = self.listener.poll_transmit(self.now, &mut out) {
+            let bytes = core::mem::take(&mut out);
+            self.accounts.entry(sent.to).or_default().1 += bytes.len();
+            // Strangers do not listen.
+            if sent.to == legitimate() {
+                self.fly(listening(), sent.to, bytes);
+            }
+        }
+        while self.caller.poll_event().is_some() {}
+        while self.listener.poll_event().is_some() {}
+    }
+
+    fn run(&mut self, span: Span) {
+        let until = self.now + span;
+        loop {
+            self.settle();
+            let flight = self.flights.keys().next().map_or(Time::MAX, |key| key.0);
+            let timers = self.caller.next_timer().min(self.listener.next_timer());
+            let next = flight.min(timers);
+            if next > until {
+                self.now = until;
+                return;
+            }
+            self.now = self.now.max(next);
+            while let Some(entry) = self.flights.first_entry()
+                && entry.key().0 <= self.now
+            {
+                let (from, to, mut bytes) = entry.remove();
+                if to == listening() {
+                    self.accounts.entry(from).or_default().0 += bytes.len();
+                    self.listener
+                        .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
+                } else {
+                    self.caller
+                        .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
+                }
+            }
+            if self.caller.next_timer() <= self.now {
+                self.caller.on_timer(self.now);
+            }
+            if self.listener.next_timer() <= self.now {
+                self.listener.on_timer(self.now);
+            }
+        }
+    }
+
+    fn submit(&mut self) {
+        let now = self.now;
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(1),
+            source_time: now,
+            deadline: now + LATENCY,
+            needs: None,
+            payload: Bytes::from(vec![7; 10_000]),
+        };
+        let session = self.caller.session_mut().expect("open");
+        let connection = session.core_mut().connection_mut();
+        connection.submit(now, section).expect("room");
+    }
+}
+
+#[test]
+fn ten_thousand_strangers_gain_nothing_and_delay_nothing() {
+    let mut world = World::new();
+    world.run(Span::from_secs(1));
+    let connection = world.connection().expect("the legitimate caller is in");
+    world.accounts.clear();
+    // The stream alone for a second, then with the strangers.
+    let mut strangers = 0_u32;
+    let mut submitted = 0;
+    let mut before = 0;
+    for millisecond in 0..4_000_u32 {
+        if millisecond == 1_000 {
+            before = held();
+        }
+        if millisecond % 40 == 0 {
+            world.submit();
+            submitted += 1;
+        }
+        if (1_000..3_000).contains(&millisecond) {
+            for _ in 0..5 {
+                let [_, high, middle, low] = strangers.to_be_bytes();
+                let from = SocketAddr::from(([10, high, middle, low], 9));
+                world.fly(from, listening(), datagram(strangers, connection));
+                strangers += 1;
+            }
+        }
+        world.run(Span::from_millis(1));
+    }
+    world.run(Span::from_secs(1));
+    assert_eq!((strangers, submitted), (10_000, 100));
+
+    // Each section of the legitimate caller, whole and on time.
+    assert_eq!(world.received.len(), submitted);
+    for delivery in &world.received {
+        assert!(matches!(delivery, Delivery::Section(section) if !section.is_late));
+    }
+    assert_eq!(world.listener.connections(), 1);
+    assert_eq!(world.listener.half_open(), 0);
+
+    // What comes back is less than what was sent, whatever it was.
+    world.accounts.remove(&legitimate());
+    assert_eq!(world.accounts.len(), 10_000);
+    let mut answered = [0; 7];
+    for stranger in 0..10_000_u32 {
+        let [_, high, middle, low] = stranger.to_be_bytes();
+        let from = SocketAddr::from(([10, high, middle, low], 9));
+        let (received, sent) = world.accounts[&from];
+        assert!(sent * 5 < received, "{sent} bytes for {received}");
+        answered[(stranger % 7) as usize] += usize::from(sent > 0);
+    }
+    // A Retry, another Retry, the versions; nothing for what is too short or to no connection.
+    let each = |kind: usize| 10_000 / 7 + usize::from(kind < 10_000 % 7);
+    assert_eq!(answered, [each(0), each(1), each(2), 0, 0, 0, 0]);
+
+    // The books of this test and what the application has not taken are not the listener's.
+    let books = core::mem::take(&mut world.accounts);
+    let taken = core::mem::take(&mut world.received);
+    drop((books, taken));
+    let grown = held() - before;
+    assert!(grown < 200_000, "{grown} bytes");
+}
+
+/// The same with sockets: each stranger binds an address of its own in 127.0.0.0/8.
+#[tokio::test]
+async fn strangers_at_the_socket_do_not_disturb_a_stream() {
+    const SECTIONS: u64 = 400;
+    let endpoint = Endpoint::bind(([127, 0, 0, 1], 0).into(), options()).expect("a free port");
+    let address = endpoint.local_address();
+    let (caller, listener) = tokio::join!(connect(address, options()), endpoint.accept());
+    let (caller, listener) = (caller.expect("connected"), listener.expect("accepted"));
+    let strangers = std::thread::spawn(move || {
+        let mut answers = 0;
+        let mut reply = [0; 65_535];
+        for batch in 0..20_u8 {
+            let sockets: Vec<UdpSocket> = (1..=100)
+                .map(|host| {
+                    UdpSocket::bind(SocketAddr::from(([127, 7, batch, host], 0))).expect("loopback")
+                })
+                .collect();
+            for (stranger, socket) in (0..).zip(&sockets) {
+                // Noise of every length, the longest that there is among it, and one packet that is answered.
+                for length in [0, 1, 13, 1_199, 65_507] {
+                    let noise: Vec<u8> = (0..length).map(|at: usize| (at * 37) as u8).collect();
+                    socket.send_to(&noise, address).expect("loopback takes it");
+                }
+                let first = first_packet(u32::from(batch) * 100 + stranger, &[]);
+                socket.send_to(&first, address).expect("loopback takes it");
+            }
+            for socket in &sockets {
+                let patience = Some(Duration::from_secs(2));
+                socket.set_read_timeout(patience).expect("a timeout");
+                let mut received = 0;
+                // A flood may fill the buffers of the system: not everybody is answered.
+                if let Ok(length) = socket.recv(&mut reply) {
+                    answers += 1;
+                    received += length;
+                }
+                socket.set_nonblocking(true).expect("a mode");
+                while let Ok(length) = socket.recv(&mut reply) {
+                    received += length;
+                }
+                assert!(received <= 1_200, "{received} bytes for a first packet");
+            }
+        }
+        answers
+    });
+    let send = async {
+        for section in 0..SECTIONS {
+            let payload = Bytes::from(vec![section as u8; 5_000]);
+            let section = Section::new(payload).deadline(Duration::MAX);
+            caller.send(section).await.expect("room");
+        }
+        caller.finish().await.expect("all is settled");
+    };
+    let receive = async {
+        for expected in 0..SECTIONS {
+            let item = listener.recv().await.expect("a section");
+            let section = item.into_section().expect("no gap");
+            assert!(section.payload.iter().all(|&byte| byte == expected as u8));
+        }
+    };
+    tokio::join!(send, receive);
+    let answers = tokio::task::spawn_blocking(move || strangers.join());
+    let answers = answers.await.expect("it ran").expect("no stranger objects");
+    assert!(answers > 0, "some were answered");
+    assert!(endpoint.statistics().await.connections <= 1);
+}

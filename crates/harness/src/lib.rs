@@ -1,0 +1,81 @@
+//! One function for each fuzz target: any bytes go in, and it panics when a promise is broken.
+//!
+//! The fuzzer (`make fuzz`) calls them through the binaries in `fuzz/`; `cargo test` calls them with the inputs
+//! that once broke something, with a small corpus, and with seeded bytes. So what the fuzzer finds is a test
+//! as soon as its input lies in `corpus/`, and the harnesses are compiled and run with every change.
+
+pub mod connection;
+pub mod links;
+pub mod listener;
+pub mod media;
+pub mod scenario;
+pub mod segment;
+pub mod session;
+pub mod source;
+pub mod uri;
+pub mod wire;
+
+/// A fuzz target.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, that of its binary in `fuzz/` and of its folder in `corpus/`.
+    pub name: &'static str,
+    /// What checks one input.
+    pub check: fn(&[u8]),
+    /// The longest input that is of use: what is longer says nothing new.
+    pub longest: usize,
+}
+
+/// All of them, by name.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "connection",
+        check: connection::check,
+        longest: 2_048,
+    },
+    Target {
+        name: "link_traces",
+        check: links::check,
+        longest: 512,
+    },
+    Target {
+        name: "media_header",
+        check: media::check_header,
+        longest: 512,
+    },
+    Target {
+        name: "media_reader",
+        check: media::check_reader,
+        longest: 4_096,
+    },
+    Target {
+        name: "scenario",
+        check: scenario::check,
+        longest: 2_048,
+    },
+    Target {
+        name: "segment_codec",
+        check: segment::check,
+        longest: 128,
+    },
+    Target {
+        name: "session",
+        check: session::check,
+        longest: 1_024,
+    },
+    Target {
+        name: "session_listener",
+        check: listener::check,
+        longest: 2_048,
+    },
+    Target {
+        name: "uri",
+        check: uri::check,
+        longest: 256,
+    },
+    Target {
+        name: "wire",
+        check: wire::check,
+        longest: 512,
+    },
+];

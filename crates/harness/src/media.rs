@@ -1,0 +1,91 @@
+//! The headers of payloads, and the reader of media.
+
+use std::collections::BTreeMap;
+
+use comity_media::{Event, Header, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig};
+use comity_units::Bytes;
+
+/// A payload has one header or a typed error; what is taken is written back as it was, and by a writer in whole
+/// packets.
+pub fn check_header(data: &[u8]) {
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    let mut rest = data;
+    // Payloads one after the other, each behind two bytes of length.
+    while let Some((&[high, low], behind)) = rest.split_first_chunk::<2>() {
+        let length = usize::from(u16::from_be_bytes([high, low])).min(behind.len());
+        let (payload, behind) = behind.split_at(length);
+        rest = behind;
+        let before = out.len();
+        match Header::decode(payload) {
+            Ok((header, content)) => {
+                let mut again = Vec::new();
+                header.encode(&mut again);
+                again.extend(content);
+                assert_eq!(again, payload);
+                if !matches!(header, Header::Raw | Header::Picture(_)) {
+                    assert_eq!(writer.write(payload, &mut out), Ok(()));
+                }
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                assert_eq!(writer.write(payload, &mut out), Err(error));
+                assert_eq!(out.len(), before);
+            }
+        }
+    }
+    writer.finish(&mut out);
+    assert_eq!(out.len() % PACKET, 0);
+    assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
+}
+
+/// Whatever the bytes are, reading them gives sections without holes in their numbers, the same ones however the
+/// bytes are cut; and what was read can be written, in whole packets where it was a transport stream.
+pub fn check_reader(data: &[u8]) {
+    // The first byte says how the rest is cut, and whether it is in step with packets: then a fuzzer that does
+    // not know where sync bytes belong still gets behind them.
+    let Some((&control, data)) = data.split_first() else {
+        return;
+    };
+    let mut data = data.to_vec();
+    if control & 1 == 1 {
+        for packet in data.chunks_mut(PACKET) {
+            packet[0] = 0x47;
+        }
+    }
+    let whole = read(&data, data.len().max(1));
+    assert_eq!(read(&data, usize::from(control) + 1), whole);
+
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let (mut next, mut out, mut is_transport) = (BTreeMap::new(), Vec::new(), true);
+    for event in &whole {
+        let Event::Section(section) = event else {
+            continue;
+        };
+        let number = next.entry(section.stream).or_insert(0);
+        assert_eq!(section.number, *number);
+        assert!(section.needs.is_none_or(|needed| needed < section.number));
+        *number += 1;
+        let (header, _) = Header::decode(&section.payload).expect("the reader's own header");
+        is_transport &= !matches!(header, Header::Raw | Header::Picture(_));
+        writer.write(&section.payload, &mut out).expect("as above");
+    }
+    writer.finish(&mut out);
+    if is_transport {
+        assert_eq!(out.len() % PACKET, 0);
+        assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
+    }
+}
+
+fn read(data: &[u8], length: usize) -> Vec<Event> {
+    let config = ReaderConfig {
+        longest_unit: Bytes::new(4_000),
+        ..ReaderConfig::default()
+    };
+    let mut reader = Reader::new(config);
+    for piece in data.chunks(length) {
+        reader.push(piece);
+    }
+    reader.finish();
+    core::iter::from_fn(|| reader.poll()).collect()
+}

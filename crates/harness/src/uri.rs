@@ -1,0 +1,22 @@
+//! Whatever a person writes for a URI, it is read or answered; what is read prints so that it reads back.
+
+use comity::uri::{Credentials, Uri};
+
+/// One input.
+pub fn check(bytes: &[u8]) {
+    let Ok(text) = core::str::from_utf8(bytes) else {
+        return;
+    };
+    match text.parse::<Uri>() {
+        Ok(Uri::Comity(mut uri)) => {
+            if matches!(uri.credentials, Credentials::Passphrase(_)) {
+                assert!(uri.to_string().contains("passphrase=***"));
+                uri.credentials = Credentials::Missing;
+            }
+            let uri = Uri::Comity(uri);
+            assert_eq!(uri.to_string().parse(), Ok(uri));
+        }
+        Ok(uri) => assert_eq!(uri.to_string().parse(), Ok(uri)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}

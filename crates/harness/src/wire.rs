@@ -1,0 +1,80 @@
+//! Any bytes as a datagram, as a payload and as transport parameters: reading never panics, and what was read is
+//! written and read the same.
+
+use comity_transport::wire::frame::{self, Content};
+use comity_transport::wire::header::{self, Packet};
+use comity_transport::wire::parameters::Parameters;
+
+/// Reads the frames of a payload, and each once more after writing it.
+fn frames(payload: &[u8], content: Content) {
+    let Ok(read) = frame::decode(payload, content) else {
+        return;
+    };
+    for result in read.frames {
+        let first = match result {
+            Ok(first) => first,
+            Err(error) => {
+                assert!(error.offset <= payload.len(), "{error}");
+                return;
+            }
+        };
+        let mut written = Vec::new();
+        frame::encode_departure(read.departure, &mut written);
+        let before = written.len();
+        first
+            .encode(&mut written)
+            .expect("what was read can be written");
+        if content == Content::Present {
+            assert_eq!(written.len() - before, first.size());
+        }
+        let mut again = frame::decode(&written, content)
+            .expect("there is a frame")
+            .frames;
+        assert_eq!(again.next(), Some(Ok(first)));
+        assert_eq!(again.next(), None);
+    }
+}
+
+/// One input.
+pub fn check(bytes: &[u8]) {
+    frames(bytes, Content::Present);
+    frames(bytes, Content::Elided);
+
+    if let Ok(first) = Parameters::decode(bytes) {
+        let mut written = Vec::new();
+        // Every number is written, also those that were absent, so the list may have grown too long.
+        match first.encode(&mut written) {
+            Ok(()) => assert_eq!(Parameters::decode(&written), Ok(first)),
+            Err(error) => assert_eq!(error.field, "size"),
+        }
+    }
+
+    let mut written = Vec::new();
+    match header::decode(bytes) {
+        Ok(Packet::Initial(initial)) => {
+            initial.encode(&mut written).expect("it was read");
+            assert!(bytes.starts_with(&written));
+        }
+        Ok(Packet::Retry(retry)) => {
+            retry.encode(&mut written).expect("it was read");
+            assert_eq!(written, bytes);
+        }
+        Ok(Packet::Answer(answer)) => {
+            answer.encode(&mut written).expect("it was read");
+            assert_eq!(written, bytes);
+        }
+        Ok(Packet::Data {
+            header, associated, ..
+        }) => assert_eq!(associated, header.encode()),
+        Ok(Packet::VersionNegotiation {
+            destination,
+            versions,
+        }) => {
+            let versions: Vec<u32> = versions.iter().collect();
+            header::encode_version_negotiation(destination, &versions, &mut written)
+                .expect("it was read");
+            assert_eq!(written, bytes);
+        }
+        Ok(Packet::UnknownVersion { .. }) | Err(_) => {}
+    }
+}

@@ -1,0 +1,283 @@
+//! Random flows, and networks of them on random links.
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_congestion::table::Parameters;
+use comity_sim::frames::{Frame, FrameKind, Video};
+use comity_sim::network::{
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, SectionsSpec,
+    Start, TcpSpec, TransportSpec, Workload,
+};
+use comity_transport::datagram;
+use comity_transport::tcp::{Config, DelayedAck};
+use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
+use comity_units::{Bytes, Rate, Span, Time};
+use proptest::prelude::*;
+
+use crate::paths::link;
+
+fn tcp() -> impl Strategy<Value = TransportSpec> {
+    let recovery = prop::sample::select(vec!["tahoe", "reno", "newreno", "sack"]);
+    let controller = prop::sample::select(vec!["reno", "cubic", "vegas"]);
+    let preset = prop::sample::select(vec![Config::MODERN, Config::NS2_2_35, Config::NS2_2000]);
+    let real_headers = any::<bool>();
+    (
+        recovery,
+        controller,
+        preset,
+        100u32..1_461,
+        1u64..60,
+        real_headers,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(recovery, controller, preset, mss, window, real_headers, is_delayed)| {
+                let mut config = preset;
+                config.mss = mss;
+                config.receive_buffer = Bytes::new(u64::from(mss) * window);
+                config.recovery = RecoveryConfig::by_name(recovery).unwrap();
+                config.sack = recovery == "sack";
+                config.delayed_ack = is_delayed.then_some(DelayedAck {
+                    segments: 2,
+                    timeout: Span::from_millis(40),
+                });
+                TransportSpec::Tcp(TcpSpec {
+                    config,
+                    controller: controller.to_owned(),
+                    parameters: Parameters::new(),
+                    initial_window: Bytes::new(2 * u64::from(mss)),
+                    initial_ssthresh: None,
+                    headers: if real_headers {
+                        Headers::Real
+                    } else {
+                        Headers::Fixed {
+                            bytes: 40,
+                            per_sack_block: 8,
+                        }
+                    },
+                })
+            },
+        )
+}
+
+/// Workloads that datagrams and TCP both know.
+fn emission() -> impl Strategy<Value = Workload> {
+    let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
+    let millis = |range| Strategy::prop_map(range, Span::from_millis);
+    prop_oneof![
+        (kbps(), 0.0f64..1.0).prop_map(|(rate, jitter)| Workload::Cbr {
+            spacing: CbrSpacing::Rate(rate),
+            jitter
+        }),
+        (1u64..30).prop_map(|gap| Workload::Cbr {
+            spacing: CbrSpacing::Gap(Span::from_millis(gap)),
+            jitter: 0.0
+        }),
+        (1u64..30).prop_map(|gap| Workload::Cbr {
+            spacing: CbrSpacing::Interval(Span::from_millis(gap)),
+            jitter: 0.0
+        }),
+        (kbps(), millis(1u64..400), millis(0u64..400)).prop_map(|(rate, mean_on, mean_off)| {
+            Workload::OnOff {
+                rate,
+                mean_on,
+                mean_off,
+            }
+        }),
+        (1_000u64..20_000, 100u64..5_000, millis(1u64..100)).prop_map(
+            |(depth, refill, interval)| {
+                Workload::TokenBucket {
+                    depth: Bytes::new(depth),
+                    refill: Bytes::new(refill),
+                    interval,
+                }
+            }
+        ),
+        kbps().prop_map(|rate| Workload::Poisson { rate }),
+    ]
+}
+
+/// Workloads of sections.
+fn sections_workload() -> impl Strategy<Value = Workload> {
+    let kbps = || (50u64..4_000).prop_map(Rate::from_kbps);
+    let video = (5.0f64..120.0, kbps(), 1u32..40, 0u32..5, 0.0f64..1.0).prop_map(
+        |(fps, rate, group, b_frames, variation)| {
+            Workload::Video(Video {
+                fps,
+                rate,
+                group,
+                b_frames,
+                ratio: [5.0, 2.0, 1.0],
+                variation,
+            })
+        },
+    );
+    let kind = prop::sample::select(vec![
+        FrameKind::Intra,
+        FrameKind::Predicted,
+        FrameKind::Bidirectional,
+        FrameKind::Other,
+    ]);
+    let frames = prop::collection::vec((0u64..60, 1u32..20_000, kind), 1..40).prop_map(|frames| {
+        let mut at = Span::ZERO;
+        let frame = |(later, bytes, kind)| {
+            at += Span::from_millis(later);
+            Frame { at, bytes, kind }
+        };
+        Workload::Frames(frames.into_iter().map(frame).collect())
+    });
+    prop_oneof![
+        3 => video,
+        1 => frames,
+        1 => Just(Workload::Greedy),
+        1 => kbps().prop_map(|rate| Workload::Poisson { rate }),
+        1 => (1u64..30).prop_map(|gap| Workload::Cbr {
+            spacing: CbrSpacing::Interval(Span::from_millis(gap)),
+            jitter: 0.3
+        }),
+    ]
+}
+
+/// The deadline transport in any of its modes.
+fn sections() -> impl Strategy<Value = TransportSpec> {
+    let modes = (
+        prop::sample::select(vec![
+            Reliability::Timeline,
+            Reliability::Timeline,
+            Reliability::None,
+            Reliability::Full,
+        ]),
+        prop::sample::select(vec![
+            DropPolicy::Infeasible,
+            DropPolicy::Expired,
+            DropPolicy::Never,
+        ]),
+        prop::sample::select(vec![Deliver::Paced, Deliver::Early]),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    // Without any window a greedy source whose sections expire would send without an end.
+    let controller = prop::sample::select(vec!["reno", "cubic", "vegas"]);
+    let latency = prop::option::weighted(0.8, (1u64..400).prop_map(Span::from_millis));
+    let sizes = (600u32..3_000, 400u64..5_000, 5_000u64..60_000);
+    (modes, controller, latency, sizes).prop_map(
+        |(
+            (reliability, drop, deliver, ecn, pace_windows),
+            controller,
+            latency,
+            (payload, section, buffer),
+        )| {
+            TransportSpec::Sections(SectionsSpec {
+                config: datagram::Config {
+                    reliability,
+                    drop,
+                    deliver,
+                    payload,
+                    ecn,
+                    pace_windows,
+                    send_buffer: buffer,
+                    idle_timeout: Span::from_millis(700),
+                    ..datagram::Config::default()
+                },
+                controller: controller.to_owned(),
+                parameters: Parameters::new(),
+                initial_window: Bytes::new(u64::from(payload) * 10),
+                latency,
+                section: Bytes::new(section),
+            })
+        },
+    )
+}
+
+/// Source, steps to the destination, spread of the start and stop in milliseconds.
+type Ends = (usize, usize, u64, Option<u64>);
+
+type What = (TransportSpec, Workload, Reader);
+
+fn flow() -> impl Strategy<Value = What> {
+    let datagram = (40u64..1_501, emission()).prop_map(|(wire, workload)| {
+        (
+            TransportSpec::Datagram(DatagramSpec {
+                wire: Bytes::new(wire),
+            }),
+            workload,
+            Reader::Immediate,
+        )
+    });
+    let workload = prop_oneof![
+        3 => Just(Workload::Greedy),
+        2 => (0u64..200_000).prop_map(|bytes| Workload::File(Bytes::new(bytes))),
+        2 => emission(),
+    ];
+    let reader = prop_oneof![
+        3 => Just(Reader::Immediate),
+        1 => (1u64..5_000, 1u64..80, 0u64..500).prop_map(|(bytes, interval, delay)| Reader::Playback {
+            bytes: Bytes::new(bytes),
+            interval: Span::from_millis(interval),
+            delay: Span::from_millis(delay),
+        }),
+    ];
+    let sections = (sections(), sections_workload())
+        .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));
+    prop_oneof![2 => datagram, 4 => (tcp(), workload, reader), 3 => sections]
+}
+
+/// Up to six nodes on a ring of links both ways, and chords.
+pub(crate) fn network() -> impl Strategy<Value = Network> {
+    (2usize..7).prop_flat_map(|nodes| {
+        let ring = prop::collection::vec(link(), 2 * nodes);
+        let chords = prop::collection::vec((0..nodes, 1..nodes, link()), 0..4);
+        let ends = (
+            0..nodes,
+            1..nodes,
+            0u64..400,
+            prop::option::weighted(0.3, 300u64..1_500),
+        );
+        let flows = prop::collection::vec((ends, flow()), 1..7);
+        (Just(nodes), ring, chords, flows, 600u64..2_000, 0u64..500).prop_map(
+            |(nodes, ring, chords, flows, duration, warmup)| {
+                let mut links: Vec<LinkSpec> = Vec::new();
+                let mut add = |from: usize, to: usize, config| {
+                    let name = format!("{}: {from}->{to}", links.len());
+                    links.push(LinkSpec {
+                        name,
+                        from: NodeId(from as u32),
+                        to: NodeId(to as u32),
+                        config,
+                    });
+                };
+                for (index, config) in ring.into_iter().enumerate() {
+                    let (a, b) = (index / 2, (index / 2 + 1) % nodes);
+                    let (from, to) = if index % 2 == 0 { (a, b) } else { (b, a) };
+                    add(from, to, config);
+                }
+                for (from, step, config) in chords {
+                    add(from, (from + step) % nodes, config);
+                }
+                let flow = |(index, (ends, what)): (usize, (Ends, What))| {
+                    let ((source, step, start, stop), (transport, workload, reader)) = (ends, what);
+                    FlowSpec {
+                        name: format!("flow {index}"),
+                        group: "all".to_owned(),
+                        source: NodeId(source as u32),
+                        destination: NodeId(((source + step) % nodes) as u32),
+                        transport,
+                        workload,
+                        reader,
+                        start: Start {
+                            at: Time::ZERO,
+                            spread: Span::from_millis(start),
+                        },
+                        stop: stop.map(Time::from_millis),
+                    }
+                };
+                Network {
+                    nodes: (0..nodes).map(|node| format!("node {node}")).collect(),
+                    links,
+                    flows: flows.into_iter().enumerate().map(flow).collect(),
+                    duration: Span::from_millis(duration),
+                    warmup: Span::from_millis(warmup),
+                }
+            },
+        )
+    })
+}

@@ -1,0 +1,167 @@
+//! What is checked of a run.
+
+use comity_link::{Jitter, LinkConfig};
+use comity_sim::Fate;
+use comity_sim::network::{FlowSpec, Network, TransportSpec, Workload};
+use comity_sim::report::{Cost, FlowReport, RunReport};
+use comity_transport::timeline::{DropPolicy, Reliability};
+use proptest::prelude::*;
+
+use crate::record::Record;
+
+fn keeps_order(config: &LinkConfig) -> bool {
+    match config.jitter {
+        Jitter::None => true,
+        Jitter::Exponential { reorder, .. }
+        | Jitter::Normal { reorder, .. }
+        | Jitter::Uniform { reorder, .. } => !reorder,
+    }
+}
+
+/// What a run gave, without what it cost.
+pub(crate) fn result(mut report: RunReport) -> RunReport {
+    report.cost = Cost {
+        packet_hops: report.cost.packet_hops,
+        ..Cost::default()
+    };
+    report
+}
+
+pub(crate) fn check_conservation(
+    network: &Network,
+    report: &RunReport,
+    record: &Record,
+) -> Result<(), TestCaseError> {
+    for link in &report.links {
+        let came_in = link.offered_packets + link.duplicated;
+        let went = link.delivered_packets + link.dropped_full + link.dropped_early + link.lost;
+        prop_assert_eq!(
+            came_in,
+            went + link.queued_at_end + link.in_flight_at_end,
+            "{:?}",
+            link
+        );
+    }
+    for (index, (spec, flow)) in network.flows.iter().zip(&report.flows).enumerate() {
+        let index = index as u32;
+        let returned = record.returned.get(&index).copied().unwrap_or(0);
+        let came_in = flow.sent_packets + flow.returned_packets + flow.duplicated_packets;
+        let went = flow.received_packets + returned + flow.dropped_packets + flow.in_flight_at_end;
+        prop_assert_eq!(came_in, went, "{:?}", flow);
+
+        let delivered = record.delivered.get(&index).copied().unwrap_or(0);
+        prop_assert_eq!(delivered, flow.delivered_bytes_total);
+        prop_assert!(flow.delivered_bytes <= flow.delivered_bytes_total);
+        if let TransportSpec::Sections(_) = &spec.transport {
+            check_sections(spec, flow)?;
+        }
+        let TransportSpec::Tcp(tcp) = &spec.transport else {
+            continue;
+        };
+        let sent = record.sent_up_to.get(&index).copied().unwrap_or(0);
+        prop_assert!(
+            delivered <= sent,
+            "delivered {} of {} bytes sent",
+            delivered,
+            sent
+        );
+        if let Workload::File(bytes) = spec.workload {
+            prop_assert!(sent <= bytes.get());
+            if flow.finished.is_some() && spec.stop.is_none() {
+                prop_assert_eq!(delivered, bytes.get());
+            }
+        }
+        let most = record.most_in_flight.get(&index).copied().unwrap_or(0);
+        // The FIN takes a sequence number beyond the window's last byte.
+        let bound = tcp.config.receive_buffer.get() + 1;
+        prop_assert!(
+            most <= bound,
+            "{} bytes in flight, a receive buffer of {}",
+            most,
+            bound - 1
+        );
+    }
+    Ok(())
+}
+
+/// Every section that was submitted has one fate.
+fn check_sections(spec: &FlowSpec, flow: &FlowReport) -> Result<(), TestCaseError> {
+    let TransportSpec::Sections(settings) = &spec.transport else {
+        return Ok(());
+    };
+    let report = flow.sections.as_ref().expect("a report of the sections");
+    let fates = report.on_time + report.late + report.gaps.sum() + report.open;
+    prop_assert_eq!(report.submitted, fates, "{:?}", report);
+    prop_assert!(report.decodable <= report.on_time);
+    let kinds = [report.intra, report.predicted, report.bidirectional];
+    for kind in kinds {
+        prop_assert!(kind.decodable <= kind.on_time && kind.on_time <= kind.submitted);
+    }
+    let of_frames: u64 = kinds.iter().map(|kind| kind.submitted).sum();
+    match spec.workload {
+        Workload::Video(_) => prop_assert_eq!(of_frames, report.submitted),
+        Workload::Frames(_) => {}
+        _ => prop_assert_eq!(of_frames, 0),
+    }
+    let config = &settings.config;
+    let enforces = config.drop != DropPolicy::Never && config.reliability != Reliability::Full;
+    if enforces || settings.latency.is_none() {
+        prop_assert_eq!(report.late_bytes, 0);
+    }
+    prop_assert_eq!(report.age.count, report.on_time + report.late);
+    Ok(())
+}
+
+pub(crate) fn check_order(network: &Network, record: &Record) -> Result<(), TestCaseError> {
+    for (link, events) in &record.links {
+        let spec = &network.links[*link as usize];
+        let carried = events.iter().filter_map(|&(offered, _, fate)| match fate {
+            Fate::Carried {
+                departure, arrival, ..
+            } => Some((offered, departure, arrival)),
+            _ => None,
+        });
+        let carried: Vec<_> = carried.collect();
+        for pair in carried.windows(2) {
+            let ((offered, departure, arrival), next) = (pair[0], pair[1]);
+            prop_assert!(
+                offered <= next.0,
+                "{}: {:?} offered before {:?}",
+                spec.name,
+                next,
+                pair[0]
+            );
+            prop_assert!(
+                departure <= next.1,
+                "{}: {:?} departs before {:?}",
+                spec.name,
+                next,
+                pair[0]
+            );
+            if keeps_order(&spec.config) {
+                prop_assert!(
+                    arrival <= next.2,
+                    "{}: {:?} arrives before {:?}",
+                    spec.name,
+                    next,
+                    pair[0]
+                );
+            }
+        }
+        for (offered, departure, arrival) in carried {
+            prop_assert!(offered <= departure && departure <= arrival);
+        }
+    }
+    for (end, events) in &record.ends {
+        for pair in events.windows(2) {
+            prop_assert!(
+                pair[0].0 <= pair[1].0,
+                "{:?}: {:?} before {:?}",
+                end,
+                pair[1],
+                pair[0]
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! Acknowledgements that lie, that are too many, or that never come.
+
+use comity_testkit::memory::held;
+use comity_transport::datagram::{CloseReason, Config, Event, Violation};
+use comity_transport::timeline::{DropPolicy, Reliability};
+use comity_transport::wire::CloseCode;
+use comity_transport::wire::frame::Frame;
+use comity_units::{PacketNumber, Span};
+
+use crate::peer::{World, header};
+
+fn reliable() -> Config {
+    Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        ..Config::default()
+    }
+}
+
+/// An end that has sent some hundred packets, all acknowledged up to now.
+fn busy() -> World {
+    let mut world = World::new(reliable());
+    let mut acknowledged = 0;
+    for _ in 0..60 {
+        world.submit(10_000);
+        world.pass(Span::from_millis(40));
+        // Each packet in a range by itself where a number was left out.
+        let told: Vec<u64> = world.sent[acknowledged..]
+            .iter()
+            .map(|sent| sent.0)
+            .collect();
+        acknowledged = world.sent.len();
+        for number in told {
+            world.acknowledge(&[(number, number)]).expect("the truth");
+        }
+    }
+    world
+}
+
+#[test]
+fn who_acknowledges_a_number_that_was_left_out_is_guessing() {
+    let mut world = busy();
+    let left_out = world
+        .sent
+        .windows(2)
+        .find(|pair| pair[1].0 > pair[0].0 + 1)
+        .map(|pair| pair[0].0 + 1)
+        .expect("one in 128 to 383 numbers is left out");
+    assert!((128..=384).contains(&left_out), "{left_out}");
+    let all = world.sent.last().expect("some were sent").0;
+    let number = PacketNumber::new(left_out);
+    assert_eq!(
+        world.acknowledge(&[(0, all)]),
+        Err(Violation::AcknowledgedUnsent { number })
+    );
+    assert_eq!(world.closed_with, Some(CloseCode::OPTIMISTIC_ACK));
+    assert!(matches!(
+        world.events.last(),
+        Some(Event::Closed(CloseReason::Violation(_)))
+    ));
+    world.check_accounts();
+}
+
+#[test]
+fn acknowledgements_of_what_is_settled_change_nothing() {
+    let mut world = busy();
+    let before = world.end.statistics();
+    let first = world.sent[0].0;
+    for _ in 0..10_000 {
+        world
+            .acknowledge(&[(first, first + 50)])
+            .expect("the truth");
+    }
+    let after = world.end.statistics();
+    assert_eq!(after.outbox, before.outbox);
+    assert_eq!(after.path.window, before.path.window);
+    assert_eq!(after.path.srtt, before.path.srtt);
+}
+
+/// 128 ranges with holes of one number each, over and over: what the holes hide is lost once, and nothing else
+/// happens.
+#[test]
+fn floods_of_ranges_cost_no_memory() {
+    let mut world = busy();
+    let last = world.sent.last().expect("some were sent").0;
+    let settled: Vec<(u64, u64)> = world
+        .sent
+        .iter()
+        .rev()
+        .step_by(2)
+        .take(128)
+        .map(|sent| (sent.0, sent.0))
+        .collect();
+    assert!(settled.len() == 128 && settled[0].0 == last);
+    let before = held();
+    for _ in 0..2_000 {
+        world.acknowledge(&settled).expect("the truth");
+    }
+    assert!(held() - before < 200_000, "{} bytes", held() - before);
+    assert_eq!(world.end.statistics().sent.lost_packets, 0);
+}
+
+/// The peer sends without end and never acknowledges anything, so that no record of a packet is ever settled.
+#[test]
+fn a_peer_that_never_acknowledges_holds_no_memory_and_is_left_in_the_end() {
+    let mut world = World::new(Config::default());
+    // So much room is taken that each acknowledgement says how much is left, which asks for an answer.
+    world.piece(&header(0, 12 << 20), 1_000).expect("room");
+    let before = held();
+    let mut highest = 0;
+    while world.end.is_open() {
+        for _ in 0..200 {
+            let _ = world.say(&[Frame::Ping]);
+        }
+        world.pass(Span::from_millis(100));
+        // The record of the test itself is not what is measured.
+        world.sent.clear();
+        world.sent.shrink_to_fit();
+        highest = highest.max(held() - before);
+        assert!(world.next < 10_000_000, "it is never left");
+    }
+    assert!(world.next > 100_000, "after {} packets", world.next);
+    assert!(highest < 4 << 20, "{highest} bytes");
+    assert!(world.events.contains(&Event::Closed(CloseReason::Idle)));
+    let after = world.now.as_secs_f64();
+    assert!((60.0..240.0).contains(&after), "after {after} s");
+}
+
+/// The same with an end that has something to send, at a window that cannot open.
+#[test]
+fn what_is_never_acknowledged_stays_within_window_and_buffer() {
+    let config = Config {
+        send_buffer: 1 << 20,
+        ..reliable()
+    };
+    let before = held();
+    let mut world = World::new(config);
+    for _ in 0..20 {
+        world.submit(50_000);
+    }
+    let mut highest = 0;
+    while world.end.is_open() {
+        world.say(&[Frame::Ping]).expect("no violation");
+        world.pass(Span::from_millis(500));
+        world.check_accounts();
+        highest = highest.max(held() - before);
+    }
+    assert!(highest < 3 << 20, "{highest} bytes");
+    // Ten packets of the first window, a probe for each expiry, and a few words beside.
+    let asked = world.sent.iter().filter(|sent| sent.1).count();
+    assert!((70..200).contains(&asked), "{asked} packets");
+}

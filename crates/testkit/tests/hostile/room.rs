@@ -1,0 +1,196 @@
+//! More than there is room for.
+
+use comity_testkit::memory::held;
+use comity_transport::datagram::{Config, Violation};
+use comity_transport::timeline::inbox;
+use comity_transport::timeline::{Deliver, Delivery};
+use comity_transport::wire::CloseCode;
+use comity_transport::wire::frame::{Dropped, End, Floor, Frame, Reason, SectionHeader};
+use comity_units::{Span, Time};
+
+use crate::peer::{World, header};
+
+const BUFFER: u64 = 1 << 20;
+
+/// Delivers at deadlines, so that a peer decides how long everything is held.
+fn paced() -> Config {
+    Config {
+        deliver: Deliver::Paced,
+        receive_buffer: BUFFER,
+        ..Config::default()
+    }
+}
+
+/// In the format's furthest future.
+const NEVER_COMES: Time = Time::from_secs(1 << 32);
+
+#[test]
+fn bytes_beyond_the_buffer_are_not_taken_and_not_acknowledged() {
+    let mut world = World::new(paced());
+    let before = held();
+    // Each reserves its whole length with one byte.
+    for section in 0..1_000 {
+        let _ = world.piece(&header(section, 100_000), 1);
+    }
+    assert!(world.end.is_open(), "what was under way is no violation");
+    let statistics = world.end.statistics();
+    // The first was complete at no time: ten of 100,000 bytes fit, and one byte came of each.
+    assert_eq!(statistics.inbox.held, 10);
+    assert_eq!(statistics.received.packets, 10);
+    let grown = held() - before;
+    assert!(grown < 3 * BUFFER as isize, "{grown} bytes");
+    world.check_accounts();
+}
+
+/// Bytes are not all that takes room: a section has a record, however short it is.
+#[test]
+fn a_hundred_thousand_sections_of_one_byte_take_no_more_than_the_buffer_stands_for() {
+    let mut world = World::new(paced());
+    let before = held();
+    let mut highest = 0;
+    for stream in 0..64 {
+        for section in 0..2_000 {
+            let header = SectionHeader {
+                stream,
+                deadline: NEVER_COMES,
+                ..header(section, 1)
+            };
+            let _ = world.piece(&header, 1);
+        }
+        highest = highest.max(held() - before);
+    }
+    assert!(world.end.is_open());
+    // One for each 256 bytes of the buffer.
+    assert_eq!(world.end.statistics().inbox.held, BUFFER / 256);
+    assert!(highest < 4 * BUFFER as isize, "{highest} bytes");
+    world.check_accounts();
+}
+
+#[test]
+fn sections_that_are_said_to_be_dropped_before_they_begin_take_no_more() {
+    let mut world = World::new(paced());
+    // The first of the stream waits for ever, so that nothing behind it is settled.
+    let first = SectionHeader {
+        deadline: NEVER_COMES,
+        ..header(0, 1)
+    };
+    world.piece(&first, 1).expect("room");
+    let before = held();
+    for section in 0..300_000 {
+        let floor = Floor {
+            stream: 0,
+            floor: section,
+        };
+        let dropped = Dropped {
+            stream: 0,
+            section: section + 1,
+            reason: Reason::Shed,
+        };
+        let result = world.say(&[Frame::Floor(floor), Frame::Dropped(dropped)]);
+        assert_eq!(result, Ok(()));
+    }
+    let grown = held() - before;
+    assert!(grown < 4 * BUFFER as isize, "{grown} bytes");
+    assert!(world.end.is_open());
+}
+
+#[test]
+fn a_section_in_crumbs_is_held_in_so_many_pieces_and_no_more() {
+    let mut world = World::new(paced());
+    let before = held();
+    let total = 900_000;
+    for at in 0..20_000 {
+        let crumb = SectionHeader {
+            offset: at * 40,
+            ..header(0, total)
+        };
+        world.piece(&crumb, 1).expect("no violation");
+    }
+    let statistics = world.end.statistics();
+    assert_eq!(statistics.inbox.held, 2_048);
+    assert_eq!(statistics.received.packets, 2_048);
+    let grown = held() - before;
+    assert!(grown < 3 * BUFFER as isize, "{grown} bytes");
+    // Whoever fills the holes is welcome.
+    for at in 0..900 {
+        let piece = SectionHeader {
+            offset: at * 1_000,
+            ..header(0, total)
+        };
+        world.piece(&piece, 1_000).expect("no violation");
+    }
+    assert!(matches!(
+        world.deliveries.as_slice(),
+        [Delivery::Section(_)]
+    ));
+    world.check_accounts();
+}
+
+#[test]
+fn the_65th_stream_is_one_too_many() {
+    for what in 0..4_u8 {
+        let mut world = World::new(paced());
+        let before = held();
+        let mut opened = 0;
+        let mut result = Ok(());
+        for stream in 0..=u16::MAX {
+            result = match what {
+                0 => world.piece(
+                    &SectionHeader {
+                        stream,
+                        ..header(0, 10)
+                    },
+                    1,
+                ),
+                1 => world.say(&[Frame::Floor(Floor { stream, floor: 1 })]),
+                2 => world.say(&[Frame::End(End {
+                    stream,
+                    sections: 0,
+                })]),
+                _ => world.say(&[Frame::Dropped(Dropped {
+                    stream,
+                    section: 0,
+                    reason: Reason::Shed,
+                })]),
+            };
+            if result.is_err() {
+                break;
+            }
+            opened += 1;
+        }
+        assert_eq!(opened, 64);
+        assert!(matches!(
+            result,
+            Err(Violation::Sections(inbox::Violation::TooManyStreams { .. }))
+        ));
+        assert_eq!(world.closed_with, Some(CloseCode::SECTION_LIMIT));
+        let grown = held() - before;
+        assert!(grown < 200_000, "{grown} bytes");
+    }
+}
+
+#[test]
+fn a_floor_may_jump_a_million_sections_and_no_further() {
+    let mut world = World::new(paced());
+    let before = held();
+    let jump = |floor| [Frame::Floor(Floor { stream: 0, floor })];
+    // The application is told of each section, one at a time: nothing is kept for them.
+    world.say(&jump(1 << 20)).expect("within the limits");
+    assert_eq!(world.deliveries.len(), 1 << 20);
+    world.deliveries = Vec::new();
+    assert!(held() - before < 100_000);
+    assert_eq!(world.end.statistics().inbox.gaps.obsolete, 1 << 20);
+    // Back is not a direction.
+    world.say(&jump(5)).expect("an old packet");
+    assert!(world.deliveries.is_empty());
+    let result = world.say(&jump((2 << 20) + 1));
+    assert!(matches!(
+        result,
+        Err(Violation::Sections(
+            inbox::Violation::TooManySections { .. }
+        ))
+    ));
+    assert_eq!(world.closed_with, Some(CloseCode::SECTION_LIMIT));
+    world.pass(Span::from_secs(5));
+    assert!(world.end.is_closed());
+}

@@ -1,0 +1,6 @@
+//! One end of a connection with everything around it hostile: `comity_harness::connection::check`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| comity_harness::connection::check(bytes));
