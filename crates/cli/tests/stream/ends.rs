@@ -23,6 +23,7 @@ fn mistakes_are_named_with_what_to_do() {
     let here = "comity://127.0.0.1:9?insecure=1";
     let with_key = format!("comity://:0?key={bad_key}");
     let (missing, nowhere) = (folder.path("no/out.ts"), folder.path("no"));
+    let kept = folder.path("out.ts");
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
     let cases: [(i32, &[&str], &[&str]); 13] = [
         (
@@ -33,7 +34,7 @@ fn mistakes_are_named_with_what_to_do() {
         (UNOPENED, &["send", ".", here], &["folder"]),
         (
             UNOPENED,
-            &["recv", here, &nowhere, "--gaps", &missing],
+            &["recv", here, &kept, "--gaps", &missing],
             &["cannot open", "there is no folder", &nowhere],
         ),
         (

@@ -44,7 +44,10 @@ impl<P: Payload> Connection<P> {
                 };
                 Pacing::Rate(Rate::of(self.decision.window, rtt).mul_f64(gain))
             }
-            (Pacing::Bucket { .. }, _) => Pacing::Rate(self.account.pace),
+            // The law may have moved since the pace was found, or it was never asked for.
+            (Pacing::Bucket { rate, peak, .. }, _) => {
+                Pacing::Rate(self.account.pace.max(rate).min(peak))
+            }
             (pacing, _) => pacing,
         }
     }

@@ -7,12 +7,13 @@ use comity_units::{Span, Time};
 ///
 /// ```text
 /// lost        largest acknowledged − number ≥ threshold, or
-///             sent before now − 9/8 · max(srtt, latest), and a later packet is acknowledged
+///             sent before now − max( 9/8 · max(srtt, latest), patience ), and a later packet is acknowledged
+/// patience    9/8 of the longest that a packet which had been declared lost took in the last seconds, at most 2 · srtt
 /// probe       last sent + (srtt + max(4 · variation, 1 ms)) · 2^count + the peer's acknowledgement delay
 /// ```
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
-/// [`MAX_THRESHOLD`], as RACK (RFC 8985) lets it; 2. one probe for each expiry, not two.
+/// [`MAX_THRESHOLD`], and so does the time, as RACK (RFC 8985, section 6.2) lets it grow up to a second round trip; 2. one probe for each expiry, not two.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossDetection {
     rtt: RttEstimator,
@@ -20,6 +21,10 @@ pub(super) struct LossDetection {
     /// The peer's largest acknowledgement delay.
     ack_delay: Span,
     threshold: u64,
+    /// The longest round trips of packets that had been declared lost, of the current window of
+    /// [`LATENESS_MEMORY`] and of the one before.
+    lateness: [Span; 2],
+    late_since: Time,
     /// When the next packet is lost by time alone.
     pub(super) due_at: Time,
     /// When the last packet that asks for an answer left; [`Time::MAX`] when none is in flight.
@@ -41,6 +46,8 @@ impl LossDetection {
             config,
             ack_delay,
             threshold: MIN_THRESHOLD,
+            lateness: [Span::ZERO; 2],
+            late_since: Time::ZERO,
             due_at: Time::MAX,
             last_sent_at: Time::MAX,
             expiries: 0,
@@ -80,6 +87,7 @@ impl LossDetection {
         };
         let begin = Time::from_nanos(now.as_nanos().saturating_sub(adjusted.as_nanos()));
         self.rtt.on_sample(&self.config, begin, now);
+        self.turn_window(now);
         adjusted
     }
 
@@ -97,9 +105,23 @@ impl LossDetection {
         }
     }
 
-    /// A packet that had been declared lost was only late, by so many packets.
-    pub(super) fn on_reordering(&mut self, packets: u64) {
+    /// A packet that had been declared lost was only late, by so many packets; it had left at `sent_at`.
+    pub(super) fn on_reordering(&mut self, now: Time, packets: u64, sent_at: Time) {
         self.threshold = self.threshold.max(packets + 1).min(MAX_THRESHOLD);
+        self.turn_window(now);
+        self.lateness[0] = self.lateness[0].max(now.saturating_since(sent_at));
+    }
+
+    fn turn_window(&mut self, now: Time) {
+        let age = now.saturating_since(self.late_since);
+        if age > LATENESS_MEMORY {
+            let before = match age > LATENESS_MEMORY * 2 {
+                true => Span::ZERO,
+                false => self.lateness[0],
+            };
+            self.lateness = [Span::ZERO, before];
+            self.late_since = now;
+        }
     }
 
     /// After how long a packet is lost when a later one is acknowledged.
@@ -108,7 +130,9 @@ impl LossDetection {
             (Some(smoothed), Some(latest)) => smoothed.max(latest),
             _ => self.config.initial_timeout,
         };
-        (rtt + rtt / 8).max(Span::from_millis(1))
+        let late = self.lateness[0].max(self.lateness[1]);
+        let patience = (late + late / 8).min(self.smoothed().unwrap_or(rtt) * 2);
+        (rtt + rtt / 8).max(patience).max(Span::from_millis(1))
     }
 
     /// The probe timeout without back-off: what "three probe timeouts" are counted in.
@@ -137,12 +161,16 @@ impl LossDetection {
     pub(super) fn on_new_path(&mut self) {
         self.rtt = RttEstimator::new(&self.config);
         self.threshold = MIN_THRESHOLD;
+        self.lateness = [Span::ZERO; 2];
         self.expiries = 0;
     }
 }
 
 /// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
 const MIN_THRESHOLD: u64 = 3;
+
+/// A path that reorders no more is waited for no longer than one to two such windows.
+const LATENESS_MEMORY: Span = Span::from_secs(10);
 
 /// Beyond this much reordering, repairing too late costs more than repairing in vain.
 const MAX_THRESHOLD: u64 = 64;
@@ -203,11 +231,32 @@ mod tests {
     #[test]
     fn reordering_raises_the_threshold() {
         let mut loss = LossDetection::new(Span::ZERO);
-        loss.on_reordering(1);
+        let now = Time::from_secs(1);
+        loss.on_reordering(now, 1, now);
         assert_eq!(loss.threshold(), 3);
-        loss.on_reordering(9);
+        loss.on_reordering(now, 9, now);
         assert_eq!(loss.threshold(), 10);
-        loss.on_reordering(1_000);
+        loss.on_reordering(now, 1_000, now);
         assert_eq!(loss.threshold(), MAX_THRESHOLD);
+    }
+
+    #[test]
+    fn packets_that_come_late_are_waited_for_longer_for_a_while() {
+        let mut loss = LossDetection::new(Span::ZERO);
+        let sample = |loss: &mut LossDetection, now: Time| {
+            loss.on_sample(now.saturating_sub(Span::from_millis(40)), now, Span::ZERO);
+        };
+        sample(&mut loss, Time::from_secs(1));
+        assert_eq!(loss.delay(), Span::from_millis(45));
+        // It was declared lost after 45 ms and came after 56: 63 ms from now on.
+        let late = Time::from_secs(2);
+        loss.on_reordering(late, 1, late.saturating_sub(Span::from_millis(56)));
+        assert_eq!(loss.delay(), Span::from_millis(63));
+        // No longer than a second round trip.
+        loss.on_reordering(late, 1, late.saturating_sub(Span::from_millis(700)));
+        assert_eq!(loss.delay(), Span::from_millis(80));
+        // A first round trip measured after twenty seconds without another one ends it.
+        sample(&mut loss, Time::from_secs(23));
+        assert_eq!(loss.delay(), Span::from_millis(45));
     }
 }

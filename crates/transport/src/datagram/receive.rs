@@ -259,8 +259,8 @@ impl<P: Payload> Connection<P> {
                 self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
             }
         }
-        if news.reordering > 0 {
-            self.loss.on_reordering(news.reordering);
+        if let Some(sent_at) = news.late_sent_at {
+            self.loss.on_reordering(now, news.reordering, sent_at);
             self.statistics.sent.spurious_losses += 1;
             self.controller.on_spurious_loss(now);
             self.obey();

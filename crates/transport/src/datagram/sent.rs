@@ -55,6 +55,8 @@ pub(super) struct Acknowledged<C> {
     /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
     /// arrived after all; the most of all such. Zero when there was none.
     pub(super) reordering: u64,
+    /// When the oldest of them had left.
+    pub(super) late_sent_at: Option<Time>,
     pub(super) sample: Option<RateSample>,
 }
 
@@ -224,12 +226,17 @@ impl<C> SentPackets<C> {
             largest: None,
             least: None,
             reordering: 0,
+            late_sent_at: None,
             sample: None,
         };
         let mut sampled: Option<(Time, Progress)> = None;
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
-            result.reordering = result.reordering.max(self.find_missing(now, &range));
+            if let Some((packets, sent_at)) = self.find_missing(now, &range) {
+                result.reordering = result.reordering.max(packets);
+                let before = result.late_sent_at.unwrap_or(sent_at);
+                result.late_sent_at = Some(before.min(sent_at));
+            }
             let mut at = self.position(range.first);
             while let Some(packet) = self.packets.get_mut(at)
                 && packet.number <= range.last
@@ -276,14 +283,13 @@ impl<C> SentPackets<C> {
     }
 
     /// Takes packets of this range off the list of the missing: they were late, not lost. Returns how far
-    /// behind the largest acknowledged number the latest of them was; zero when there was none.
-    fn find_missing(&mut self, now: Time, range: &AckRange) -> u64 {
+    /// behind the largest acknowledged number the latest of them was, and when it had left.
+    fn find_missing(&mut self, now: Time, range: &AckRange) -> Option<(u64, Time)> {
         let is_in = |missing: &Missing| contains(range, missing.number);
-        let Some(first) = self.missing.iter().find(|missing| is_in(missing)) else {
-            return 0;
-        };
+        let first = self.missing.iter().find(|missing| is_in(missing))?;
         let largest = self.largest_acknowledged.unwrap_or(first.number);
         let reordering = largest.get().saturating_sub(first.number.get());
+        let sent_at = first.sent_at;
         let mut arrived = 0;
         self.missing.retain(|missing| {
             let is_late = is_in(missing);
@@ -292,7 +298,7 @@ impl<C> SentPackets<C> {
         });
         self.delivered += arrived;
         self.delivered_at = now;
-        reordering
+        Some((reordering, sent_at))
     }
 
     /// Declares packets lost that lie `threshold` or more below the largest acknowledged one, or left before
@@ -473,6 +479,7 @@ mod tests {
         assert_eq!((late.packets, late.contents), (1, vec![6]));
         let again = sent.on_ack(at(42), ranges([(5, 6), (1, 1)])).expect("sent");
         assert_eq!((again.reordering, again.packets), (0, 0));
+        assert_eq!((late.late_sent_at, again.late_sent_at), (Some(at(1)), None));
         sent.forget_missing(at(3));
         let forgotten = sent.on_ack(at(43), ranges([(0, 2)])).expect("sent");
         assert_eq!(forgotten.reordering, 0);
