@@ -52,7 +52,8 @@ impl LossIntervals {
             // The lost segment itself is part of the interval that it ends.
             self.open + 1.0
         };
-        self.closed.truncate(self.memory - 1);
+        // One more than counts, so that an event can be undone.
+        self.closed.truncate(self.memory);
         self.closed.push_front(interval.max(1.0));
         self.open = 0.0;
     }
@@ -60,19 +61,18 @@ impl LossIntervals {
     /// The last event did not happen: the interval that it closed is open again.
     pub fn undo_event(&mut self) {
         if let Some(interval) = self.closed.pop_front() {
-            self.open += interval;
+            self.open += interval - 1.0;
         }
     }
 
     /// The loss event rate `p`; `None` before the first event.
     pub fn rate(&self) -> Option<f64> {
-        let count = self.closed.len();
-        if count == 0 {
+        if self.closed.is_empty() {
             return None;
         }
         let (mut closed, mut with, mut total) = (0.0, 0.0, 0.0);
         let mut newer = self.open;
-        for (place, &interval) in self.closed.iter().enumerate() {
+        for (place, &interval) in self.closed.iter().enumerate().take(self.memory) {
             let weight = self.weight(place);
             closed += weight * interval;
             with += weight * newer;
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_undone_event_leaves_no_trace() {
-        let mut history = history(4, &[50.0, 50.0]);
+        let mut history = history(4, &[10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
         history.on_acked(30.0);
         let before = mean(&history);
         history.on_event(|| 0.0);

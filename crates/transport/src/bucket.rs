@@ -5,11 +5,12 @@ use comity_units::{Bytes, Rate, Time};
 /// A token bucket that may be overdrawn.
 ///
 /// ```text
-/// level = min(depth, level + rate · elapsed / 8)      after `elapsed` seconds
-/// level = level − wire                                when a packet leaves
+/// level = min(depth, max(−depth, level) + rate · elapsed / 8)      after `elapsed` seconds
+/// level = level − size                                             when a packet leaves
 /// ```
 ///
-/// It begins full. Whoever sends decides how far below zero it may go.
+/// It begins full. Whoever sends decides how far below zero it may go. A debt made at a high rate shrinks with the
+/// depth, so that it is never one of minutes at a low one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
     /// Bytes, with fractions so that frequent refills lose nothing.
@@ -26,14 +27,15 @@ impl TokenBucket {
             (self.level, self.filled_at) = (depth, Some(now));
             return;
         };
+        self.level = self.level.max(-depth);
         let elapsed = now.saturating_since(filled_at).as_secs_f64();
         self.level = (self.level + rate.as_bps() as f64 / 8.0 * elapsed).min(depth);
         self.filled_at = Some(filled_at.max(now));
     }
 
-    /// A packet of `wire` bytes left.
-    pub fn take(&mut self, wire: Bytes) {
-        self.level -= wire.get() as f64;
+    /// A packet of `size` bytes left.
+    pub fn take(&mut self, size: Bytes) {
+        self.level -= size.get() as f64;
     }
 
     /// When it was filled last.
@@ -67,5 +69,20 @@ mod tests {
         assert_eq!(bucket.level(), -1_500);
         bucket.fill(Time::from_secs(10), rate, depth);
         assert_eq!(bucket.level(), 5_000);
+    }
+
+    #[test]
+    fn a_debt_is_no_deeper_than_the_bucket() {
+        let now = Time::from_secs(9);
+        let (rate, depth) = (Rate::from_mbps(4), Bytes::new(1_000_000));
+        let mut bucket = TokenBucket::default();
+        bucket.fill(now, rate, depth);
+        bucket.take(Bytes::new(2_000_000));
+        assert_eq!(bucket.level(), -1_000_000);
+        // At a quarter of the rate the debt is still two seconds of it, not eight.
+        bucket.fill(now, Rate::from_mbps(1), Bytes::new(250_000));
+        assert_eq!(bucket.level(), -250_000);
+        bucket.fill(now, rate, depth);
+        assert_eq!(bucket.level(), -250_000);
     }
 }

@@ -71,6 +71,7 @@ impl<P: Payload> Connection<P> {
         let needed = self
             .outbox
             .needed_rate(now, self.one_way(now), self.repair());
+        let needed = self.target.gross(needed);
         self.account.pace = needed.mul_f64(HASTE).max(rate).min(peak);
         self.account.paced_at = Some(now);
     }
@@ -180,6 +181,9 @@ impl<P: Payload> Connection<P> {
     /// By how much the rate may grow in a second: additive increase, one packet for each round trip in each
     /// round trip. Laws without a window say nothing of it.
     fn growth(&self) -> Rate {
+        if matches!(self.decision.pacing, Pacing::Bucket { .. }) {
+            return Rate::ZERO;
+        }
         match (self.decision.window, self.loss.smoothed()) {
             (Bytes::MAX, _) | (_, None) => Rate::ZERO,
             (_, Some(rtt)) => {
@@ -211,8 +215,8 @@ impl<P: Payload> Connection<P> {
             },
             growth: self.growth(),
             peak: peak.min(self.config.max_rate),
-            // A probe leaves whatever the account says.
-            savings: self.savings().filter(|_| self.probes == 0),
+            savings: self.savings(),
+            is_probe: self.probes > 0,
             one_way: self.one_way(now),
             repair: self.repair(),
             lost_permille: self.target.lost_permille(),

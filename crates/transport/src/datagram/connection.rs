@@ -344,6 +344,10 @@ impl<P: Payload> Connection<P> {
         self.loss.on_new_path();
         self.controller = controller;
         self.path = Path::new();
+        self.peak = Peak::default();
+        self.pacer = Pacer::default();
+        self.account = Account::default();
+        self.limited_before = None;
         self.target = TargetBitrate::new();
         self.ecn_works = self.config.ecn;
         self.obey();

@@ -85,6 +85,11 @@ impl TargetBitrate {
         (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
     }
 
+    /// What bytes of sections at this rate are on the wire, with their headers.
+    pub(super) fn gross(&self, sections: Rate) -> Rate {
+        sections.mul_f64(1.0 / self.payload.max(0.1))
+    }
+
     /// The share of lost bytes, in thousandths.
     pub(super) fn lost_permille(&self) -> u32 {
         (self.loss * 1_000.0) as u32

@@ -378,7 +378,13 @@ impl<P: Payload> Connection<P> {
                     .fitting(room, Framing::Length)
                     .unwrap_or(0)
             };
-            let Some(chunk) = self.outbox.next_chunk_with(now, &outlook, fits) else {
+            // A copy is never in the packet of its original, whose piece comes first in it.
+            let copy = match contents.chunk {
+                None => self.outbox.next_copy(now, &outlook, fits),
+                Some(_) => None,
+            };
+            let next = copy.or_else(|| self.outbox.next_chunk_with(now, &outlook, fits));
+            let Some(chunk) = next else {
                 break;
             };
             let Some(meta) = self.outbox.meta(&chunk) else {

@@ -94,6 +94,15 @@ impl Forecast {
         Span::from_nanos(u64::try_from(tolerated).unwrap_or(u64::MAX))
     }
 
+    /// How fast a budget shrinks at the most while nothing leaves.
+    fn fastest(&self) -> Rate {
+        if self.peak == Rate::MAX {
+            self.rate
+        } else {
+            self.peak.max(self.rate)
+        }
+    }
+
     /// If everything arrives in time that leaves in this order: how long nothing at all could leave without
     /// changing that. Costs O(n).
     pub fn slack(&self, now: Time, queue: impl Iterator<Item = Work>) -> Option<Span> {
@@ -103,7 +112,7 @@ impl Forecast {
             let budget = self.budget(now, work.deadline, work.importance);
             slack = slack.min(budget.checked_sub(before)?);
         }
-        Some(self.rate.transmission_time(Bytes::new(slack)))
+        Some(self.fastest().transmission_time(Bytes::new(slack)))
     }
 }
 
@@ -116,11 +125,13 @@ pub struct Plan {
     pub slack: Span,
 }
 
-/// Finds what to drop of a queue that leaves in the given order, which is that of the deadlines.
+/// Finds what to drop of a queue that leaves in the given order: that of the deadlines, but for head starts of
+/// the most important.
 ///
 /// Afterwards every section that is kept, and all that it needs, fits its budget, and nothing dropped could
 /// be added. Without needs, the number of sections kept of the highest importance is the greatest possible;
-/// of the lower ones it is the greatest possible for those that were kept above them by count alone.
+/// of the lower ones it is the greatest possible for those that were kept above them by count alone. Both hold for
+/// a queue in the order of its deadlines whose budgets do not differ by importance.
 /// Costs O(n) when nothing has to go, else O(n log n).
 pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     if let Some(slack) = forecast.slack(now, queue.iter().copied()) {
@@ -143,7 +154,7 @@ pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
         dropped: (0..queue.len())
             .filter(|&place| !selection.is_kept(place))
             .collect(),
-        slack: forecast.rate.transmission_time(Bytes::new(slack)),
+        slack: forecast.fastest().transmission_time(Bytes::new(slack)),
     }
 }
 

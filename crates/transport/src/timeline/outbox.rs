@@ -75,6 +75,8 @@ pub struct Outlook {
     pub repair: Span,
     /// The share of what is sent that gets lost, in thousandths.
     pub lost_permille: u32,
+    /// Whether what leaves is a probe, which no account holds back.
+    pub is_probe: bool,
     /// How many bytes may be handed out that never were before (the peer's credit). What is sent again
     /// needs no credit.
     pub fresh_bytes: u64,
@@ -85,7 +87,8 @@ pub struct Outlook {
 impl Outlook {
     /// Whether the account lets a section of this importance leave now.
     pub(super) fn allows(&self, importance: Importance) -> bool {
-        self.savings.is_none_or(|savings| savings.allow(importance))
+        let may_spend = |savings: Savings| savings.allow(importance);
+        self.is_probe || self.savings.is_none_or(may_spend)
     }
 
     /// Nothing is known, and the peer sets no limit.
@@ -97,6 +100,7 @@ impl Outlook {
         one_way: Span::ZERO,
         repair: Span::ZERO,
         lost_permille: 0,
+        is_probe: false,
         fresh_bytes: u64::MAX,
         fresh_sections: u64::MAX,
     };

@@ -9,9 +9,9 @@ use super::section::Importance;
 /// Everything may spend what is saved. What matters more may overdraw the account:
 ///
 /// ```text
-/// overdraft(importance) = depth                                             for the highest of late
+/// overdraft(importance) = depth                                                    for the highest of late
 ///                         depth / 2 · (importance − lowest) / (highest − lowest)   between
-///                         0                                                 for the lowest of late
+///                         0                                                        for the lowest of late, and below
 /// ```
 ///
 /// so that a key picture finds room in an account that the pictures before it have emptied, and those that
@@ -33,9 +33,9 @@ impl Savings {
         let overdraft = if importance >= highest {
             self.depth
         } else {
-            let above = u64::from(importance.0.saturating_sub(lowest.0));
-            let range = u64::from(highest.0.saturating_sub(lowest.0)).max(1);
-            self.depth / 2 * above / range
+            let above = u128::from(importance.0.saturating_sub(lowest.0));
+            let range = u128::from(highest.0.saturating_sub(lowest.0)).max(1);
+            u64::try_from(u128::from(self.depth) * above / (2 * range)).unwrap_or(u64::MAX)
         };
         let overdraft = i64::try_from(overdraft).unwrap_or(i64::MAX);
         self.level.saturating_add(overdraft)

@@ -20,6 +20,8 @@ use comity_units::{Span, Time};
 /// The round trips are taken one in so many acknowledgements, not one in so much time: packets that are sent
 /// in bursts wait for one another, and are lost more often than others only because there are more of them.
 ///
+/// The least round trip does not age: after a change of route to a longer path, every loss counts.
+///
 /// All three have to hold: a short queue is found by the rank, a queue that stands by the waiting, and a path
 /// that loses more than a tenth is overloaded by any measure. A loss between packets of which none was timed
 /// is congestion.

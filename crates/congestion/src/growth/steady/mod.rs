@@ -17,7 +17,7 @@ use evidence::Evidence;
 pub struct SteadyConfig {
     /// The payload of a full segment.
     pub mss: Bytes,
-    /// What may leave before the first acknowledgement.
+    /// What may leave in the first round trips: in each, or in each 100 ms before one was measured.
     pub initial_window: Bytes,
     /// What may be in flight at the most.
     pub max_window: Bytes,
@@ -33,14 +33,15 @@ pub struct SteadyConfig {
     pub spare_random: bool,
 }
 
-/// Sends at the rate that TCP would have under the same losses, averaged over about a second.
+/// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( X(p, srtt), 2 · most delivered of the last seconds, ramp )
+/// share  = min( X(p, srtt), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+///          a segment a second at least
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
-///          max(4 · srtt, two packets' time), then twice as long, and so on; two segments per srtt after a persistent congestion
+///          max(4 · srtt, two packets' time, 100 ms), then twice as long, and so on; two segments per srtt after a persistent congestion
 /// bucket : filled at the share, holds ± depth · share; bursts at up to
-///          min(peak · share, 2 · most delivered of the last seconds)
+///          min( peak · share, max( 2 · most delivered of the last seconds, initial window / srtt ) )
 /// ```
 ///
 /// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that halves and
@@ -54,7 +55,8 @@ pub struct SteadyConfig {
 ///
 /// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the history is
 /// kept by the sender, from acknowledgements; 2. the share is an average that may be saved up and overdrawn,
-/// not a ceiling of each instant; 3. losses that no queue explains are left out; 4. no damping of oscillations
+/// not a ceiling of each instant; 3. losses that no queue explains are left out; 4. the least rate is a segment
+/// a second, not one in 64 seconds; 5. no damping of oscillations
 /// (section 4.5) and no history discounting.
 #[derive(Clone, Debug)]
 pub struct Steady {
@@ -68,6 +70,8 @@ pub struct Steady {
     unjudged: Option<(Time, Option<Span>)>,
     /// When the last event that counts was found.
     counted_at: Option<Time>,
+    /// What that was before it.
+    counted_before: Option<Time>,
     /// Whether the last event was counted.
     has_counted: bool,
     ramp: Rate,
@@ -93,6 +97,7 @@ impl Steady {
             delivered: Delivered::default(),
             unjudged: None,
             counted_at: None,
+            counted_before: None,
             has_counted: false,
             ramp: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
             ramp_grows_at: Time::ZERO,
@@ -115,9 +120,10 @@ impl Steady {
         self.srtt.unwrap_or(INITIAL_ROUND_TRIP)
     }
 
-    /// The least rate: a segment in a round trip.
+    /// The least rate: a segment in a round trip, and in a second where that is longer.
     fn least(&self) -> Rate {
-        Rate::of(self.config.mss, self.round_trip()).max(Rate::from_bps(1))
+        let spacing = self.round_trip().max(LONGEST_SPACING);
+        Rate::of(self.config.mss, spacing).max(Rate::from_bps(1))
     }
 
     fn initial(&self) -> Rate {
@@ -176,7 +182,7 @@ impl Steady {
         if self.counted_at.is_some_and(|at| now < at + together) {
             return;
         }
-        self.counted_at = Some(now);
+        self.counted_before = self.counted_at.replace(now);
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let carried = self
             .delivered
@@ -201,7 +207,7 @@ impl Steady {
 
     fn arm(&mut self, now: Time, in_flight: Bytes) {
         let packets = self.share().transmission_time(self.config.mss) * 2;
-        let patience = (self.round_trip() * 4).max(packets);
+        let patience = (self.round_trip() * 4).max(packets).max(LEAST_PATIENCE);
         let patience = patience * (1 << self.silences.min(MAX_DOUBLINGS));
         self.silent_at = (in_flight > Bytes::ZERO).then(|| now + patience);
     }
@@ -210,6 +216,8 @@ impl Steady {
 impl Controller for Steady {
     fn on_ack(&mut self, ack: &Ack) {
         self.acked = self.acked.saturating_add(ack.acked.get());
+        // What left before this law took over is acknowledged too.
+        self.sent = self.sent.max(self.acked);
         let rtt = ack.rtt.map(|rtt| rtt.max(LEAST_ROUND_TRIP));
         if let Some(rtt) = rtt {
             self.srtt = Some(match self.srtt {
@@ -239,9 +247,14 @@ impl Controller for Steady {
         self.has_counted = false;
         if loss.cause == LossCause::Mark {
             self.count(loss.now);
+            // What turns up late was not what the mark spoke of.
+            self.has_counted = false;
         } else {
             self.judge(None);
             self.unjudged = Some((loss.now, self.latest));
+        }
+        if loss.lost >= loss.in_flight {
+            self.silent_at = None;
         }
         self.decide();
     }
@@ -249,20 +262,24 @@ impl Controller for Steady {
     fn on_spurious_loss(&mut self, _now: Time) {
         if self.unjudged.take().is_none() && self.has_counted {
             self.intervals.undo_event();
+            self.counted_at = self.counted_before;
         }
         self.has_counted = false;
         self.decide();
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        self.ramp = self.least().mul_f64(2.0).min(self.ramp);
+        self.ramp = Rate::of(self.config.mss, self.round_trip())
+            .mul_f64(2.0)
+            .min(self.ramp);
         self.ramp_grows_at = timeout.now + self.round_trip();
         self.decide();
     }
 
     fn on_sent(&mut self, sent: &Sent) {
         self.sent = self.sent.saturating_add(sent.payload.get());
-        if self.silent_at.is_none() {
+        let is_first = sent.in_flight <= sent.payload;
+        if is_first || self.silent_at.is_none() {
             self.arm(sent.now, sent.in_flight);
         }
     }
@@ -288,6 +305,12 @@ impl Controller for Steady {
 
 /// The timer of silence goes no further than this many times doubled: from 160 ms to ten seconds.
 const MAX_DOUBLINGS: u32 = 6;
+
+/// The least rate is a segment in this time, or in a round trip where that is longer.
+const LONGEST_SPACING: Span = Span::from_secs(1);
+
+/// A peer may hold acknowledgements back for some tens of milliseconds.
+const LEAST_PATIENCE: Span = Span::from_millis(100);
 
 /// No round trip is taken to be shorter.
 const LEAST_ROUND_TRIP: Span = Span::from_micros(1);

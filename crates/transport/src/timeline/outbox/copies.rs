@@ -4,7 +4,7 @@ use comity_units::Time;
 
 use super::entry::Stage;
 use super::{Chunk, Outbox, Outlook};
-use crate::timeline::section::{Payload, Reliability};
+use crate::timeline::section::{Meta, Payload, Reliability};
 
 impl<P: Payload> Outbox<P> {
     /// Whether a piece that leaves now could not be repaired in time, and is worth a second packet for that: when
@@ -25,8 +25,16 @@ impl<P: Payload> Outbox<P> {
         is_worth_it && now + outlook.repair + outlook.one_way > deadline
     }
 
-    /// The next piece that is still worth sending a second time.
-    pub(super) fn next_copy(&mut self, now: Time, outlook: &Outlook) -> Option<Chunk> {
+    /// The next piece that is still worth sending a second time, for a packet that has nothing of a section in it
+    /// yet: the first one and its copy must not be lost together. `room` is as with
+    /// [`next_chunk_with`](Self::next_chunk_with); what does not fit is not sent a second time.
+    pub fn next_copy(
+        &mut self,
+        now: Time,
+        outlook: &Outlook,
+        room: impl Fn(&Meta, u32) -> u32,
+    ) -> Option<Chunk> {
+        self.look_ahead(now, outlook);
         while let Some(copy) = self.copies.pop_front() {
             let Some(entry) = self.entries.get(&(copy.stream, copy.section)) else {
                 continue;
@@ -38,14 +46,15 @@ impl<P: Payload> Outbox<P> {
                 && is_missing
                 && can_arrive
                 && outlook.allows(meta.importance)
+                && room(meta, copy.offset) >= copy.length
             {
-                return Some(copy);
+                return Some(self.hand_out_again(now, copy));
             }
         }
         None
     }
 
-    pub(super) fn hand_out_again(&mut self, now: Time, copy: Chunk) -> Chunk {
+    fn hand_out_again(&mut self, now: Time, copy: Chunk) -> Chunk {
         if let Some(entry) = self.entries.get_mut(&(copy.stream, copy.section)) {
             entry.twice.push(copy.range());
             if entry.meta.deadline <= now {

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use super::entry::Entry;
 use super::queue::Key;
 use super::{Config, Outbox, Outlook};
 use crate::timeline::feasible::{self, Forecast, Work};
@@ -160,30 +159,39 @@ impl<P: Payload> Outbox<P> {
 
     /// The most that any section that waits could spend at once; `None` when none waits.
     pub(crate) fn most_available(&self, savings: &Savings) -> Option<i64> {
-        let waiting = self.fresh.iter().chain(&self.repeats);
-        waiting
-            .filter_map(|(_, key)| self.entries.get(key))
-            .map(|entry| savings.available(entry.meta.importance))
-            .max()
+        let (_, highest) = savings.importances;
+        let mut most = None;
+        for (_, key) in self.fresh.iter().chain(&self.repeats) {
+            let Some(entry) = self.entries.get(key) else {
+                continue;
+            };
+            let importance = entry.meta.importance;
+            most = most.max(Some(savings.available(importance)));
+            if importance >= highest {
+                break;
+            }
+        }
+        most
     }
 
     /// The least constant rate at which everything that waits would arrive in time with `reserve` to spare, or
-    /// with two thirds of the time that is left where that is less; [`Rate::MAX`] when there is no such rate.
+    /// with two thirds of the time that is left where that is less; [`Rate::MAX`] when there is no such rate. Those with
+    /// a head start are due earlier by it, so that a second repair is possible too where there is time for it.
     ///
     /// ```text
-    /// rate = max over sections of (bytes up to its end) / (deadline − now − one_way − reserve)
+    /// rate = max over sections of (bytes up to its end) / (due − now − one_way − reserve)
     /// ```
     ///
     /// Only the first sections are looked at: what is due last of a long queue demands no haste.
     pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span) -> Rate {
         let (mut before, mut needed) = (0_u64, Rate::ZERO);
-        for (urgency, key) in self.order.iter().take(NEAR_SECTIONS) {
-            let left = self.entries.get(key).map_or(0, Entry::left);
-            if left == 0 {
-                continue;
-            }
+        let waiting = self.order.iter().filter_map(|(urgency, key)| {
+            let left = self.entries.get(key)?.left();
+            (left > 0).then_some((left, urgency.due))
+        });
+        for (left, due) in waiting.take(NEAR_SECTIONS) {
             before = before.saturating_add(u64::from(left));
-            let time = urgency.due.saturating_since(now).saturating_sub(one_way);
+            let time = due.saturating_since(now).saturating_sub(one_way);
             let reserve = reserve.min(time / 3 * 2);
             let sending = time.saturating_sub(reserve);
             needed = needed.max(Rate::of(Bytes::new(before), sending));

@@ -247,10 +247,11 @@ impl<P: Payload> Outbox<P> {
     /// Its header and bytes are given by [`meta`](Self::meta) and [`write`](Self::write) until the next call
     /// of another method. `None` when nothing is to be sent, or the peer's credit does not allow it.
     pub fn next_chunk(&mut self, now: Time, most: u32, outlook: &Outlook) -> Option<Chunk> {
-        self.next_chunk_with(now, outlook, |_, _| most)
+        self.next_copy(now, outlook, |_, _| most)
+            .or_else(|| self.next_chunk_with(now, outlook, |_, _| most))
     }
 
-    /// As [`next_chunk`](Self::next_chunk), where the room depends on the header: `room` is told whose bytes
+    /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)), where the room depends on the header: `room` is told whose bytes
     /// would follow and from which offset on, and says how many fit. Zero takes nothing.
     pub fn next_chunk_with(
         &mut self,
@@ -259,10 +260,6 @@ impl<P: Payload> Outbox<P> {
         room: impl FnOnce(&Meta, u32) -> u32,
     ) -> Option<Chunk> {
         self.look_ahead(now, outlook);
-        if let Some(copy) = self.next_copy(now, outlook) {
-            let fits = self.meta(&copy).map_or(0, |meta| room(&meta, copy.offset));
-            return (fits >= copy.length).then(|| self.hand_out_again(now, copy));
-        }
         let (key, is_retransmission) = loop {
             let (key, is_retransmission) = self.most_urgent(outlook)?;
             let deadline = self.entries.get(&key)?.meta.deadline;
