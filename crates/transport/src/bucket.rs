@@ -5,16 +5,18 @@ use comity_units::{Bytes, Rate, Time};
 /// A token bucket that may be overdrawn.
 ///
 /// ```text
-/// level = min(depth, max(−depth, level) + rate · elapsed / 8)      after `elapsed` seconds
-/// level = level − size                                             when a packet leaves
+/// level = level · depth / depth before             when the depth changes
+/// level = min(depth, level + rate · elapsed / 8)   after `elapsed` seconds
+/// level = level − size                             when a packet leaves
 /// ```
 ///
-/// It begins full. Whoever sends decides how far below zero it may go. A debt made at a high rate shrinks with the
-/// depth, so that it is never one of minutes at a low one.
+/// It begins full. Whoever sends decides how far below zero it may go. Savings and debts are kept in proportion to
+/// the depth: a debt made at a high rate is not one of minutes at a low one, and a rate that swings forgives none.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
     /// Bytes, with fractions so that frequent refills lose nothing.
     level: f64,
+    depth: f64,
     /// When it was filled last; `None` before the first time.
     filled_at: Option<Time>,
 }
@@ -24,10 +26,13 @@ impl TokenBucket {
     pub fn fill(&mut self, now: Time, rate: Rate, depth: Bytes) {
         let depth = depth.get() as f64;
         let Some(filled_at) = self.filled_at else {
-            (self.level, self.filled_at) = (depth, Some(now));
+            (self.level, self.depth, self.filled_at) = (depth, depth, Some(now));
             return;
         };
-        self.level = self.level.max(-depth);
+        if self.depth > 0.0 {
+            self.level *= depth / self.depth;
+        }
+        self.depth = depth;
         let elapsed = now.saturating_since(filled_at).as_secs_f64();
         self.level = (self.level + rate.as_bps() as f64 / 8.0 * elapsed).min(depth);
         self.filled_at = Some(filled_at.max(now));
@@ -72,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debt_is_no_deeper_than_the_bucket() {
+    fn debts_and_savings_follow_the_depth() {
         let now = Time::from_secs(9);
         let (rate, depth) = (Rate::from_mbps(4), Bytes::new(1_000_000));
         let mut bucket = TokenBucket::default();
@@ -83,6 +88,6 @@ mod tests {
         bucket.fill(now, Rate::from_mbps(1), Bytes::new(250_000));
         assert_eq!(bucket.level(), -250_000);
         bucket.fill(now, rate, depth);
-        assert_eq!(bucket.level(), -250_000);
+        assert_eq!(bucket.level(), -1_000_000);
     }
 }

@@ -1,0 +1,110 @@
+//! A connection under a law that keeps an account: what leaves, and when.
+
+use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_transport::datagram::{Config, Connection};
+use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, StreamId};
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// 100 kB/s on the average, ten times that in bursts, 10 kB either way.
+#[derive(Debug)]
+struct Bucket;
+
+impl Controller for Bucket {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_loss(&mut self, _loss: &Loss) {}
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+
+    fn decision(&self) -> Decision {
+        Decision {
+            window: Bytes::MAX,
+            pacing: Pacing::Bucket {
+                rate: Rate::from_kbps(800),
+                peak: Rate::from_mbps(8),
+                depth: Bytes::new(10_000),
+            },
+            ssthresh: None,
+            phase: Phase::CongestionAvoidance,
+        }
+    }
+}
+
+fn connection() -> Connection<Elided> {
+    let config = Config {
+        drop: DropPolicy::Expired,
+        ..Config::default()
+    };
+    let ack_delay = Span::from_millis(25);
+    Connection::new(config, ack_delay, Box::new(Bucket), None, Time::ZERO).unwrap()
+}
+
+fn submit(connection: &mut Connection<Elided>, length: u32, importance: u8, deadline: Time) {
+    let section = Outgoing {
+        stream: StreamId(0),
+        importance: Importance(importance),
+        source_time: Time::ZERO,
+        deadline,
+        needs: None,
+        payload: Elided(length),
+    };
+    connection.submit(Time::ZERO, section).unwrap();
+}
+
+/// Sends all that may leave until `end`, with nothing coming back; returns the bytes of payload.
+fn sent_until(connection: &mut Connection<Elided>, from: Time, end: Time) -> u64 {
+    let (mut now, mut bytes, mut turns) = (from, 0, 0);
+    while now <= end {
+        connection.on_timer(now);
+        while let Some(sent) = connection.poll_transmit(now, &mut Vec::new()) {
+            bytes += u64::from(sent.payload);
+        }
+        turns += 1;
+        assert!(turns < 5_000, "it asks for its timer at {now} for ever");
+        now = connection.next_timer().max(now + Span::from_nanos(1));
+    }
+    bytes
+}
+
+/// What the bucket held, what came in in 200 ms, and for the most important what it may owe; a packet more or less.
+#[test]
+fn no_more_leaves_than_the_account_allows() {
+    for (importance, owed) in [(9, 10_000), (1, 0)] {
+        let mut connection = connection();
+        // Both importances are known, and one section of the other is soon gone.
+        submit(&mut connection, 1, 10 - importance, Time::from_millis(1));
+        submit(&mut connection, 200_000, importance, Time::from_millis(400));
+        let end = Time::from_millis(200);
+        let sent = sent_until(&mut connection, Time::ZERO, end);
+        let expected = 10_000 + 20_000 + owed;
+        assert!(
+            (expected - 1_500..expected + 3_000).contains(&sent),
+            "importance {importance}: {sent} for {expected}"
+        );
+    }
+}
+
+/// A burst leaves no faster than its deadline asks for: 10 kB with two seconds of time are spread at the rate.
+#[test]
+fn what_has_time_is_spread() {
+    let mut connection = connection();
+    submit(&mut connection, 10_000, 9, Time::from_secs(2));
+    let sent = sent_until(&mut connection, Time::ZERO, Time::from_millis(50));
+    assert!((4_000..9_000).contains(&sent), "{sent}");
+    let mut connection = self::connection();
+    submit(&mut connection, 10_000, 9, Time::from_millis(40));
+    let sent = sent_until(&mut connection, Time::ZERO, Time::from_millis(39));
+    assert!(sent >= 10_000, "{sent}");
+}
+
+#[test]
+fn a_debt_stays_behind_on_the_old_path() {
+    let mut connection = connection();
+    submit(&mut connection, 200_000, 9, Time::from_secs(5));
+    let end = Time::from_millis(400);
+    sent_until(&mut connection, Time::ZERO, end);
+    let before = sent_until(&mut connection, end, end + Span::from_millis(20));
+    connection.on_new_path(Box::new(Bucket));
+    let begin = end + Span::from_millis(21);
+    let after = sent_until(&mut connection, begin, begin + Span::from_millis(20));
+    assert!(before < 5_000, "{before}");
+    assert!(after >= before, "{after} after {before}");
+}
