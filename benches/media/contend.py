@@ -109,7 +109,7 @@ def arguments():
     parser.add_argument("--loss", default="0", help="random loss each way, such as 2%% [0]")
     parser.add_argument("--latency", type=int, default=400, help="beside others, in milliseconds [400]")
     parser.add_argument("--latency-alone", type=int, default=120, help="alone, in milliseconds [120]")
-    parser.add_argument("--cc", default="reno", help="the video's controller [reno]")
+    parser.add_argument("--cc", default="steady", help="the video's controller [steady]")
     parser.add_argument("--shed", action="store_true", help="leave out B, then P pictures below the target bit rate")
     parser.add_argument("--json", type=pathlib.Path, help="also write every run to this file")
     return parser.parse_args()

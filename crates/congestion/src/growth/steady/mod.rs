@@ -50,6 +50,9 @@ pub struct SteadyConfig {
 /// for the rest of the second. The bucket keeps the account of that, and the transport says which sections may
 /// overdraw it.
 ///
+/// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
+/// full until its rivals have reacted.
+///
 /// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark always
 /// counts.
 ///
