@@ -239,7 +239,6 @@ impl World {
             savings: Some(Savings {
                 level: (tick % 7) as i64 * 1_000 - 2_000,
                 depth: 1_500,
-                importances: (Importance(0), Importance(3)),
             }),
             ..Outlook::UNKNOWN
         };

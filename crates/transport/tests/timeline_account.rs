@@ -36,7 +36,6 @@ fn saved(level: i64) -> Outlook {
         savings: Some(Savings {
             level,
             depth: 10_000,
-            importances: (Importance(1), Importance(9)),
         }),
         ..Outlook::UNKNOWN
     }
@@ -45,25 +44,48 @@ fn saved(level: i64) -> Outlook {
 #[test]
 fn what_may_not_overdraw_waits_and_what_may_goes_past_it() {
     let mut outbox = outbox();
-    outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
     outbox.submit(ms(0), section(2_000, 9, ms(200))).unwrap();
-    assert_eq!(next(&mut outbox, ms(0), &saved(1)), Some((0, 0, false)));
-    // The rest of the first is due first, but may not overdraw the account.
-    assert_eq!(next(&mut outbox, ms(1), &saved(-500)), Some((1, 0, false)));
+    outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
+    assert_eq!(next(&mut outbox, ms(0), &saved(1)), Some((1, 0, false)));
+    // The rest of the second is due first, but may not overdraw the account.
+    assert_eq!(next(&mut outbox, ms(1), &saved(-500)), Some((0, 0, false)));
     assert_eq!(next(&mut outbox, ms(2), &saved(-10_000)), None);
-    assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((0, 1_000, false)));
+    assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((1, 1_000, false)));
 }
 
 #[test]
 fn an_overdrawn_account_holds_repairs_back_too() {
     let mut outbox = outbox();
-    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
     outbox.submit(ms(0), section(1_000, 9, ms(200))).unwrap();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
     let first = outbox.next_chunk(ms(0), 1_000, &saved(1)).unwrap();
+    assert_eq!(first.section, SectionId(1));
     outbox.on_lost(ms(40), &first);
-    assert_eq!(next(&mut outbox, ms(40), &saved(0)), Some((1, 0, false)));
+    assert_eq!(next(&mut outbox, ms(40), &saved(0)), Some((0, 0, false)));
     assert_eq!(next(&mut outbox, ms(40), &saved(0)), None);
-    assert_eq!(next(&mut outbox, ms(41), &saved(9)), Some((0, 0, true)));
+    assert_eq!(next(&mut outbox, ms(41), &saved(9)), Some((1, 0, true)));
+}
+
+/// Tables and sound matter more than any picture, and do not make a key picture one among many.
+#[test]
+fn the_most_important_are_those_of_their_own_stream() {
+    let mut outbox = outbox();
+    let sound = Outgoing {
+        stream: StreamId(1),
+        ..section(1, 240, ms(900))
+    };
+    outbox.submit(ms(0), sound).unwrap();
+    outbox.submit(ms(0), section(1_000, 9, ms(200))).unwrap();
+    outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+    assert_eq!(
+        next(&mut outbox, ms(0), &saved(-9_999)),
+        Some((0, 0, false))
+    );
+    assert_eq!(
+        next(&mut outbox, ms(0), &saved(-9_999)),
+        Some((0, 0, false))
+    );
+    assert_eq!(next(&mut outbox, ms(0), &saved(-9_999)), None);
 }
 
 /// Of two sections due 30 ms apart the later one goes first when it is the most important and a repair takes 50 ms;

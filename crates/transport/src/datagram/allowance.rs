@@ -92,8 +92,10 @@ impl<P: Payload> Connection<P> {
         let Pacing::Bucket { depth, .. } = self.decision.pacing else {
             return None;
         };
-        let level = self.account.bucket.level();
-        Some(self.outbox.savings(level, depth.get()))
+        Some(Savings {
+            level: self.account.bucket.level(),
+            depth: depth.get(),
+        })
     }
 
     /// When both the law and the ceiling let the next piece of a section leave.

@@ -23,7 +23,7 @@ use core::cmp::Reverse;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use super::savings::Savings;
+use super::savings::{Overdraft, Savings};
 use super::section::Importance;
 
 /// What is left to send of one section.
@@ -35,6 +35,8 @@ pub struct Work {
     pub deadline: Time,
     /// How much it matters.
     pub importance: Importance,
+    /// How far it may overdraw the account.
+    pub overdraft: Overdraft,
     /// The place in the queue of the section that it needs.
     pub needs: Option<usize>,
 }
@@ -57,14 +59,14 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// How many bytes may leave up to the end of a section with this deadline and importance, so that it arrives
+    /// How many bytes may leave up to the end of a section with this deadline and overdraft, so that it arrives
     /// in time.
     ///
     /// ```text
     /// time   = (deadline − now) · (1 + tolerance) − one_way
-    /// budget = min( (rate · time + growth · time² / 2) / 8 + savings(importance),  peak · time / 8 )
+    /// budget = min( (rate · time + growth · time² / 2) / 8 + savings(overdraft),  peak · time / 8 )
     /// ```
-    pub fn budget(&self, now: Time, deadline: Time, importance: Importance) -> u64 {
+    pub fn budget(&self, now: Time, deadline: Time, overdraft: Overdraft) -> u64 {
         if deadline.is_never() {
             return u64::MAX;
         }
@@ -77,7 +79,7 @@ impl Forecast {
             .saturating_add(grown.amount_in(sending).get());
         let saved = self
             .savings
-            .map_or(0, |savings| savings.available(importance));
+            .map_or(0, |savings| savings.available(overdraft));
         let peak = self.peak.amount_in(sending).get();
         earned.saturating_add_signed(saved).min(peak)
     }
@@ -109,7 +111,7 @@ impl Forecast {
         let (mut before, mut slack) = (0_u64, u64::MAX);
         for work in queue {
             before = before.saturating_add(work.left);
-            let budget = self.budget(now, work.deadline, work.importance);
+            let budget = self.budget(now, work.deadline, work.overdraft);
             slack = slack.min(budget.checked_sub(before)?);
         }
         Some(self.fastest().transmission_time(Bytes::new(slack)))
@@ -142,7 +144,7 @@ pub fn plan(queue: &[Work], now: Time, forecast: &Forecast) -> Plan {
     }
     let budgets: Vec<u64> = queue
         .iter()
-        .map(|work| forecast.budget(now, work.deadline, work.importance))
+        .map(|work| forecast.budget(now, work.deadline, work.overdraft))
         .collect();
     let mut selection = Selection::new(queue, &budgets);
     for place in selection.order() {

@@ -30,7 +30,7 @@ pub mod section;
 pub use clock::ClockMap;
 pub use inbox::{Delivery, Inbox};
 pub use outbox::{Chunk, Outbox, Outcome, Outlook};
-pub use savings::Savings;
+pub use savings::{Overdraft, Savings};
 pub use section::{
     Deliver, DropPolicy, Elided, Importance, Meta, Outgoing, Payload, Reason, Reliability,
     SectionId, StreamId,

@@ -13,8 +13,8 @@ use comity_units::{Rate, Span};
 pub use accounts::{Accounts, ByteAccounts, SectionAccounts};
 pub use queue::Outbox;
 
-use super::savings::Savings;
-use super::section::{DropPolicy, Importance, Reason, Reliability, SectionId, StreamId};
+use super::savings::{Overdraft, Savings};
+use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
 
 /// How an [`Outbox`] behaves and how much it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +85,9 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Whether the account lets a section of this importance leave now.
-    pub(super) fn allows(&self, importance: Importance) -> bool {
-        let may_spend = |savings: Savings| savings.allow(importance);
+    /// Whether the account lets a section with this overdraft leave now.
+    pub(super) fn allows(&self, overdraft: Overdraft) -> bool {
+        let may_spend = |savings: Savings| savings.allow(overdraft);
         self.is_probe || self.savings.is_none_or(may_spend)
     }
 

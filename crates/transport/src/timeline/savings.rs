@@ -4,46 +4,57 @@ use comity_units::{Span, Time};
 
 use super::section::Importance;
 
-/// The account of a token bucket as sections see it.
-///
-/// Everything may spend what is saved. What matters more may overdraw the account:
-///
-/// ```text
-/// overdraft(importance) = depth                                                    for the highest of late
-///                         depth / 2 · (importance − lowest) / (highest − lowest)   between
-///                         0                                                        for the lowest of late, and below
-/// ```
-///
-/// so that a key picture finds room in an account that the pictures before it have emptied, and those that
-/// others are predicted from find more than those that nothing needs.
+/// The account of a token bucket as sections see it: everything may spend what is saved, and what matters more may
+/// overdraw it ([`Overdraft`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savings {
     /// Bytes in the account; below zero when it is overdrawn.
     pub level: i64,
     /// By how much it may be overdrawn.
     pub depth: u64,
-    /// The range of importances of late.
-    pub importances: (Importance, Importance),
 }
 
 impl Savings {
-    /// How many bytes a section of this importance could spend at once; none if not above zero.
-    pub fn available(&self, importance: Importance) -> i64 {
-        let (lowest, highest) = self.importances;
-        let overdraft = if importance >= highest {
-            self.depth
-        } else {
-            let above = u128::from(importance.0.saturating_sub(lowest.0));
-            let range = u128::from(highest.0.saturating_sub(lowest.0)).max(1);
-            u64::try_from(u128::from(self.depth) * above / (2 * range)).unwrap_or(u64::MAX)
-        };
-        let overdraft = i64::try_from(overdraft).unwrap_or(i64::MAX);
-        self.level.saturating_add(overdraft)
+    /// How many bytes a section with this overdraft could spend at once; none if not above zero.
+    pub fn available(&self, overdraft: Overdraft) -> i64 {
+        let share = u128::from(self.depth) * u128::from(overdraft.0) / u128::from(Overdraft::ALL.0);
+        self.level
+            .saturating_add(i64::try_from(share).unwrap_or(i64::MAX))
     }
 
-    /// Whether a section of this importance may leave now.
-    pub fn allow(&self, importance: Importance) -> bool {
-        self.level > 0 || self.available(importance) > 0
+    /// Whether such a section may leave now.
+    pub fn allow(&self, overdraft: Overdraft) -> bool {
+        self.available(overdraft) > 0
+    }
+}
+
+/// How much of the depth of an account a section may overdraw it by, in thousandths.
+///
+/// ```text
+/// overdraft(importance) = 1                                                    for the highest of its stream of late
+///                         1/2 · (importance − lowest) / (highest − lowest)     between
+///                         0                                                    for the lowest, and below
+/// ```
+///
+/// so that a key picture finds room in an account that the pictures before it have emptied, and those that
+/// others are predicted from find more than those that nothing needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Overdraft(u16);
+
+impl Overdraft {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// The whole depth.
+    pub const ALL: Self = Self(1_000);
+
+    /// That of an importance in a stream whose importances lie between these two.
+    pub fn of(importance: Importance, lowest: Importance, highest: Importance) -> Self {
+        if importance >= highest {
+            return Self::ALL;
+        }
+        let above = u32::from(importance.0.saturating_sub(lowest.0));
+        let range = u32::from(highest.0.saturating_sub(lowest.0)).max(1);
+        Self(u16::try_from(500 * above / range).unwrap_or(Self::ALL.0))
     }
 }
 
@@ -91,32 +102,29 @@ mod tests {
 
     #[test]
     fn what_matters_more_finds_more() {
-        let savings = |level| Savings {
-            level,
-            depth: 1_000,
-            importances: (Importance(10), Importance(110)),
+        let available = |level, importance| {
+            let (lowest, highest) = (Importance(10), Importance(110));
+            let savings = Savings {
+                level,
+                depth: 1_000,
+            };
+            savings.available(Overdraft::of(Importance(importance), lowest, highest))
         };
-        let available = |level, importance| savings(level).available(Importance(importance));
         assert_eq!(available(0, 110), 1_000);
         assert_eq!(available(0, 200), 1_000);
         assert_eq!(available(0, 60), 250, "half of the way up");
         assert_eq!(available(0, 10), 0);
         assert_eq!(available(0, 3), 0);
         assert_eq!(available(-300, 60), -50);
-        assert!(!savings(-300).allow(Importance(60)));
-        assert!(savings(-300).allow(Importance(110)));
-        assert!(savings(1).allow(Importance(10)));
-        assert!(!savings(0).allow(Importance(10)));
+        assert_eq!(available(i64::MIN, 110), i64::MIN + 1_000);
+        let widest = Overdraft::of(Importance(254), Importance(0), Importance(u8::MAX));
+        assert_eq!(widest, Overdraft(498));
     }
 
     #[test]
     fn the_only_importance_that_there_is_is_the_highest() {
-        let savings = Savings {
-            level: 0,
-            depth: 1_000,
-            importances: (Importance(7), Importance(7)),
-        };
-        assert_eq!(savings.available(Importance(7)), 1_000);
+        let only = Importance(7);
+        assert_eq!(Overdraft::of(only, only, only), Overdraft::ALL);
     }
 
     #[test]

@@ -18,6 +18,7 @@ fn work(left: u64, deadline: u64, importance: u8, needs: Option<usize>) -> Work 
         left,
         deadline: Time::from_micros(deadline),
         importance: Importance(importance),
+        overdraft: Overdraft::NONE,
         needs,
     }
 }
@@ -143,20 +144,20 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
         tolerance_percent: 0,
     };
     let (now, deadline) = (Time::from_millis(900), Time::from_secs(1));
-    assert_eq!(forecast.budget(now, deadline, Importance(0)), 70_000);
+    assert_eq!(forecast.budget(now, deadline, Overdraft::NONE), 70_000);
     forecast.tolerance_percent = 10;
-    assert_eq!(forecast.budget(now, deadline, Importance(0)), 80_000);
-    assert_eq!(forecast.budget(now, Time::MAX, Importance(0)), u64::MAX);
+    assert_eq!(forecast.budget(now, deadline, Overdraft::NONE), 80_000);
+    assert_eq!(forecast.budget(now, Time::MAX, Overdraft::NONE), u64::MAX);
     // 80 ms at 12 Mb/s are 120 kB; 50 kB in debt, of which the highest may have 100 kB, the lowest none.
+    let of = |importance| Overdraft::of(Importance(importance), Importance(1), Importance(9));
     forecast.peak = Rate::from_mbps(12);
     forecast.savings = Some(Savings {
         level: -50_000,
         depth: 100_000,
-        importances: (Importance(1), Importance(9)),
     });
-    assert_eq!(forecast.budget(now, deadline, Importance(9)), 120_000);
-    assert_eq!(forecast.budget(now, deadline, Importance(5)), 55_000);
-    assert_eq!(forecast.budget(now, deadline, Importance(1)), 30_000);
+    assert_eq!(forecast.budget(now, deadline, of(9)), 120_000);
+    assert_eq!(forecast.budget(now, deadline, of(5)), 55_000);
+    assert_eq!(forecast.budget(now, deadline, of(1)), 30_000);
     assert!(forecast.is_within_reach(now, deadline));
     assert!(!forecast.is_within_reach(Time::from_millis(980), deadline));
     assert!(!forecast.is_within_reach(deadline, deadline));

@@ -4,6 +4,7 @@ use comity_units::Time;
 
 use super::entry::Stage;
 use super::{Chunk, Outbox, Outlook};
+use crate::timeline::savings::Overdraft;
 use crate::timeline::section::{Meta, Payload, Reliability};
 
 impl<P: Payload> Outbox<P> {
@@ -14,14 +15,13 @@ impl<P: Payload> Outbox<P> {
         let Some(entry) = self.entries.get(&(chunk.stream, chunk.section)) else {
             return false;
         };
-        let (deadline, importance) = (entry.meta.deadline, entry.meta.importance);
+        let (deadline, overdraft) = (entry.meta.deadline, entry.overdraft);
         if !self.enforces() || self.config.reliability == Reliability::None || deadline.is_never() {
             return false;
         }
-        let (lowest, highest) = self.importances.range();
-        let is_worth_it = importance > lowest
+        let is_worth_it = overdraft > Overdraft::NONE
             && (chunk.is_retransmission
-                || importance >= highest && outlook.lost_permille >= LOSSY_PERMILLE);
+                || overdraft == Overdraft::ALL && outlook.lost_permille >= LOSSY_PERMILLE);
         is_worth_it && now + outlook.repair + outlook.one_way > deadline
     }
 
@@ -45,7 +45,7 @@ impl<P: Payload> Outbox<P> {
             if entry.stage == Stage::Live
                 && is_missing
                 && can_arrive
-                && outlook.allows(meta.importance)
+                && outlook.allows(entry.overdraft)
                 && room(meta, copy.offset) >= copy.length
             {
                 return Some(self.hand_out_again(now, copy));

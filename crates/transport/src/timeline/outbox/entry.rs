@@ -8,6 +8,7 @@ use comity_units::Time;
 use super::{ByteAccounts, Fate};
 use crate::timeline::feasible::Work;
 use crate::timeline::ranges::Ranges;
+use crate::timeline::savings::Overdraft;
 use crate::timeline::section::{Meta, Reason, Reliability, SectionId};
 
 /// How far a section has come.
@@ -37,6 +38,8 @@ pub(super) struct Entry<P> {
     pub(super) stage: Stage,
     /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be repaired.
     pub(super) due: Time,
+    /// How far it may overdraw the account.
+    pub(super) overdraft: Overdraft,
     /// The place in the order of submission, over all streams.
     pub(super) order: u64,
     /// Everything below was handed out at least once.
@@ -76,6 +79,7 @@ impl<P> Entry<P> {
             left: u64::from(self.left()),
             deadline: self.meta.deadline,
             importance: self.meta.importance,
+            overdraft: self.overdraft,
             needs: None,
         }
     }

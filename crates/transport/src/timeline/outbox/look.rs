@@ -8,8 +8,8 @@ use comity_units::{Bytes, Rate, Span, Time};
 use super::queue::Key;
 use super::{Config, Outbox, Outlook};
 use crate::timeline::feasible::{self, Forecast, Work};
-use crate::timeline::savings::Savings;
-use crate::timeline::section::{Importance, Outgoing, Payload, Reason, StreamId};
+use crate::timeline::savings::{Overdraft, Savings};
+use crate::timeline::section::{Importance, Payload, Reason, StreamId};
 
 /// When the queue was last checked for what cannot arrive in time.
 #[derive(Debug)]
@@ -48,18 +48,15 @@ impl Look {
 }
 
 impl<P: Payload> Outbox<P> {
-    /// By when a section should arrive. The most important ones among others get a head start, so that what is
-    /// lost of them can be repaired in time, but no more than two thirds of the time that they have.
-    pub(super) fn due(&self, now: Time, section: &Outgoing<P>) -> Time {
-        let (lowest, highest) = self.importances.range();
-        if section.deadline.is_never() || lowest == highest || section.importance < highest {
-            return section.deadline;
+    /// By when a section of the most important of its stream should arrive: so much before its deadline that what is
+    /// lost of it can be repaired in time, but no more than two thirds of the time that it has.
+    pub(super) fn due(&self, now: Time, deadline: Time) -> Time {
+        if deadline.is_never() {
+            return deadline;
         }
-        let time = section.deadline.saturating_since(now);
+        let time = deadline.saturating_since(now);
         let time = time.saturating_sub(self.look.latest.one_way);
-        section
-            .deadline
-            .saturating_sub(self.look.repair.min(time / 3 * 2))
+        deadline.saturating_sub(self.look.repair.min(time / 3 * 2))
     }
 
     /// Expires, and with `drop = infeasible` gives up what cannot arrive in time if all leaves in order at the
@@ -148,26 +145,15 @@ impl<P: Payload> Outbox<P> {
         self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
     }
 
-    /// An account with so much in it, as the sections of late see it.
-    pub(crate) fn savings(&self, level: i64, depth: u64) -> Savings {
-        Savings {
-            level,
-            depth,
-            importances: self.importances.range(),
-        }
-    }
-
     /// The most that any section that waits could spend at once; `None` when none waits.
     pub(crate) fn most_available(&self, savings: &Savings) -> Option<i64> {
-        let (_, highest) = savings.importances;
         let mut most = None;
         for (_, key) in self.fresh.iter().chain(&self.repeats) {
             let Some(entry) = self.entries.get(key) else {
                 continue;
             };
-            let importance = entry.meta.importance;
-            most = most.max(Some(savings.available(importance)));
-            if importance >= highest {
+            most = most.max(Some(savings.available(entry.overdraft)));
+            if entry.overdraft == Overdraft::ALL {
                 break;
             }
         }

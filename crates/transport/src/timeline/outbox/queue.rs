@@ -9,7 +9,7 @@ use super::entry::{Entry, Stage, Urgency};
 use super::look::Look;
 use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError};
 use crate::timeline::ranges::Ranges;
-use crate::timeline::savings::Importances;
+use crate::timeline::savings::{Importances, Overdraft};
 use crate::timeline::section::{
     DropPolicy, Meta, Outgoing, Payload, Reason, Reliability, SectionId, StreamId,
 };
@@ -53,7 +53,6 @@ pub struct Outbox<P: Payload> {
     pub(super) held: u64,
     pub(super) submitted: u64,
     pub(super) accounts: Accounts,
-    pub(super) importances: Importances,
     pub(super) look: Look,
 }
 
@@ -64,6 +63,8 @@ pub(super) struct Stream {
     /// Everything below is acknowledged or given up.
     floor: u64,
     ended: bool,
+    /// How much its sections of late matter.
+    importances: Importances,
     /// The latest sections that were given up: what needs them is worthless.
     given_up: BTreeSet<SectionId>,
 }
@@ -86,7 +87,6 @@ impl<P: Payload> Outbox<P> {
             held: 0,
             submitted: 0,
             accounts: Accounts::default(),
-            importances: Importances::default(),
             look: Look::new(&config),
         }
     }
@@ -143,13 +143,19 @@ impl<P: Payload> Outbox<P> {
                 needs,
             });
         }
-        self.importances.on_section(now, section.importance);
-        let due = self.due(now, &section);
         let state = self.streams.entry(stream).or_default();
         state.next += 1;
+        state.importances.on_section(now, section.importance);
+        let (lowest, highest) = state.importances.range();
+        let overdraft = Overdraft::of(section.importance, lowest, highest);
+        let has_head_start = lowest < highest && overdraft == Overdraft::ALL;
         let needs_lost = section
             .needs
             .is_some_and(|needs| state.given_up.contains(&needs));
+        let due = match has_head_start {
+            true => self.due(now, section.deadline),
+            false => section.deadline,
+        };
         let entry = Entry {
             meta: Meta {
                 stream,
@@ -163,6 +169,7 @@ impl<P: Payload> Outbox<P> {
             payload: Some(section.payload),
             stage: Stage::Live,
             due,
+            overdraft,
             order: self.submitted,
             sent: 0,
             acked: Ranges::default(),
@@ -316,7 +323,7 @@ impl<P: Payload> Outbox<P> {
     fn most_urgent(&self, outlook: &Outlook) -> Option<(Key, bool)> {
         let fits = |key: &Key, is_begun: bool| {
             self.entries.get(key).is_some_and(|entry| {
-                (!is_begun || entry.sent > 0) && outlook.allows(entry.meta.importance)
+                (!is_begun || entry.sent > 0) && outlook.allows(entry.overdraft)
             })
         };
         let fresh = match (outlook.fresh_bytes, outlook.fresh_sections) {
