@@ -18,6 +18,7 @@ mod rate;
 mod seed;
 mod sequence;
 mod time;
+mod windows;
 
 pub use bytes::Bytes;
 pub use parse::{ParseError, ParseErrorKind};
@@ -25,6 +26,7 @@ pub use rate::Rate;
 pub use seed::Seed;
 pub use sequence::{PacketNumber, SeqNo};
 pub use time::{Span, Time};
+pub use windows::Windows;
 
 /// The whole number nearest to `value`, halves upwards; negative values and NaN give zero, overflow
 /// saturates. (`(value + 0.5) as u64` is off by one just under one half and above 2^52.)

@@ -1,7 +1,7 @@
 //! When a packet counts as lost, and when to ask.
 
 use comity_congestion::{RttConfig, RttEstimator};
-use comity_units::{Span, Time};
+use comity_units::{Span, Time, Windows};
 
 /// The timers of loss detection (RFC 9002, section 6), and how much reordering the path has shown.
 ///
@@ -23,8 +23,7 @@ pub(super) struct LossDetection {
     threshold: u64,
     /// The longest round trips of packets that had been declared lost, of the current window of
     /// [`LATENESS_MEMORY`] and of the one before.
-    lateness: [Span; 2],
-    late_since: Time,
+    lateness: Windows<Span>,
     /// When the next packet is lost by time alone.
     pub(super) due_at: Time,
     /// When the last packet that asks for an answer left; [`Time::MAX`] when none is in flight.
@@ -34,7 +33,7 @@ pub(super) struct LossDetection {
 }
 
 impl LossDetection {
-    pub(super) const fn new(ack_delay: Span) -> Self {
+    pub(super) fn new(ack_delay: Span) -> Self {
         let config = RttConfig {
             initial_timeout: Span::from_millis(500),
             min_timeout: Span::from_millis(2),
@@ -46,8 +45,7 @@ impl LossDetection {
             config,
             ack_delay,
             threshold: MIN_THRESHOLD,
-            lateness: [Span::ZERO; 2],
-            late_since: Time::ZERO,
+            lateness: Windows::default(),
             due_at: Time::MAX,
             last_sent_at: Time::MAX,
             expiries: 0,
@@ -87,7 +85,7 @@ impl LossDetection {
         };
         let begin = Time::from_nanos(now.as_nanos().saturating_sub(adjusted.as_nanos()));
         self.rtt.on_sample(&self.config, begin, now);
-        self.turn_window(now);
+        self.lateness.turn(now, LATENESS_MEMORY);
         adjusted
     }
 
@@ -108,20 +106,8 @@ impl LossDetection {
     /// A packet that had been declared lost was only late, by so many packets; it had left at `sent_at`.
     pub(super) fn on_reordering(&mut self, now: Time, packets: u64, sent_at: Time) {
         self.threshold = self.threshold.max(packets + 1).min(MAX_THRESHOLD);
-        self.turn_window(now);
-        self.lateness[0] = self.lateness[0].max(now.saturating_since(sent_at));
-    }
-
-    fn turn_window(&mut self, now: Time) {
-        let age = now.saturating_since(self.late_since);
-        if age > LATENESS_MEMORY {
-            let before = match age > LATENESS_MEMORY * 2 {
-                true => Span::ZERO,
-                false => self.lateness[0],
-            };
-            self.lateness = [Span::ZERO, before];
-            self.late_since = now;
-        }
+        let late = now.saturating_since(sent_at);
+        self.lateness.raise(now, LATENESS_MEMORY, late);
     }
 
     /// After how long a packet is lost when a later one is acknowledged.
@@ -130,7 +116,7 @@ impl LossDetection {
             (Some(smoothed), Some(latest)) => smoothed.max(latest),
             _ => self.config.initial_timeout,
         };
-        let late = self.lateness[0].max(self.lateness[1]);
+        let late = self.lateness.most();
         let patience = (late + late / 8).min(self.smoothed().unwrap_or(rtt) * 2);
         (rtt + rtt / 8).max(patience).max(Span::from_millis(1))
     }
@@ -161,7 +147,7 @@ impl LossDetection {
     pub(super) fn on_new_path(&mut self) {
         self.rtt = RttEstimator::new(&self.config);
         self.threshold = MIN_THRESHOLD;
-        self.lateness = [Span::ZERO; 2];
+        self.lateness = Windows::default();
         self.expiries = 0;
     }
 }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use comity_units::{PacketNumber, Span, Time};
+use comity_units::{PacketNumber, Span, Time, Windows};
 
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, StreamId};
@@ -168,28 +168,15 @@ const PATH_MEMORY: Span = Span::from_secs(10);
 /// The most that was in flight during the last one to two seconds: what the flow has proved that the path
 /// carries although its application did not use it at every moment (`pipeACK` of RFC 7661, section 4.2).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Peak {
-    most: [u64; 2],
-    began_at: Time,
-}
+pub(super) struct Peak(Windows<u64>);
 
 impl Peak {
     pub(super) fn on_flight(&mut self, now: Time, in_flight: u64) {
-        let age = now.saturating_since(self.began_at);
-        if age > PEAK_MEMORY {
-            let before = if age > PEAK_MEMORY * 2 {
-                0
-            } else {
-                self.most[0]
-            };
-            self.most = [0, before];
-            self.began_at = now;
-        }
-        self.most[0] = self.most[0].max(in_flight);
+        self.0.raise(now, PEAK_MEMORY, in_flight);
     }
 
     pub(super) fn most(&self) -> u64 {
-        self.most[0].max(self.most[1])
+        self.0.most()
     }
 }
 

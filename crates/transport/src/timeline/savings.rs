@@ -1,6 +1,6 @@
 //! What may leave beyond the average rate, and which sections may take it.
 
-use comity_units::{Span, Time};
+use comity_units::{Span, Time, Windows};
 
 use super::section::Importance;
 
@@ -61,34 +61,23 @@ impl Overdraft {
 /// The least and the most important of the sections of the last seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Importances {
-    /// Of the current window of [`MEMORY`] and of the one before.
-    windows: [Option<(Importance, Importance)>; 2],
-    began_at: Time,
+    windows: Windows<Option<(Importance, Importance)>>,
 }
 
 impl Importances {
     /// A section came into being.
     pub(super) fn on_section(&mut self, now: Time, importance: Importance) {
-        let age = now.saturating_since(self.began_at);
-        if age > MEMORY {
-            let before = if age > MEMORY * 2 {
-                None
-            } else {
-                self.windows[0]
-            };
-            self.windows = [None, before];
-            self.began_at = now;
-        }
-        let (lowest, highest) = self.windows[0].unwrap_or((importance, importance));
-        self.windows[0] = Some((lowest.min(importance), highest.max(importance)));
+        self.windows.turn(now, MEMORY);
+        let (lowest, highest) = self.windows.current.unwrap_or((importance, importance));
+        self.windows.current = Some((lowest.min(importance), highest.max(importance)));
     }
 
     /// The range, if there were sections.
     pub(super) fn range(&self) -> (Importance, Importance) {
-        match self.windows {
-            [Some((low, high)), Some((lower, higher))] => (low.min(lower), high.max(higher)),
-            [Some(range), None] | [None, Some(range)] => range,
-            [None, None] => (Importance(0), Importance(u8::MAX)),
+        match (self.windows.current, self.windows.before) {
+            (Some((low, high)), Some((lower, higher))) => (low.min(lower), high.max(higher)),
+            (Some(range), None) | (None, Some(range)) => range,
+            (None, None) => (Importance(0), Importance(u8::MAX)),
         }
     }
 }

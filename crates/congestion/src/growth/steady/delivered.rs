@@ -1,6 +1,6 @@
 //! How fast data has arrived of late.
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time, Windows};
 
 /// The rate at which data was acknowledged: over the last round trip, and the most of the last seconds.
 ///
@@ -11,8 +11,7 @@ pub(super) struct Delivered {
     began_at: Option<Time>,
     latest: Rate,
     /// The most of the current and of the last window of [`MEMORY`].
-    most: [Rate; 2],
-    window_began_at: Time,
+    most: Windows<Rate>,
 }
 
 impl Delivered {
@@ -29,17 +28,7 @@ impl Delivered {
         }
         self.latest = Rate::of(Bytes::new(self.amount), elapsed);
         (self.amount, self.began_at) = (0, Some(now));
-        let age = now.saturating_since(self.window_began_at);
-        if age > MEMORY {
-            let before = if age > MEMORY * 2 {
-                Rate::ZERO
-            } else {
-                self.most[0]
-            };
-            self.most = [Rate::ZERO, before];
-            self.window_began_at = now;
-        }
-        self.most[0] = self.most[0].max(self.latest);
+        self.most.raise(now, MEMORY, self.latest);
     }
 
     /// Over the last whole round trip.
@@ -49,7 +38,7 @@ impl Delivered {
 
     /// The most of a round trip in the last seconds.
     pub(super) fn most(&self) -> Rate {
-        self.most[0].max(self.most[1])
+        self.most.most()
     }
 }
 

@@ -39,7 +39,8 @@ pub struct SteadyConfig {
 /// share  = min( X(p, srtt), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
-///          max(4 · srtt, two packets' time, 100 ms), then twice as long, and so on; two segments per srtt after a persistent congestion
+///          max(4 · srtt, two packets' time, 100 ms), then twice as long, and so on;
+///          two segments per srtt after a persistent congestion
 /// bucket : filled at the share, holds ± depth · share; bursts at up to
 ///          min( peak · share, max( 2 · most delivered of the last seconds, initial window / srtt ) )
 /// ```
@@ -77,6 +78,8 @@ pub struct Steady {
     counted_before: Option<Time>,
     /// Whether the last event was counted.
     has_counted: bool,
+    /// What it may send on the average, as decided last: finding it takes the whole history of losses.
+    share: Rate,
     ramp: Rate,
     ramp_grows_at: Time,
     sent: u64,
@@ -102,6 +105,7 @@ impl Steady {
             counted_at: None,
             counted_before: None,
             has_counted: false,
+            share: Rate::ZERO,
             ramp: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
             ramp_grows_at: Time::ZERO,
             sent: 0,
@@ -141,26 +145,22 @@ impl Steady {
         }
     }
 
-    fn share(&self) -> Rate {
-        let proved = self.delivered.most().mul_f64(2.0).max(self.initial());
-        self.by_equation()
-            .min(proved)
-            .min(self.ramp)
-            .max(self.least())
-    }
-
-    /// Faster than this a burst would only fill a queue: twice as fast as data has arrived of late.
-    fn fastest(&self) -> Rate {
-        let arrived = self.delivered.most().mul_f64(2.0);
-        arrived.max(self.initial()).max(self.least())
+    /// Twice as fast as data has arrived of late, and as fast as a flow may begin. Faster than this a burst would only
+    /// fill a queue.
+    fn proved(&self) -> Rate {
+        self.delivered.most().mul_f64(2.0).max(self.initial())
     }
 
     fn decide(&mut self) {
-        let share = self.share();
+        let share = self.by_equation().min(self.proved()).min(self.ramp);
+        let share = share.max(self.least());
+        self.share = share;
         let depth = share.amount_in(self.config.depth);
         self.decision.pacing = Pacing::Bucket {
             rate: share,
-            peak: share.mul_f64(self.config.peak).min(self.fastest()),
+            peak: share
+                .mul_f64(self.config.peak)
+                .min(self.proved().max(self.least())),
             depth: depth.max(self.config.initial_window),
         };
         self.decision.phase = match self.intervals.rate() {
@@ -174,8 +174,7 @@ impl Steady {
             return;
         }
         self.ramp_grows_at = now + self.round_trip();
-        let proved = self.delivered.most().mul_f64(2.0);
-        let ceiling = self.by_equation().min(proved.max(self.initial()));
+        let ceiling = self.by_equation().min(self.proved());
         // Beyond what holds it back anyhow the ramp has nothing to say.
         self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
     }
@@ -209,7 +208,7 @@ impl Steady {
     }
 
     fn arm(&mut self, now: Time, in_flight: Bytes) {
-        let packets = self.share().transmission_time(self.config.mss) * 2;
+        let packets = self.share.transmission_time(self.config.mss) * 2;
         let patience = (self.round_trip() * 4).max(packets).max(LEAST_PATIENCE);
         let patience = patience * (1 << self.silences.min(MAX_DOUBLINGS));
         self.silent_at = (in_flight > Bytes::ZERO).then(|| now + patience);
@@ -242,8 +241,8 @@ impl Controller for Steady {
             .on_progress(self.sent, self.acked, ack.in_flight.get());
         self.silences = 0;
         self.grow(ack.now);
-        self.arm(ack.now, ack.in_flight);
         self.decide();
+        self.arm(ack.now, ack.in_flight);
     }
 
     fn on_loss(&mut self, loss: &Loss) {
@@ -294,10 +293,10 @@ impl Controller for Steady {
     fn on_wakeup(&mut self, now: Time) {
         if self.silent_at.is_some_and(|at| at <= now) {
             self.silences = self.silences.saturating_add(1);
-            self.ramp = self.share().mul_f64(0.5).max(self.least());
+            self.ramp = self.share.mul_f64(0.5).max(self.least());
             self.ramp_grows_at = now + self.round_trip();
-            self.arm(now, self.config.mss);
             self.decide();
+            self.arm(now, self.config.mss);
         }
     }
 

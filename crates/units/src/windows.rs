@@ -1,0 +1,74 @@
+//! A memory of the last while that forgets by itself.
+
+use crate::{Span, Time};
+
+/// A value for the current window of time and one for the window before it: what is taken over both covers one to
+/// two windows, at the cost of two values.
+///
+/// A window that saw nothing, and one that ended more than a window ago, have the default value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Windows<T> {
+    /// Of the current window.
+    pub current: T,
+    /// Of the one before.
+    pub before: T,
+    began_at: Time,
+}
+
+impl<T: Copy + Default> Windows<T> {
+    /// Begins a new window at `now` if the current one has lasted longer than `length`.
+    pub fn turn(&mut self, now: Time, length: Span) {
+        let age = now.saturating_since(self.began_at);
+        if age > length {
+            self.before = if age > length * 2 {
+                T::default()
+            } else {
+                self.current
+            };
+            self.current = T::default();
+            self.began_at = now;
+        }
+    }
+}
+
+impl<T: Copy + Default + Ord> Windows<T> {
+    /// Takes a value in; afterwards [`most`](Self::most) is at least that.
+    pub fn raise(&mut self, now: Time, length: Span, value: T) {
+        self.turn(now, length);
+        self.current = self.current.max(value);
+    }
+
+    /// The most of both windows.
+    pub fn most(&self) -> T {
+        self.current.max(self.before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_remembered_for_one_to_two_windows() {
+        let length = Span::from_secs(10);
+        let at = Time::from_secs;
+        let mut windows = Windows::default();
+        windows.raise(at(3), length, 7);
+        windows.raise(at(9), length, 5);
+        assert_eq!(windows.most(), 7);
+        windows.raise(at(10), length, 1);
+        assert_eq!(
+            (windows.current, windows.before),
+            (7, 0),
+            "not longer than it"
+        );
+        windows.raise(at(11), length, 2);
+        assert_eq!((windows.current, windows.before), (2, 7));
+        windows.turn(at(21), length);
+        assert_eq!(windows.most(), 7);
+        windows.turn(at(22), length);
+        assert_eq!((windows.current, windows.before), (0, 2));
+        windows.raise(at(43), length, 1);
+        assert_eq!((windows.current, windows.before), (1, 0), "too long ago");
+    }
+}
