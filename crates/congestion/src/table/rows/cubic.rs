@@ -1,0 +1,70 @@
+//! The row of CUBIC.
+
+use alloc::boxed::Box;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{DECREASE_BASES, DECREASE_BASIS, flag};
+use crate::Controller;
+use crate::growth::{Cubic, CubicConfig};
+
+pub(super) const ROW: Row = Row {
+    name: "cubic",
+    summary: "A cubic function of the time since the last loss, at least as much as Reno; \
+              the default of today's systems.",
+    source: "RFC 9438; RFC 9406 for its first slow start",
+    parameters: PARAMETERS,
+    meter: None,
+    build,
+};
+
+const AGGRESSIVENESS: Parameter = Parameter {
+    name: "c",
+    summary: "How steep the curve is.",
+    default: Value::Number(0.4),
+    domain: Domain::Number {
+        min: 0.001,
+        max: 100.0,
+        unit: "segments/s³",
+    },
+};
+const BETA: Parameter = Parameter {
+    name: "beta",
+    summary: "What is left of the window after a loss.",
+    default: Value::Number(0.7),
+    domain: Domain::Number {
+        min: 0.1,
+        max: 0.99,
+        unit: "",
+    },
+};
+const FAST_CONVERGENCE: Parameter = flag(
+    "fast_convergence",
+    "Whether a flow that loses below its last plateau gives up more than it lost.",
+    true,
+);
+const HYSTART: Parameter = flag(
+    "hystart",
+    "Whether the first slow start may end when round-trip times rise (HyStart++).",
+    true,
+);
+const PARAMETERS: &[Parameter] = &[
+    AGGRESSIVENESS,
+    BETA,
+    FAST_CONVERGENCE,
+    DECREASE_BASIS,
+    HYSTART,
+];
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(Cubic::new(CubicConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        initial_ssthresh: setup.initial_ssthresh,
+        max_window: setup.max_window,
+        aggressiveness: parameters.number(&AGGRESSIVENESS)?,
+        beta: parameters.number(&BETA)?,
+        fast_convergence: parameters.flag(&FAST_CONVERGENCE)?,
+        decrease_basis: parameters.choice(&DECREASE_BASIS, DECREASE_BASES)?,
+        hystart: parameters.flag(&HYSTART)?,
+    })))
+}

@@ -1,0 +1,77 @@
+//! The row of the law that does not react.
+
+use alloc::boxed::Box;
+
+use comity_units::{Bytes, Rate, Span};
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use crate::growth::Fixed;
+use crate::{Controller, Pacing};
+
+pub(super) const ROW: Row = Row {
+    name: "fixed",
+    summary: "One window and one pacing, whatever happens: for tests and for flows that do not react.",
+    source: "none",
+    parameters: PARAMETERS,
+    meter: None,
+    build,
+};
+
+const WINDOW: Parameter = Parameter {
+    name: "window",
+    summary: "How much may be in flight, at least one segment.",
+    default: Value::Bytes(Bytes::MAX),
+    domain: Domain::Bytes {
+        min: Bytes::new(1),
+        max: Bytes::MAX,
+    },
+};
+const RATE: Parameter = Parameter {
+    name: "rate",
+    summary: "How fast packets leave, counted from start to start.",
+    default: Value::Rate(Rate::MAX),
+    domain: Domain::Rate {
+        min: Rate::from_bps(1),
+        max: Rate::MAX,
+    },
+};
+const GAP: Parameter = Parameter {
+    name: "gap",
+    summary: "The gap from the end of one packet to the start of the next.",
+    default: Value::Span(Span::ZERO),
+    domain: Domain::Span {
+        min: Span::ZERO,
+        max: Span::from_secs(3_600),
+    },
+};
+const PARAMETERS: &[Parameter] = &[WINDOW, RATE, GAP];
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    let window = parameters.bytes(&WINDOW)?;
+    if window < setup.mss {
+        return Err(ParameterError::OutOfRange {
+            name: WINDOW.name,
+            value: Value::Bytes(window),
+            expected: Domain::Bytes {
+                min: setup.mss,
+                max: Bytes::MAX,
+            },
+        });
+    }
+    let pacing = match (parameters.rate(&RATE)?, parameters.span(&GAP)?) {
+        (Rate::MAX, Span::ZERO) => Pacing::Unpaced,
+        (rate, Span::ZERO) => Pacing::Rate(rate),
+        (Rate::MAX, gap) => Pacing::Gap(gap),
+        _ => {
+            return Err(ParameterError::Conflict {
+                first: RATE.name,
+                second: GAP.name,
+            });
+        }
+    };
+    Ok(Box::new(Fixed::new(
+        setup.mss,
+        window.min(setup.max_window),
+        pacing,
+    )))
+}

@@ -1,0 +1,81 @@
+//! The row of Reno's growth.
+
+use alloc::boxed::Box;
+
+use comity_units::Bytes;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
+use crate::Controller;
+use crate::growth::{Increase, Limited, Reno, RenoConfig, Rounding};
+
+pub(super) const ROW: Row = Row {
+    name: "reno",
+    summary: "Additive increase by one segment per round trip, halving on loss; \
+              Tahoe, NewReno and SACK share it and differ in their recovery.",
+    source: "RFC 5681; RFC 3465 for byte counting",
+    parameters: PARAMETERS,
+    meter: None,
+    build,
+};
+
+const INCREASE: Parameter = choice(
+    "increase",
+    "Whether an acknowledgement counts as one segment or as what it covers.",
+    "per_byte",
+    &["per_ack", "per_byte"],
+);
+const LIMIT: Parameter = Parameter {
+    name: "limit",
+    summary: "The most that one acknowledgement counts in slow start, with increase = per_byte (L of RFC 3465).",
+    default: Value::Number(2.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 255,
+        unit: "segments",
+    },
+};
+const ROUNDING: Parameter = choice(
+    "rounding",
+    "Where half a window is rounded down to whole segments: nowhere, for the threshold (ns-2.35), \
+     or for both (ns-2 before).",
+    "exact",
+    &["exact", "threshold", "both"],
+);
+const GROW_WHEN_LIMITED: Parameter = flag(
+    "grow_when_limited",
+    "Whether the window also grows while the application or the receiver limits the flow (ns-2 did).",
+    false,
+);
+const PARAMETERS: &[Parameter] = &[INCREASE, LIMIT, DECREASE_BASIS, ROUNDING, GROW_WHEN_LIMITED];
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    // The domain of the limit ends at 255.
+    let per_byte = Increase::PerByte {
+        limit: parameters.number(&LIMIT)? as u8,
+    };
+    let law = Reno::new(RenoConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        initial_ssthresh: setup.initial_ssthresh,
+        increase: parameters.choice(
+            &INCREASE,
+            &[("per_ack", Increase::PerAck), ("per_byte", per_byte)],
+        )?,
+        decrease_basis: parameters.choice(&DECREASE_BASIS, DECREASE_BASES)?,
+        rounding: parameters.choice(
+            &ROUNDING,
+            &[
+                ("exact", Rounding::Exact),
+                ("threshold", Rounding::Threshold),
+                ("both", Rounding::Both),
+            ],
+        )?,
+        grow_when_limited: parameters.flag(&GROW_WHEN_LIMITED)?,
+    });
+    Ok(if setup.max_window == Bytes::MAX {
+        Box::new(law)
+    } else {
+        Box::new(Limited::new(law, setup.max_window))
+    })
+}

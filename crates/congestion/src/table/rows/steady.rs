@@ -1,0 +1,80 @@
+//! The row of the law for media.
+
+use alloc::boxed::Box;
+
+use comity_units::Span;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::flag;
+use crate::Controller;
+use crate::growth::{Steady, SteadyConfig};
+
+pub(super) const ROW: Row = Row {
+    name: "steady",
+    summary: "TCP's rate on the average, by its throughput equation, with bursts for what is due: the \
+              default for media. Losses that no queue explains are repaired without slowing down.",
+    source: "this project; RFC 5348 for the equation and the history of losses",
+    parameters: PARAMETERS,
+    meter: None,
+    build,
+};
+
+const MEMORY: Parameter = Parameter {
+    name: "memory",
+    summary: "Over how many loss intervals the mean is taken.",
+    default: Value::Number(8.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 64,
+        unit: "intervals",
+    },
+};
+const PEAK: Parameter = Parameter {
+    name: "peak",
+    summary: "How many times the average rate a burst may go.",
+    default: Value::Number(3.0),
+    domain: Domain::Number {
+        min: 1.0,
+        max: 100.0,
+        unit: "",
+    },
+};
+const DEPTH: Parameter = Parameter {
+    name: "depth",
+    summary: "How much may be saved up, and overdrawn, as time at the average rate.",
+    default: Value::Span(Span::from_secs(2)),
+    domain: Domain::Span {
+        min: Span::ZERO,
+        max: Span::from_secs(10),
+    },
+};
+const SPARE_RANDOM: Parameter = flag(
+    "spare_random",
+    "Whether losses that no queue explains are left out of the rate of losses.",
+    true,
+);
+const GROUPING: Parameter = Parameter {
+    name: "grouping",
+    summary: "Losses within so many round trips of the last that counted belong to the same event.",
+    default: Value::Number(2.0),
+    domain: Domain::Number {
+        min: 0.0,
+        max: 10.0,
+        unit: "round trips",
+    },
+};
+const PARAMETERS: &[Parameter] = &[MEMORY, GROUPING, PEAK, DEPTH, SPARE_RANDOM];
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(Steady::new(SteadyConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        max_window: setup.max_window,
+        // The domain of the memory ends at 64.
+        memory: parameters.number(&MEMORY)? as usize,
+        grouping: parameters.number(&GROUPING)?,
+        peak: parameters.number(&PEAK)?,
+        depth: parameters.span(&DEPTH)?,
+        spare_random: parameters.flag(&SPARE_RANDOM)?,
+    })))
+}
