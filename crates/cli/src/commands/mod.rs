@@ -1,9 +1,11 @@
 //! One module for each verb.
 
+mod claims;
 mod demo;
 mod doctor;
 mod emulate;
 mod keygen;
+mod progress;
 mod sim;
 pub(crate) mod stream;
 
@@ -61,6 +63,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Keygen(args) => keygen::keygen(&args),
         Command::Doctor(args) => doctor::doctor(&args),
