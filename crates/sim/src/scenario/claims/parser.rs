@@ -16,7 +16,8 @@
 //!
 //! A general evaluator would have given the arithmetic, which is the least of it: what is calculated with are
 //! tables over the points of sweeps, with samples over seeds behind them, and mistakes have to be shown where
-//! they stand in a TOML file.
+//! they stand in a TOML file. Of those to be had, evalexpr is under the AGPL, fasteval was last released in
+//! 2020, and rhai is a programming language of its own, whose scripts would have to be checked by running them.
 
 use std::ops::Range;
 
