@@ -208,7 +208,7 @@ impl<P: Payload> Connection<P> {
             });
         }
         // A section is judged by what is known now, not by what was when the last one left.
-        self.keep_account(now);
+        self.fill_account(now);
         self.account.on_queue_changed();
         let outlook = self.outlook(now);
         self.outbox.look_ahead(now, &outlook);
