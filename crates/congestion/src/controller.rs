@@ -71,6 +71,11 @@ pub trait Controller: Debug + Send {
     /// What the flow may do now.
     fn decision(&self) -> Decision;
 
+    /// The capacity of the bottleneck, for laws that know or estimate it: for reports.
+    fn capacity(&self) -> Option<Rate> {
+        None
+    }
+
     /// Whether [`Ack::sample`] is needed. Delivery-rate samples cost the transport a record per packet,
     /// so it keeps them only for controllers that ask (BBR does).
     fn needs_rate_samples(&self) -> bool {

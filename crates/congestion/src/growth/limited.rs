@@ -1,6 +1,6 @@
 //! A ceiling over another law.
 
-use comity_units::{Bytes, Time};
+use comity_units::{Bytes, Rate, Time};
 
 use crate::{Ack, Answered, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout};
 
@@ -83,6 +83,10 @@ impl<C: Controller> Controller for Limited<C> {
         }
     }
 
+    fn capacity(&self) -> Option<Rate> {
+        self.law.capacity()
+    }
+
     fn needs_rate_samples(&self) -> bool {
         self.law.needs_rate_samples()
     }
@@ -96,7 +100,7 @@ impl<C: Controller> Controller for Limited<C> {
 mod tests {
     use super::*;
     use crate::{LossCause, Pacing, Phase, Report};
-    use comity_units::{PacketNumber, Rate, Span};
+    use comity_units::{PacketNumber, Span};
 
     /// Answers differently after every kind of event.
     #[derive(Clone, Debug, Default)]
@@ -153,6 +157,9 @@ mod tests {
         }
         fn needs_answers(&self) -> bool {
             true
+        }
+        fn capacity(&self) -> Option<Rate> {
+            Some(Rate::from_bps(self.0))
         }
     }
 
@@ -228,5 +235,6 @@ mod tests {
         });
         assert_eq!(limited.wakeup(), Some(Time::from_nanos(1_111_111_111)));
         assert!(limited.needs_answers());
+        assert_eq!(limited.capacity(), Some(Rate::from_bps(1_111_111_111)));
     }
 }

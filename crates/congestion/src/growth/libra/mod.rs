@@ -96,6 +96,9 @@ pub struct Libra {
     /// Until when, at the longest, the next group waits for room in the window.
     held_until: Time,
     in_recovery: bool,
+    /// How much of what was outstanding at the last timeout is not acknowledged yet: so long, what counts as in
+    /// flight on the byte-sequence transport need not be in the network.
+    resent: Bytes,
 }
 
 impl Libra {
@@ -115,6 +118,7 @@ impl Libra {
             covered: 1.0,
             held_until: Time::ZERO,
             in_recovery: false,
+            resent: Bytes::ZERO,
             config,
         };
         law.set_window(super::segments(config.initial_window, config.mss));
@@ -129,13 +133,6 @@ impl Libra {
     /// The slow-start threshold in segments.
     pub const fn ssthresh(&self) -> f64 {
         self.ssthresh
-    }
-
-    /// C: as it was given, or as it is estimated by now.
-    pub fn capacity(&self) -> Option<Rate> {
-        self.config
-            .capacity
-            .or_else(|| self.capacity.as_ref()?.rate())
     }
 
     /// The most that the window grows in a round trip, in segments: α · RTT² / (RTT + A).
@@ -205,6 +202,7 @@ impl Libra {
         let needed = f64::from(group);
         let waits = self.is_paced()
             && !self.in_recovery
+            && self.resent == Bytes::ZERO
             && self.calendar.is_at_beginning()
             && flying >= needed * 2.0
             && flying + needed > self.window;
@@ -240,6 +238,7 @@ impl Controller for Libra {
             self.take_in(ack.now, rtt);
         }
         self.in_recovery = ack.in_recovery;
+        self.resent = self.resent.saturating_sub(ack.acked);
         if ack.in_recovery {
             self.release(ack.now);
             return;
@@ -270,6 +269,7 @@ impl Controller for Libra {
         }
         self.window = 1.0;
         self.in_recovery = false;
+        self.resent = timeout.in_flight;
         self.release(timeout.now);
     }
 
@@ -316,6 +316,13 @@ impl Controller for Libra {
                 Phase::CongestionAvoidance
             },
         }
+    }
+
+    /// C: as it was given, or as it is estimated by now.
+    fn capacity(&self) -> Option<Rate> {
+        self.config
+            .capacity
+            .or_else(|| self.capacity.as_ref()?.rate())
     }
 
     fn needs_answers(&self) -> bool {
