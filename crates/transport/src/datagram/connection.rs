@@ -208,7 +208,7 @@ impl<P: Payload> Connection<P> {
             });
         }
         // A section is judged by what is known now, not by what was when the last one left.
-        self.keep_account(now);
+        self.fill_account(now);
         self.account.on_queue_changed();
         let outlook = self.outlook(now);
         self.outbox.look_ahead(now, &outlook);
@@ -398,6 +398,11 @@ impl<P: Payload> Connection<P> {
     /// What the application may send now; `None` while the controller has not found a limit yet.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
+    }
+
+    /// The capacity of the bottleneck, when the controller knows or estimates it.
+    pub fn capacity(&self) -> Option<Rate> {
+        self.controller.capacity()
     }
 
     /// The local time at which the peer's clock, on which the times of its sections are, shows `time`.

@@ -469,18 +469,8 @@ pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> Strin
 
 impl Point {
     fn add(&mut self, report: &RunReport, backbone: usize) {
-        let mut names: Vec<&str> = Vec::new();
-        for flow in &report.flows {
-            if names.last() != Some(&flow.group.as_str()) && !names.contains(&flow.group.as_str()) {
-                names.push(&flow.group);
-            }
-        }
-        for name in names {
-            let flows: Vec<_> = report
-                .flows
-                .iter()
-                .filter(|flow| flow.group == name)
-                .collect();
+        for name in report.groups() {
+            let flows: Vec<_> = report.flows.iter().filter(|flow| flow.is_in(name)).collect();
             named(
                 &mut self.groups,
                 name,
