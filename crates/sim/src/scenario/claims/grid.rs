@@ -110,42 +110,73 @@ impl Condition {
     }
 }
 
-/// The points that meet a condition; an axis with one value left is taken away when `drops`.
-fn choose<T: Clone>(
-    axes: &mut Vec<String>,
+/// Leaves the points that meet a condition.
+fn filter<T>(
+    axes: &[String],
     points: &mut Vec<(Vec<Coordinate>, T)>,
     condition: &Condition,
-    drops: bool,
 ) -> Result<(), Faulty> {
     let at = axis(axes, &condition.axis, &condition.range)?;
-    let mut there: Vec<String> = Vec::new();
-    for written in points
-        .iter()
-        .filter_map(|(coordinates, _)| coordinates.get(at))
-    {
-        let written = written.to_string();
-        if !there.contains(&written) {
-            there.push(written);
-        }
-    }
-    points.retain(|(coordinates, _)| {
-        coordinates
-            .get(at)
-            .is_some_and(|there| condition.admits(there))
-    });
+    let there = distinct(points, at);
+    points.retain(|(at_all, _)| at_all.get(at).is_some_and(|there| condition.admits(there)));
     if points.is_empty() {
+        let there: Vec<String> = there.iter().map(ToString::to_string).collect();
         let fault = Fault::NoPoint {
             there: there.join(", "),
         };
         return Err(Faulty::new(&condition.range, fault));
     }
-    if drops && matches!(condition.test, Test::Is(_)) {
-        axes.remove(at);
-        for (coordinates, _) in points {
-            coordinates.remove(at);
+    Ok(())
+}
+
+/// The values that points have on an axis.
+fn distinct<T>(points: &[(Vec<Coordinate>, T)], axis: usize) -> Vec<Coordinate> {
+    let mut values: Vec<Coordinate> = Vec::new();
+    for value in points.iter().filter_map(|(at, _)| at.get(axis)) {
+        if !values.contains(value) {
+            values.push(value.clone());
         }
     }
-    Ok(())
+    values
+}
+
+impl Grid {
+    /// The points that meet all conditions, without the axes on which a condition asks for one value. Axes
+    /// that advance together with such a one have one value left too, and go with it: otherwise what has been
+    /// chosen of two kinds of flows could not be compared.
+    fn choose(mut self, conditions: &[Condition]) -> Result<Self, Faulty> {
+        let counts = |grid: &Self| -> Vec<usize> {
+            let axes = 0..grid.axes.len();
+            axes.map(|axis| distinct(&grid.points, axis).len())
+                .collect()
+        };
+        let before = counts(&self);
+        for condition in conditions {
+            filter(&self.axes, &mut self.points, condition)?;
+        }
+        let chosen: Vec<&str> = conditions
+            .iter()
+            .filter(|condition| matches!(condition.test, Test::Is(_)))
+            .map(|condition| condition.axis.as_str())
+            .collect();
+        if chosen.is_empty() {
+            return Ok(self);
+        }
+        let after = counts(&self);
+        let stays: Vec<bool> = (self.axes.iter().zip(before.iter().zip(&after)))
+            .map(|(axis, (before, after))| {
+                !(chosen.contains(&axis.as_str()) || *before > 1 && *after == 1)
+            })
+            .collect();
+        let mut kept = stays.iter();
+        self.axes
+            .retain(|_| kept.next().is_some_and(|stays| *stays));
+        for (coordinates, _) in &mut self.points {
+            let mut kept = stays.iter();
+            coordinates.retain(|_| kept.next().is_some_and(|stays| *stays));
+        }
+        Ok(self)
+    }
 }
 
 /// Puts grids side by side: the points in which they agree on the axes that they share.
@@ -196,7 +227,7 @@ pub(super) fn align(grids: &[Grid], range: &Range<usize>) -> Result<Aligned, Fau
 impl Aligned {
     /// Leaves the points that meet a condition, with all their axes.
     pub(super) fn choose(&mut self, condition: &Condition) -> Result<(), Faulty> {
-        choose(&mut self.axes, &mut self.points, condition, false)
+        filter(&self.axes, &mut self.points, condition)
     }
 
     /// Which axis is called `name`.
@@ -231,13 +262,7 @@ pub(super) fn evaluate(
                 stage: Stage::Measure,
             },
         )),
-        Kind::Select(inner, conditions) => {
-            let mut grid = evaluate(inner, names, weights)?;
-            for condition in conditions {
-                choose(&mut grid.axes, &mut grid.points, condition, true)?;
-            }
-            Ok(grid)
-        }
+        Kind::Select(inner, conditions) => evaluate(inner, names, weights)?.choose(conditions),
         Kind::Call(function, arguments) => call(*function, arguments, range, names, weights),
         Kind::Minus(inner) => Ok(evaluate(inner, names, weights)?.map(|value| -value)),
         Kind::Binary(operator, left, right) => {
@@ -522,6 +547,46 @@ mod tests {
             [0.0; 3]
         );
         assert_eq!(numbers("-abs(3 - goodput[cc = real])"), [-7.0, -3.0, 0.0]);
+    }
+
+    /// As with three kinds of flows whose controller and recovery advance together.
+    #[test]
+    fn axes_that_advance_together_go_together() {
+        let point = |cc: &str, recovery: &str, value: f64| {
+            (
+                vec![Coordinate::text(cc), Coordinate::text(recovery)],
+                vec![value],
+            )
+        };
+        let samples = [Samples {
+            name: "x".into(),
+            sample: 0,
+            axes: vec!["cc".into(), "recovery".into()],
+            points: vec![
+                point("libra", "newreno", 6.0),
+                point("reno", "reno", 3.0),
+                point("reno", "tahoe", 2.0),
+            ],
+        }];
+        let names = Names {
+            measures: &samples,
+            values: &[],
+            papers: &[],
+        };
+        let calculate = |text: &str| {
+            evaluate(&parser::expression(text).unwrap(), names, &vec![vec![1.0]]).unwrap()
+        };
+        let gain = calculate("x[cc = libra] / x[cc = reno]");
+        assert_eq!(gain.axes, ["recovery"]);
+        assert_eq!(gain.values().collect::<Vec<_>>(), [2.0, 3.0]);
+        assert!(calculate("x[cc = reno, recovery = tahoe]").axes.is_empty());
+        assert!(
+            calculate("x[cc = libra, recovery = newreno]")
+                .axes
+                .is_empty()
+        );
+        assert_eq!(calculate("x[cc = libra]").axes.len(), 0);
+        assert_eq!(calculate("x[recovery = reno]").axes.len(), 0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::fault::{Fault, Faulty};
 use super::grid::{extreme, unknown};
 use crate::metrics;
 use crate::network::Network;
-use crate::report::RunReport;
+use crate::report::{RunReport, is_within};
 use crate::results::{Picked, columns, pick};
 
 /// The columns that are recorded because a measure names them, besides those of results files.
@@ -37,6 +37,9 @@ impl There {
         self.bins |= bins;
         for flow in &network.flows {
             self.flows.extend([flow.name.clone(), flow.group.clone()]);
+            let together = flow.group.match_indices('+');
+            let together = together.filter_map(|(at, _)| flow.group.get(..at).map(Into::into));
+            self.flows.extend(together);
         }
         for link in &network.links {
             self.links.insert(link.name.clone());
@@ -270,7 +273,7 @@ fn read(column: &Column, results: &Results) -> Given {
             || column
                 .names
                 .iter()
-                .any(|(meant, _)| meant == name || meant == group)
+                .any(|(meant, _)| meant == name || is_within(group, meant))
     };
     let empty = Vec::new();
     let values = picked.columns.get(&column.column).unwrap_or(&empty);
@@ -424,7 +427,7 @@ mod tests {
             flows: vec![
                 flow("a", "a-0", 3e6, 100, 10),
                 flow("a", "a-1", 1e6, 100, 30),
-                flow("b", "b-0", 4e6, 0, 0),
+                flow("b+c", "b-0", 4e6, 0, 0),
             ],
             links: vec![LinkReport {
                 name: "bottleneck".into(),
