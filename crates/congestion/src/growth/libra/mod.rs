@@ -206,7 +206,11 @@ impl Libra {
             && self.calendar.is_at_beginning()
             && flying >= needed * 2.0
             && flying + needed > self.window;
-        self.held_until = if waits { now + self.smoothed } else { Time::ZERO };
+        self.held_until = if waits {
+            now + self.smoothed
+        } else {
+            Time::ZERO
+        };
     }
 
     fn take_in(&mut self, now: Time, rtt: Span) {
@@ -286,8 +290,7 @@ impl Controller for Libra {
             capacity.on_sent(sent, begins);
         }
         if is_paced && self.calendar.on_sent() {
-            self.calendar
-                .draw(sent.now, self.interval(), self.group());
+            self.calendar.draw(sent.now, self.interval(), self.group());
         }
         self.hold(sent.now, sent.in_flight);
     }

@@ -152,9 +152,10 @@ impl Transfer {
             .as_ref()
             .map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
         let pace = self.pace.as_ref().map_or(0, |_| size_of::<Pace>());
-        let answers = self.answers.as_ref().map_or(0, |answers| {
-            size_of::<Answers>() + answers.heap_memory()
-        });
+        let answers = self
+            .answers
+            .as_ref()
+            .map_or(0, |answers| size_of::<Answers>() + answers.heap_memory());
         board + pace + answers + size_of_val(self.controller.as_ref())
     }
 
