@@ -3,6 +3,7 @@
 mod cubic;
 mod fixed;
 mod hystart;
+mod libra;
 mod limited;
 mod reno;
 mod steady;
@@ -13,6 +14,7 @@ use comity_units::Bytes;
 pub use cubic::{Cubic, CubicConfig};
 pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};
+pub use libra::{Libra, LibraConfig};
 pub use limited::Limited;
 pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
 pub use steady::{Steady, SteadyConfig};

@@ -1,6 +1,7 @@
 //! Laws and estimators against slow, literal readings of their sources.
 
 mod cubic;
+mod libra;
 mod reno;
 mod rtt;
 mod vegas;

@@ -1,9 +1,9 @@
 //! A flow in the engine: its two endpoints, its workload, and what it counts.
 
-use comity_congestion::{RttConfig, RttEstimator};
+use comity_congestion::{Controller, RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
@@ -443,6 +443,8 @@ impl TcpFlow {
         report.window_bytes = Some(connection.congestion_window());
         report.mean_window_bytes = mean_window;
         report.ssthresh_bytes = ssthresh(connection);
+        let capacity = connection.controller().and_then(Controller::capacity);
+        report.capacity_bps = capacity.map(Rate::as_bps);
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;
             report.reads_satisfied = playback.satisfied;

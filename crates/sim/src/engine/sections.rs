@@ -291,6 +291,7 @@ impl SectionFlow {
         report.min_rtt_s = path.min_rtt.map(Span::as_secs_f64);
         report.window_bytes = (path.window != Bytes::MAX).then(|| path.window.get());
         report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
+        report.capacity_bps = self.source.connection.capacity().map(Rate::as_bps);
         let mut sections = self.ledger.report();
         sections.late_bytes = sent.late_bytes;
         sections.repeated_bytes = sent.repeated_bytes - before.sent.repeated_bytes;

@@ -265,6 +265,7 @@ impl<'a> Tables<'a> {
             .maybe_unsigned("ssthresh_bytes", |row| {
                 row.of.ssthresh_bytes.filter(is_limited)
             })
+            .maybe_unsigned("capacity_bps", |row| row.of.capacity_bps)
             .unsigned("reads", |row| row.of.reads)
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
             .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes);
@@ -471,15 +472,9 @@ impl<'a> Tables<'a> {
 impl<'a> Run<'a> {
     fn new(number: u64, completed: &'a CompletedRun) -> Self {
         let flows = &completed.report.flows;
-        let mut names: Vec<&str> = Vec::new();
-        for flow in flows {
-            if !names.contains(&flow.group.as_str()) {
-                names.push(&flow.group);
-            }
-        }
         let group = |name: &'a str| {
             let (inside, outside): (Vec<&FlowReport>, _) =
-                flows.iter().partition(|flow| flow.group == name);
+                flows.iter().partition(|flow| flow.is_in(name));
             let throughputs = |flows: &[&FlowReport]| -> Vec<f64> {
                 flows.iter().map(|flow| flow.throughput_bps).collect()
             };
@@ -495,7 +490,7 @@ impl<'a> Run<'a> {
             number,
             completed,
             all: Sharing::of(flows.iter()),
-            groups: names.into_iter().map(group).collect(),
+            groups: completed.report.groups().into_iter().map(group).collect(),
         }
     }
 }

@@ -400,6 +400,11 @@ impl<P: Payload> Connection<P> {
         self.target.current()
     }
 
+    /// The capacity of the bottleneck, when the controller knows or estimates it.
+    pub fn capacity(&self) -> Option<Rate> {
+        self.controller.capacity()
+    }
+
     /// The local time at which the peer's clock, on which the times of its sections are, shows `time`.
     pub fn to_local(&self, time: Time) -> Time {
         self.clock.to_local(time)

@@ -1,6 +1,6 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
-use comity_congestion::{Ack as AckEvent, Arrival, Feedback, Loss, LossCause, Tag};
+use comity_congestion::{Ack as AckEvent, Answered, Arrival, Feedback, Loss, LossCause, Tag};
 use comity_units::{Bytes, PacketNumber, Time};
 
 use super::connection::Connection;
@@ -293,6 +293,15 @@ impl<P: Payload> Connection<P> {
         self.detect_losses_with(now, in_flight.saturating_sub(news.bytes), before);
         if news.packets == 0 {
             return Ok(());
+        }
+        if let Some(number) = news.answered
+            && self.controller.needs_answers()
+        {
+            self.controller.on_answered(&Answered {
+                now,
+                number,
+                arrived_at: Some(Time::from_micros(ack.arrival.as_micros().into())),
+            });
         }
         let began_at = self.episode.began_at.unwrap_or(Time::ZERO);
         let is_repairing = self.episode.is_open && newest_sent_at <= began_at;

@@ -52,6 +52,8 @@ pub(super) struct Acknowledged<C> {
     pub(super) largest: Option<(PacketNumber, Time)>,
     /// The least of them.
     pub(super) least: Option<PacketNumber>,
+    /// The largest of them, when they lie without a gap behind everything acknowledged before.
+    pub(super) answered: Option<PacketNumber>,
     /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
     /// arrived after all; the most of all such. Zero when there was none.
     pub(super) reordering: u64,
@@ -225,11 +227,15 @@ impl<C> SentPackets<C> {
             bytes: 0,
             largest: None,
             least: None,
+            answered: None,
             reordering: 0,
             late_sent_at: None,
             sample: None,
         };
         let mut sampled: Option<(Time, Progress)> = None;
+        let expected = self
+            .largest_acknowledged
+            .map_or(0, |last| last.next().get());
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
             if let Some((packets, sent_at)) = self.find_missing(now, &range) {
@@ -265,6 +271,11 @@ impl<C> SentPackets<C> {
                 }
                 result.least = Some(result.least.map_or(number, |least| least.min(number)));
             }
+        }
+        if let (Some((largest, _)), None) = (result.largest, result.late_sent_at)
+            && largest.next().get().checked_sub(expected) == Some(u64::from(result.packets))
+        {
+            result.answered = Some(largest);
         }
         if let Some((sent_at, progress)) = sampled {
             let sending = sent_at.saturating_since(progress.first_sent_at);

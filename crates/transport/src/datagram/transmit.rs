@@ -145,11 +145,11 @@ impl<P: Payload> Connection<P> {
         self.keep_account(now);
         // What only the ceiling holds back, the law does not: it must not grow for want of trying.
         let is_paced = self.law_releases_at() > now;
-        let is_held_by_law = if self.decision.window == Bytes::MAX {
-            is_paced
-        } else {
-            !has_window
-        };
+        // A pacer that follows from the window only spreads it; a law's own calendar is a limit of its own.
+        let has_calendar =
+            self.decision.window == Bytes::MAX || matches!(self.decision.pacing, Pacing::At(_));
+        let is_held_by_law =
+            (!has_window && self.decision.window < Bytes::MAX) || (is_paced && has_calendar);
         if is_held_by_law {
             self.limited_before = Some(self.sent.next_number());
         }

@@ -1,5 +1,6 @@
 //! The sending half of a connection.
 
+mod answers;
 mod glance;
 mod pipe;
 mod stream;

@@ -16,7 +16,8 @@ use super::{FROM_PRESET, MAX_FLOWS};
 table! {
     /// A group of flows that are alike.
     struct FlowTable ("[[flow]]") {
-        /// The group that the flows are counted in.
+        /// The group that the flows are counted in. Groups whose names begin alike up to a `+` are counted
+        /// together as well, under that beginning: `net+long` and `net+short` also as `net`.
         group: String = Required(Name("a short name"));
         /// How many flows there are; a sweep may leave the group out with 0.
         count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");

@@ -7,11 +7,14 @@ use comity_congestion::recovery::{
     Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, RecoveryConfig, RecoveryKind,
     Reduce, Resend,
 };
-use comity_congestion::{Ack, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout};
+use comity_congestion::{
+    Ack, Answered, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout,
+};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::super::config::Config;
 use super::super::scoreboard::Scoreboard;
+use super::answers::Answers;
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use crate::Pacer;
 
@@ -62,6 +65,8 @@ pub(super) struct Transfer {
     pub(super) rtt: RttEstimator,
     pub(super) controller: Box<dyn Controller>,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
+    /// Present when the controller asks for answers.
+    answers: Option<Box<Answers>>,
     pub(super) statistics: SenderStatistics,
 }
 
@@ -100,6 +105,7 @@ impl Transfer {
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
             rtt,
+            answers: controller.needs_answers().then(Box::default),
             controller,
             scoreboard: None,
             statistics: SenderStatistics::default(),
@@ -146,7 +152,11 @@ impl Transfer {
             .as_ref()
             .map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
         let pace = self.pace.as_ref().map_or(0, |_| size_of::<Pace>());
-        board + pace + size_of_val(self.controller.as_ref())
+        let answers = self
+            .answers
+            .as_ref()
+            .map_or(0, |answers| size_of::<Answers>() + answers.heap_memory());
+        board + pace + answers + size_of_val(self.controller.as_ref())
     }
 
     pub(super) fn begin_event(&mut self) {
@@ -228,8 +238,14 @@ impl Transfer {
         config: &Config,
     ) {
         let acked = ack.offset - stream.una;
-        // The flow used what it was allowed if another segment would not have fitted.
-        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window;
+        // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
+        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
+            && !self.is_held_by_pacer(stream, now);
+        let answered = match &mut self.answers {
+            None => None,
+            // What repairs or duplicates brought about was not brought about by the newest.
+            Some(answers) => answers.on_advance(ack.offset).filter(|_| self.is_quiet),
+        };
         let reaction = if self.is_quiet {
             Reaction {
                 grow: true,
@@ -275,6 +291,13 @@ impl Transfer {
         self.resend(stream, reaction.resend);
 
         if !was_syn {
+            if let Some(number) = answered {
+                self.controller.on_answered(&Answered {
+                    now,
+                    number,
+                    arrived_at: None,
+                });
+            }
             self.controller.on_ack(&Ack {
                 now,
                 acked: Bytes::new(acked),
@@ -422,6 +445,15 @@ impl Transfer {
             || stream.next < stream.max
     }
 
+    /// Whether something could leave if the pacer let it. A recovery that counts a pipe may send whatever the
+    /// window says.
+    fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
+        self.pace
+            .as_ref()
+            .is_some_and(|pace| pace.release_at() > now)
+            && (self.window_is_open(stream) || self.is_recovering())
+    }
+
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
             self.controller.on_wakeup(now);
@@ -523,7 +555,7 @@ impl Transfer {
             .as_ref()
             .is_some_and(|pace| pace.release_at() > now)
         {
-            self.held_by_pacer = self.window_is_open(stream);
+            self.held_by_pacer = self.is_held_by_pacer(stream, now);
             if !self.held_by_pacer {
                 self.persist(stream, now, config);
             }
@@ -652,6 +684,10 @@ impl Transfer {
         self.statistics.segments += 1;
         if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;
+        }
+        if let Some(answers) = &mut self.answers {
+            let number = PacketNumber::new(self.statistics.segments);
+            answers.on_sent(outgoing.start, end, stream.max, number);
         }
         if end > stream.max {
             stream.max = end;
