@@ -4,6 +4,7 @@ mod cubic;
 mod fixed;
 mod hystart;
 mod limited;
+pub mod real;
 mod reno;
 mod steady;
 mod vegas;

@@ -2,6 +2,7 @@
 
 mod cubic;
 mod fixed;
+mod real;
 mod reno;
 mod steady;
 mod vegas;
@@ -15,7 +16,14 @@ use crate::growth::DecreaseBasis;
 pub const DEFAULT_FOR_SECTIONS: &str = "steady";
 
 /// Every controller.
-pub const TABLE: &[Row] = &[reno::ROW, vegas::ROW, cubic::ROW, steady::ROW, fixed::ROW];
+pub const TABLE: &[Row] = &[
+    reno::ROW,
+    vegas::ROW,
+    cubic::ROW,
+    steady::ROW,
+    real::ROW,
+    fixed::ROW,
+];
 
 const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
     Parameter {
