@@ -1,6 +1,7 @@
 //! Laws and estimators against slow, literal readings of their sources.
 
 mod cubic;
+mod real;
 mod reno;
 mod rtt;
 mod vegas;

@@ -714,10 +714,10 @@ fn draw_tokens(
     if is_measured && let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
         source.rounds.advance(now, rtt);
     }
-    let (segment, tokens) = source.draw(connection, now)?;
+    let tokens = source.draw(connection)?;
     if is_measured {
         *tokens_used += tokens;
         source.rounds.add(tokens);
     }
-    Some(segment)
+    connection.poll_transmit(now)
 }

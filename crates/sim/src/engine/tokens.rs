@@ -1,6 +1,6 @@
 //! Token buckets at sources, and how many tokens a source consumes in a round trip.
 
-use comity_transport::tcp::{Connection, Segment};
+use comity_transport::tcp::Connection;
 use comity_units::{Bytes, Span, Time};
 
 /// A token bucket: so many bytes fall at every interval, and what finds it full is lost.
@@ -48,9 +48,8 @@ impl TokenSource {
         }
     }
 
-    /// Gives the connection as much as the bucket lets it send right now: its next segment and the tokens that
-    /// it costs.
-    pub(super) fn draw(&mut self, connection: &mut Connection, now: Time) -> Option<(Segment, u64)> {
+    /// Gives the connection its next segment's payload, if the bucket has it and nothing waits: how much it was.
+    pub(super) fn draw(&mut self, connection: &mut Connection) -> Option<u64> {
         let chunk = u64::from(self.chunk);
         // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
         if self.bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
@@ -58,7 +57,7 @@ impl TokenSource {
         }
         connection.write(chunk);
         self.bucket.tokens -= chunk;
-        connection.poll_transmit(now).map(|segment| (segment, chunk))
+        Some(chunk)
     }
 }
 

@@ -31,8 +31,10 @@ pub struct WaveMeter {
     is_opening: bool,
     /// Segments per second in the last wave that was measured.
     rate: Option<f64>,
-    /// The newest wave that was begun.
+    /// The wave that is collected, or was last.
     wave: Option<Wave>,
+    /// The newest wave of which anything arrived.
+    newest: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +42,6 @@ struct Wave {
     number: u16,
     segments: u16,
     first: Time,
-    /// When the wave-decision timer expires.
-    decision: Time,
     is_measured: bool,
 }
 
@@ -54,6 +54,7 @@ impl WaveMeter {
             is_opening: config.opening == Opening::SlowStart,
             rate: None,
             wave: None,
+            newest: 0,
             config,
         }
     }
@@ -68,18 +69,11 @@ impl WaveMeter {
         self.threshold
     }
 
-    fn begin(&mut self, number: u16, segments: u16, now: Time) {
-        let timeout = self.rate.map_or(Span::MAX, |rate| {
-            Span::from_secs_f64(2.0 * f64::from(segments) / rate)
-        });
-        self.wave = Some(Wave {
-            number,
-            segments,
-            first: now,
-            decision: now + timeout,
-            // A wave of one segment has no length in time.
-            is_measured: segments < 2,
-        });
+    /// When the wave-decision timer of a wave expires: never, if there was no rate before it.
+    fn decision_at(&self, wave: Wave) -> Time {
+        self.rate.map_or(Time::MAX, |rate| {
+            wave.first + Span::from_secs_f64(2.0 * f64::from(wave.segments) / rate)
+        })
     }
 
     /// Ends the wave with the arrival at `now`.
@@ -102,7 +96,9 @@ impl WaveMeter {
             self.by_figure_1(level, rate)
         };
         self.level = Some(self.rounded(next));
-        self.rate = rate.or(self.rate);
+        if !is_expired || self.config.compares_with_timeouts {
+            self.rate = rate.or(self.rate);
+        }
     }
 
     /// Slow Start: twice the level of the wave, up to the threshold. Waves that left before the last decision
@@ -153,11 +149,18 @@ impl Meter for WaveMeter {
             return;
         };
         let now = arrival.now;
-        let ahead = self
-            .wave
-            .map_or(1, |wave| number.wrapping_sub(wave.number) as i16);
-        if let Some(wave) = self.wave.filter(|wave| !wave.is_measured) {
-            let is_expired = now > wave.decision;
+        let ahead_of = |other: u16| number.wrapping_sub(other) as i16;
+        let ahead = self.wave.map_or(1, |wave| ahead_of(wave.number));
+        let is_first = self.wave.is_none() || ahead_of(self.newest) > 0;
+        if is_first {
+            self.newest = number;
+        }
+        if let Some(mut wave) = self.wave.filter(|wave| !wave.is_measured) {
+            let is_expired = now > self.decision_at(wave);
+            if ahead == 0 {
+                wave.segments = wave.segments.max(segments);
+                self.wave = Some(wave);
+            }
             let is_last = ahead == 0 && position == wave.segments;
             let is_overtaken = ahead > 1 && self.rate.is_some();
             if is_expired || is_last || is_overtaken {
@@ -166,8 +169,14 @@ impl Meter for WaveMeter {
         }
         let is_collecting = self.wave.is_some_and(|wave| !wave.is_measured);
         // Without a rate there is no timer, and a wave whose last segment is lost would be waited for for ever.
-        if ahead > 0 && (!is_collecting || self.rate.is_none()) {
-            self.begin(number, segments, now);
+        if is_first && (!is_collecting || self.rate.is_none()) {
+            self.wave = Some(Wave {
+                number,
+                segments,
+                first: now,
+                // One segment, or the last one alone, has no length in time.
+                is_measured: position >= segments,
+            });
         }
     }
 

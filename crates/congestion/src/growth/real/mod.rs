@@ -27,13 +27,17 @@
 //! 5. **One wave at a time is collected.** While the last segment of a wave is missing, segments of the next
 //!    one are those with whose arrival the timer is looked at. When the wave after the next arrives, the old
 //!    one is over as well, whatever the timer says: after an outage the rate is so low that the timer would
-//!    hold for minutes.
-//! 6. **The threshold falls when the timer expires**, so before the rate of that wave is judged by it.
-//! 7. A wave without a rate before it has nothing to be compared with and keeps the level; one that takes no
+//!    hold for minutes. The next wave collected is the first that begins after that: of one that had begun
+//!    before, the first arrival was not noted.
+//! 6. **A wave that is being sent grows with the window**, so that waves begin and end where the bursts of
+//!    the acknowledgement clock do; one that straddles two of them has the idle time between them in its rate.
+//!    It does not shrink with the window.
+//! 7. **The threshold falls when the timer expires**, so before the rate of that wave is judged by it.
+//! 8. A wave without a rate before it has nothing to be compared with and keeps the level; one that takes no
 //!    time at all has no rate.
-//! 8. **Loss recovery** is that of the transport. The window is not halved on entry, so what fast recovery adds
+//! 9. **Loss recovery** is that of the transport. The window is not halved on entry, so what fast recovery adds
 //!    to it for duplicate acknowledgements comes on top of the whole window.
-//! 9. A timeout that reduces the window begins a new wave of two segments. The next acknowledgement brings the
+//! 10. A timeout that reduces the window begins a new wave of two segments. The next acknowledgement brings the
 //!    receiver's level back at once, for "the identical option is repeated in every ACK": this, and no
 //!    growth, is how the window recovers from a timeout.
 //!
@@ -46,7 +50,7 @@
 //! * **Drops at a full queue look like speed**: the segments that are left of a wave take less time, and the
 //!   wave counts in full.
 //!
-//! Differs from the paper in: 1. the nine decisions above; 2. a segment says its place in its wave, without
+//! Differs from the paper in: 1. the ten decisions above; 2. a segment says its place in its wave, without
 //! which the receiver could not tell that the last one arrived where one before it was lost; 3. where the text
 //! and figure 1 contradict each other (the text wants small windows to grow faster and large ones to shrink
 //! faster, the figure's weights do the opposite), the figure is taken.
@@ -78,6 +82,9 @@ pub struct RealConfig {
     pub threshold_share: f64,
     /// What becomes of fractions of a level.
     pub rounding: LevelRounding,
+    /// Whether the rate of a wave that the wave-decision timer ended is the one that the next wave is compared
+    /// with, as any other.
+    pub compares_with_timeouts: bool,
 }
 
 impl RealConfig {
@@ -92,6 +99,7 @@ impl RealConfig {
             opening: Opening::SlowStart,
             threshold_share: 0.5,
             rounding: LevelRounding::Kept,
+            compares_with_timeouts: true,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The sender's half of TCP-Real.
 
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{Bytes, Time};
 
 use super::RealConfig;
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
 /// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
 /// ```
 ///
-/// Every data segment, repeated ones included, has the next place in the wave. A wave keeps the length that it
-/// began with, which is the window at that moment.
+/// Every data segment, repeated ones included, has the next place in the wave. A wave is as long as the window
+/// when it begins, and becomes longer with the window while it is being sent.
 ///
 /// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::growth::real) for what it leaves out.
 #[derive(Clone, Debug)]
@@ -53,11 +53,10 @@ impl Real {
         self.config.window_of(self.level)
     }
 
-    fn begin_wave(&mut self) {
+    /// The window in segments.
+    fn length(&self) -> u16 {
         let segments = self.window().get() / self.config.mss.get().max(1);
-        self.wave = self.wave.wrapping_add(1);
-        self.segments = u16::try_from(segments).unwrap_or(u16::MAX).max(1);
-        self.position = 0;
+        u16::try_from(segments).unwrap_or(u16::MAX).max(1)
     }
 }
 
@@ -84,7 +83,11 @@ impl Controller for Real {
 
     fn tag(&mut self, _now: Time) -> Tag {
         if self.position >= self.segments {
-            self.begin_wave();
+            self.wave = self.wave.wrapping_add(1);
+            self.segments = self.length();
+            self.position = 0;
+        } else {
+            self.segments = self.segments.max(self.length());
         }
         self.position += 1;
         Tag::Wave {
@@ -97,9 +100,9 @@ impl Controller for Real {
     fn decision(&self) -> Decision {
         Decision {
             window: self.window(),
-            // Not "unpaced": a transport that spreads windows over the round trip would have the receiver
-            // measure the window instead of the path.
-            pacing: Pacing::Rate(Rate::MAX),
+            // At once, and not "unpaced": a transport that spreads windows over the round trip would have the
+            // receiver measure the window instead of the path.
+            pacing: Pacing::At(Time::ZERO),
             ssthresh: None,
             phase: if self.is_reported {
                 Phase::CongestionAvoidance

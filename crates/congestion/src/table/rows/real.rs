@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::choice;
+use super::{choice, flag};
 use crate::growth::real::{LevelRounding, Opening, Real, RealConfig, WaveMeter};
 use crate::{Controller, Meter};
 
@@ -52,7 +52,19 @@ const FRACTIONS: Parameter = choice(
     "kept",
     &["kept", "nearest", "up", "down"],
 );
-const PARAMETERS: &[Parameter] = &[MAX_LEVEL, OPENING, THRESHOLD_SHARE, FRACTIONS];
+const COMPARE_WITH_TIMEOUTS: Parameter = flag(
+    "compare_with_timeouts",
+    "Whether the rate of a wave that the wave-decision timer ended is the one that the next wave is compared \
+     with, as any other.",
+    true,
+);
+const PARAMETERS: &[Parameter] = &[
+    MAX_LEVEL,
+    OPENING,
+    THRESHOLD_SHARE,
+    FRACTIONS,
+    COMPARE_WITH_TIMEOUTS,
+];
 
 fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, ParameterError> {
     Ok(RealConfig {
@@ -80,6 +92,7 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, Paramete
                 ("down", LevelRounding::Down),
             ],
         )?,
+        compares_with_timeouts: parameters.flag(&COMPARE_WITH_TIMEOUTS)?,
     })
 }
 
