@@ -66,11 +66,18 @@ fn figure_1_by_hand() {
         (12.0, 10, 10.0),
     ] {
         let mut meter = WaveMeter::new(by_figure(threshold));
-        assert_eq!(meter.report(Time::ZERO), Report::None, "nothing was measured");
+        assert_eq!(
+            meter.report(Time::ZERO),
+            Report::None,
+            "nothing was measured"
+        );
         assert_eq!(arrive(&mut meter, (1, 20), 1..=20, 1_000, 10), level(10));
         arrive(&mut meter, (2, 20), 1..=20, 2_000, apart_ms);
         let found = meter.level().unwrap();
-        assert!((found - by_hand).abs() < 1e-9, "threshold {threshold}, {apart_ms} ms: {found}");
+        assert!(
+            (found - by_hand).abs() < 1e-9,
+            "threshold {threshold}, {apart_ms} ms: {found}"
+        );
     }
     // Level 20 would become 32.36; there are 24.
     let mut meter = WaveMeter::new(by_figure(5.0));
@@ -100,7 +107,11 @@ fn a_lost_last_segment_is_decided_by_the_timer() {
     arrive(&mut meter, (1, 20), 1..=20, 1_000, 10);
     assert_eq!(arrive(&mut meter, (2, 20), 1..=19, 2_000, 10), level(10));
     assert_eq!(arrive(&mut meter, (3, 20), 1..=1, 2_380, 10), level(10));
-    assert_eq!(meter.threshold(), 12.0, "not decided at the end of the timer, but behind it");
+    assert_eq!(
+        meter.threshold(),
+        12.0,
+        "not decided at the end of the timer, but behind it"
+    );
     assert_eq!(arrive(&mut meter, (3, 20), 2..=2, 2_390, 10), level(8));
     assert_eq!(meter.threshold(), 5.0);
     assert!((meter.level().unwrap() - 7.9945).abs() < 1e-9);
@@ -190,7 +201,10 @@ fn noise_moves_levels_away_from_the_threshold() {
         arrive(&mut meter, (2, 20), 1..=20, 2_000, 10);
         arrive(&mut meter, (3, 20), 1..=20, 3_000, 11);
         let found = meter.level().unwrap() / 10.0;
-        assert!((found - by_hand).abs() < 1e-5, "threshold {threshold}: {found}");
+        assert!(
+            (found - by_hand).abs() < 1e-5,
+            "threshold {threshold}: {found}"
+        );
     }
 }
 
@@ -231,7 +245,10 @@ fn tag(sender: &mut Real) -> (u16, u16, u16) {
 fn the_sender_by_hand() {
     let mut sender = Real::new(RealConfig::new(MSS));
     assert_eq!(sender.decision().window, MSS * 2);
-    assert_eq!([tag(&mut sender), tag(&mut sender), tag(&mut sender)], [(1, 2, 1), (1, 2, 2), (2, 2, 1)]);
+    assert_eq!(
+        [tag(&mut sender), tag(&mut sender), tag(&mut sender)],
+        [(1, 2, 1), (1, 2, 2), (2, 2, 1)]
+    );
     feedback(&mut sender, 3);
     assert_eq!(sender.decision().window, MSS * 6);
     assert_eq!(tag(&mut sender), (2, 6, 2));
@@ -245,10 +262,16 @@ fn the_sender_by_hand() {
         duplicate_seen: true,
     };
     sender.on_timeout(&timeout);
-    assert_eq!((sender.decision().window, tag(&mut sender)), (MSS * 4, (2, 6, 5)));
+    assert_eq!(
+        (sender.decision().window, tag(&mut sender)),
+        (MSS * 4, (2, 6, 5))
+    );
     timeout.duplicate_seen = false;
     sender.on_timeout(&timeout);
-    assert_eq!((sender.decision().window, tag(&mut sender)), (MSS * 2, (3, 2, 1)));
+    assert_eq!(
+        (sender.decision().window, tag(&mut sender)),
+        (MSS * 2, (3, 2, 1))
+    );
     // The repeated option brings the receiver's level back at once.
     feedback(&mut sender, 24);
     assert_eq!(sender.decision().window, MSS * 48);
@@ -259,7 +282,12 @@ fn the_sender_by_hand() {
 }
 
 /// What figure 1 says, written as the figure is.
-fn figure_1(current_wave_level: f64, wave_level_threshold: f64, current_rate: f64, previous_rate: f64) -> f64 {
+fn figure_1(
+    current_wave_level: f64,
+    wave_level_threshold: f64,
+    current_rate: f64,
+    previous_rate: f64,
+) -> f64 {
     let next_wave_level = if previous_rate > current_rate {
         if current_wave_level > wave_level_threshold {
             (0.618 + 0.382 * (current_rate / previous_rate)) * current_wave_level
@@ -300,7 +328,10 @@ fn replay(arrivals: &[(u64, u16, u16, u16)], mut threshold: f64) -> (Option<f64>
         let (t_r, of, _, last) = rest[end];
         let is_timeout = expires.is_some_and(|expires| t_r as f64 > expires);
         // Of these something arrived while another wave was collected.
-        newest = rest[..end].iter().map(|arrival| arrival.1).fold(newest, u16::max);
+        newest = rest[..end]
+            .iter()
+            .map(|arrival| arrival.1)
+            .fold(newest, u16::max);
         at += end;
         if !is_timeout && previous_rate.is_none() && of > wave {
             continue;

@@ -14,8 +14,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::flow::{
-    Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow,
-    TcpWorkload, start_time,
+    Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow, TcpWorkload,
+    start_time,
 };
 use super::links::{LinkState, Model, Watch};
 use super::packet::Arena;

@@ -111,7 +111,9 @@ impl WaveMeter {
 
     fn by_figure_1(&self, level: f64, rate: Option<f64>) -> f64 {
         match (rate, self.rate) {
-            (Some(current), Some(previous)) => level * factor(current / previous, level > self.threshold),
+            (Some(current), Some(previous)) => {
+                level * factor(current / previous, level > self.threshold)
+            }
             (_, None) if self.config.opening == Opening::Jump => f64::from(self.config.highest()),
             _ => level,
         }

@@ -3,9 +3,7 @@
 use comity_units::{Bytes, Time};
 
 use super::RealConfig;
-use crate::{
-    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Tag, Timeout,
-};
+use crate::{Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Tag, Timeout};
 
 /// Sends waves of two segments per level, and takes the level from the receiver.
 ///

@@ -219,11 +219,13 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
                         segments,
                         position,
                     });
-                    let wave = wave.filter(|&wave| is_in_wave(wave)).ok_or(DecodeError::Wave {
-                        segments,
-                        position,
-                        place,
-                    })?;
+                    let wave = wave
+                        .filter(|&wave| is_in_wave(wave))
+                        .ok_or(DecodeError::Wave {
+                            segments,
+                            position,
+                            place,
+                        })?;
                     found.known.wave.replace(wave).is_some()
                 }
                 _ => return Err(wrong_length),

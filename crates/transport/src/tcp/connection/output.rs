@@ -130,7 +130,9 @@ impl Connection {
             } else {
                 SackBlocks::CAPACITY
             };
-            options.sack = self.receiver.sack_blocks(room.min(SackBlocks::CAPACITY - 1));
+            options.sack = self
+                .receiver
+                .sack_blocks(room.min(SackBlocks::CAPACITY - 1));
         }
     }
 
