@@ -47,7 +47,7 @@ fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
         let mut link = common::link_config(Rate::from_mbps(100), delay, Limit::Unlimited);
         let back = link.clone();
         link.losses = vec![Loss {
-            model: LossModel::Bernoulli { probability: loss },
+            model: LossModel::Bernoulli(loss),
             place: LossPlace::AfterTransmission,
         }];
         builder.link(a, b, link);
