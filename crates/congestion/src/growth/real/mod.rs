@@ -37,20 +37,26 @@
 //!    time at all has no rate.
 //! 9. **Loss recovery** is that of the transport. The window is not halved on entry, so what fast recovery adds
 //!    to it for duplicate acknowledgements comes on top of the whole window.
-//! 10. A timeout that reduces the window begins a new wave of two segments. The next acknowledgement brings the
-//!    receiver's level back at once, for "the identical option is repeated in every ACK": this, and no
-//!    growth, is how the window recovers from a timeout.
+//! 10. **A timeout** that reduces the window begins a new wave of two segments. The next acknowledgement brings
+//!     the receiver's level back at once, for "the identical option is repeated in every ACK": this, and no
+//!     growth, is how the window recovers from a timeout.
+//! 11. **The rate of a wave that the timer ended** is what the next is compared with, as any other
+//!     ([`RealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so that figure 1
+//!     gives the highest level: every outage ends in a whole window at once, and the queue has to hold it
+//!     (`experiments/tcp_real`). Without it levels only fall.
 //!
 //! # What the law does not do
 //! * **It does not share.** Levels move by factors in both directions, and factors keep the ratio of two windows
-//!   (Chiu and Jain, 1989): flows keep whatever shares they began with. `docs/controllers.md` has figures.
+//!   (Chiu and Jain, 1989), and where a queue keeps the bottleneck busy they do not move at all: flows keep
+//!   whatever shares they began with. Of two that are alike and start within a second, one may have twice the
+//!   other's for good (`crates/sim/tests/tcp_real.rs`).
 //! * **Noise moves it.** The two cases of one side of the threshold do not cancel. With small fluctuations x of
 //!   the logarithm of the rate, a wave changes the logarithm of the level by (0.618 − 0.382)/2 · E|x| above the
 //!   threshold, up, and by (0.5 − 0.618)/2 · E|x| below it, down.
 //! * **Drops at a full queue look like speed**: the segments that are left of a wave take less time, and the
 //!   wave counts in full.
 //!
-//! Differs from the paper in: 1. the ten decisions above; 2. a segment says its place in its wave, without
+//! Differs from the paper in: 1. the eleven decisions above; 2. a segment says its place in its wave, without
 //! which the receiver could not tell that the last one arrived where one before it was lost; 3. where the text
 //! and figure 1 contradict each other (the text wants small windows to grow faster and large ones to shrink
 //! faster, the figure's weights do the opposite), the figure is taken.
