@@ -163,6 +163,11 @@ pub struct FlowReport {
     pub reads_satisfied: u64,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
+    /// How many of them it let through in a round trip on the average, for a TCP flow with such a bucket:
+    /// intervals as long as the last round trip measured when they begin.
+    pub tokens_per_rtt_bytes: Option<f64>,
+    /// The standard deviation of that from round trip to round trip.
+    pub tokens_per_rtt_deviation_bytes: Option<f64>,
     /// What became of its sections, for flows of sections.
     pub sections: Option<SectionsReport>,
 }

@@ -5,6 +5,7 @@ mod fixed;
 mod hystart;
 mod libra;
 mod limited;
+pub mod real;
 mod reno;
 mod steady;
 mod vegas;

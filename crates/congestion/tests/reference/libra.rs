@@ -69,7 +69,10 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let rtt = prop::option::weighted(0.7, (1_000_000u64..2_000_000_000).prop_map(Span::from_nanos));
+    let rtt = prop::option::weighted(
+        0.7,
+        (1_000_000u64..2_000_000_000).prop_map(Span::from_nanos),
+    );
     prop_oneof![
         40 => rtt.prop_map(Event::Ack),
         2 => Just(Event::Dupacks),

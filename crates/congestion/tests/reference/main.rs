@@ -2,6 +2,7 @@
 
 mod cubic;
 mod libra;
+mod real;
 mod reno;
 mod rtt;
 mod vegas;

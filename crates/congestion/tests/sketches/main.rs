@@ -5,5 +5,4 @@
 //! the top of each file. See `docs/adr/0003-controller-recovery-meter.md`.
 
 mod iftp;
-mod tcp_real;
 mod tfrc;

@@ -97,9 +97,9 @@ impl<O: Observer> Engine<'_, O> {
                     schedule.advance();
                     schedule.peek()
                 }
-                TcpWorkload::Bucket { bucket, .. } => {
-                    bucket.refill();
-                    bucket.next_refill
+                TcpWorkload::Bucket(source) => {
+                    source.bucket.refill();
+                    source.bucket.next_refill
                 }
                 TcpWorkload::Greedy | TcpWorkload::File(_) => return None,
             },
@@ -224,8 +224,9 @@ impl<O: Observer> Engine<'_, O> {
                         let first = Event::new(schedule.peek(), Class::Application, index * 2);
                         self.queue.schedule(first);
                     }
-                    TcpWorkload::Bucket { bucket, .. } => {
-                        let first = Event::new(bucket.next_refill, Class::Application, index * 2);
+                    TcpWorkload::Bucket(source) => {
+                        let at = source.bucket.next_refill;
+                        let first = Event::new(at, Class::Application, index * 2);
                         self.queue.schedule(first);
                     }
                 }

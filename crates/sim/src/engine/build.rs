@@ -14,8 +14,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::flow::{
-    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow,
-    TcpWorkload, start_time,
+    Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow, TcpWorkload,
+    start_time,
 };
 use super::links::{LinkState, Model, Watch};
 use super::packet::Arena;
@@ -23,6 +23,7 @@ use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
 use super::sections::{Producer, SectionFlow};
+use super::tokens::Bucket;
 use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{
@@ -574,18 +575,33 @@ fn build_tcp(
         mss: Bytes::new(u64::from(tcp.config.mss)),
         initial_window: tcp.initial_window,
         initial_ssthresh: tcp.initial_ssthresh.unwrap_or(tcp.config.receive_buffer),
-        max_window: Bytes::MAX,
+        // Waves are counted by the window, and so have to know how large it may become.
+        max_window: if row.has_meter() {
+            tcp.config.receive_buffer
+        } else {
+            Bytes::MAX
+        },
         seed: seed.derive("controller"),
     };
-    let controller = row
-        .build(&setup, &tcp.parameters)
-        .map_err(|error| BuildError::Parameter {
-            flow: flow(),
-            error,
-        })?;
-    let config = share(shared, &tcp.config);
+    let refused = |error| BuildError::Parameter {
+        flow: flow(),
+        error,
+    };
+    let controller = row.build(&setup, &tcp.parameters).map_err(refused)?;
+    let meter = row
+        .build_meter(&setup, &tcp.parameters)
+        .transpose()
+        .map_err(refused)?;
+    let config = Config {
+        metered: meter.is_some(),
+        ..tcp.config
+    };
+    let config = share(shared, &config);
     let source = Connection::connect(Arc::clone(&config), controller);
-    let sink = Connection::listen_to_receive(config);
+    let mut sink = Connection::listen_to_receive(config);
+    if let Some(meter) = meter {
+        sink = sink.with_meter(meter);
+    }
     Ok(TcpFlow::new(
         source,
         sink,

@@ -10,9 +10,13 @@ use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
+use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
+
+/// What the wave of TCP-Real takes in the header of a data segment.
+const WAVE_OPTION: u32 = 8;
 
 /// A stretch of the engine's list of path entries: links from here on, and then an end.
 #[derive(Clone, Copy, Debug)]
@@ -78,33 +82,6 @@ pub(super) enum DatagramSource {
     Bucket(Bucket),
 }
 
-/// A token bucket.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket {
-    pub(super) depth: u64,
-    pub(super) refill: u64,
-    pub(super) interval: Span,
-    pub(super) tokens: u64,
-    pub(super) next_refill: Time,
-}
-
-impl Bucket {
-    pub(super) fn new(depth: Bytes, refill: Bytes, interval: Span, start: Time) -> Self {
-        Self {
-            depth: depth.get(),
-            refill: refill.get(),
-            interval,
-            tokens: depth.get(),
-            next_refill: start + interval,
-        }
-    }
-
-    pub(super) fn refill(&mut self) {
-        self.tokens = (self.tokens + self.refill).min(self.depth);
-        self.next_refill += self.interval;
-    }
-}
-
 /// A TCP connection and the applications at its ends.
 #[derive(Debug)]
 pub(super) struct TcpFlow {
@@ -137,7 +114,7 @@ pub(super) enum TcpWorkload {
     Greedy,
     File(u64),
     Schedule { schedule: Box<Schedule>, chunk: u32 },
-    Bucket { bucket: Box<Bucket>, chunk: u32 },
+    Bucket(Box<TokenSource>),
 }
 
 /// What the receiving application is at.
@@ -228,8 +205,12 @@ impl TcpFlow {
 
     /// The headers of a data segment without SACK blocks, for accounts in wire bytes.
     pub(super) fn data_headers(&self) -> u32 {
-        self.headers
-            .of_data(self.source.connection.config().timestamps)
+        let config = self.source.connection.config();
+        let wave = match self.headers {
+            Headers::Real if config.metered => WAVE_OPTION,
+            _ => 0,
+        };
+        self.headers.of_data(config.timestamps) + wave
     }
 
     /// Takes note of the window after an event at the source.
@@ -315,10 +296,10 @@ impl TcpWorkload {
                     interval,
                 },
                 _,
-            ) => Self::Bucket {
-                bucket: Box::new(Bucket::new(*depth, *refill, *interval, start)),
+            ) => Self::Bucket(Box::new(TokenSource::new(
+                Bucket::new(*depth, *refill, *interval, start),
                 chunk,
-            },
+            ))),
             (_, Some(schedule)) => Self::Schedule {
                 schedule: Box::new(schedule),
                 chunk,
@@ -333,7 +314,7 @@ impl TcpWorkload {
         match self {
             Self::Greedy | Self::File(_) => 0,
             Self::Schedule { .. } => size_of::<Schedule>(),
-            Self::Bucket { .. } => size_of::<Bucket>(),
+            Self::Bucket(_) => size_of::<TokenSource>(),
         }
     }
 }
@@ -445,6 +426,15 @@ impl TcpFlow {
         report.ssthresh_bytes = ssthresh(connection);
         let capacity = connection.controller().and_then(Controller::capacity);
         report.capacity_bps = capacity.map(Rate::as_bps);
+        if let TcpWorkload::Bucket(source) = &mut self.workload {
+            if let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
+                source.rounds.advance(watch.end, rtt);
+            }
+            if let Some((mean, deviation)) = source.rounds.mean_and_deviation() {
+                report.tokens_per_rtt_bytes = Some(mean);
+                report.tokens_per_rtt_deviation_bytes = Some(deviation);
+            }
+        }
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;
             report.reads_satisfied = playback.satisfied;

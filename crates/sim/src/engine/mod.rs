@@ -28,8 +28,10 @@ mod room;
 mod route;
 mod schedule;
 mod sections;
+mod tokens;
 mod tournament;
 
+use comity_congestion::RttEstimator;
 use comity_link::Outcome;
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
@@ -704,18 +706,18 @@ fn draw_tokens(
     now: Time,
     warmup: Time,
 ) -> Option<Segment> {
-    let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else {
+    let TcpWorkload::Bucket(source) = &mut tcp.workload else {
         return None;
     };
-    let (connection, chunk) = (&mut tcp.source.connection, u64::from(*chunk));
-    // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
-    if bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
-        return None;
+    let connection = &mut tcp.source.connection;
+    let is_measured = now >= warmup;
+    if is_measured && let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
+        source.rounds.advance(now, rtt);
     }
-    connection.write(chunk);
-    bucket.tokens -= chunk;
-    if now >= warmup {
-        *tokens_used += chunk;
+    let tokens = source.draw(connection)?;
+    if is_measured {
+        *tokens_used += tokens;
+        source.rounds.add(tokens);
     }
     connection.poll_transmit(now)
 }

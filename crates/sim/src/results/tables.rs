@@ -268,7 +268,11 @@ impl<'a> Tables<'a> {
             .maybe_unsigned("capacity_bps", |row| row.of.capacity_bps)
             .unsigned("reads", |row| row.of.reads)
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
-            .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes);
+            .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes)
+            .maybe_number("tokens_per_rtt_bytes", |row| row.of.tokens_per_rtt_bytes)
+            .maybe_number("tokens_per_rtt_deviation_bytes", |row| {
+                row.of.tokens_per_rtt_deviation_bytes
+            });
         let columns = sections(columns);
         let rows = self.runs.iter().flat_map(|run| {
             (0..)

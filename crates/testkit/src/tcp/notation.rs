@@ -3,6 +3,7 @@
 //! ```text
 //! S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>
 //! P. 1+100 ack 1 win 10000 <sack 201-301,401-501>
+//! . 1+100 ack 1 win 10000 <level 3 wave 7:1/6>      TCP-Real: the next level, and segment 1 of 6 of wave 7
 //! │  │ │
 //! │  │ └ payload
 //! │  └ sequence number
@@ -12,7 +13,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps};
+use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 
 const FLAGS: [(char, Flags); 8] = [
@@ -91,6 +92,15 @@ fn render_options(options: &Options) -> String {
             .collect();
         parts.push(format!("sack {}", blocks.join(",")));
     }
+    if let Some(level) = options.level {
+        parts.push(format!("level {level}"));
+    }
+    if let Some(wave) = options.wave {
+        parts.push(format!(
+            "wave {}:{}/{}",
+            wave.wave, wave.position, wave.segments
+        ));
+    }
     parts.join(" ")
 }
 
@@ -137,6 +147,8 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
                 let (value, echo) = pair(value, '/').ok_or_else(bad)?;
                 segment.options.timestamps = Some(Timestamps { value, echo });
             }
+            "level" => segment.options.level = Some(number(value).ok_or_else(bad)?),
+            "wave" => segment.options.wave = Some(wave(value).ok_or_else(bad)?),
             "sack" => {
                 for block in value.split(',') {
                     let (start, end) = pair(block, '-').ok_or_else(bad)?;
@@ -149,7 +161,12 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
                     }
                 }
             }
-            _ => return Err(error(word, "ack, win, mss, ws, sackok, ts or sack")),
+            _ => {
+                return Err(error(
+                    word,
+                    "ack, win, mss, ws, sackok, ts, sack, level or wave",
+                ));
+            }
         }
     }
     Ok(segment)
@@ -157,6 +174,16 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
 
 fn number<N: FromStr>(text: &str) -> Option<N> {
     text.parse().ok()
+}
+
+fn wave(text: &str) -> Option<Wave> {
+    let (wave, place) = text.split_once(':')?;
+    let (position, segments) = place.split_once('/')?;
+    Some(Wave {
+        wave: number(wave)?,
+        segments: number(segments)?,
+        position: number(position)?,
+    })
 }
 
 fn pair(text: &str, between: char) -> Option<(u32, u32)> {
@@ -174,6 +201,7 @@ mod tests {
             "S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>",
             "P. 1+100 ack 1 win 10000 <sack 201-301,401-501>",
             "F. 4294967295+0 ack 7 win 0",
+            ". 1+100 ack 1 win 10 <ts 1/0 level 24 wave 65535:1/48>",
             "- 5+0 win 1",
         ] {
             assert_eq!(render(&parse(line).unwrap()), line);

@@ -233,7 +233,9 @@ impl<C> SentPackets<C> {
             sample: None,
         };
         let mut sampled: Option<(Time, Progress)> = None;
-        let expected = self.largest_acknowledged.map_or(0, |last| last.next().get());
+        let expected = self
+            .largest_acknowledged
+            .map_or(0, |last| last.next().get());
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
             if let Some((packets, sent_at)) = self.find_missing(now, &range) {

@@ -44,6 +44,10 @@ pub struct Config {
     /// How many expiries of the retransmission or the persist timer in a row, with no sign of life from the
     /// peer between them, end the connection (R2 of RFC 9293, section 3.8.3); `None` for never.
     pub give_up_after: Option<NonZeroU32>,
+    /// Whether the controller has a half at the receiver (TCP-Real): data segments carry its tags, and
+    /// acknowledgements what the peer's meter reports. Not negotiated: both ends have to be set so, and the
+    /// receiving one be given its meter ([`Connection::with_meter`](super::Connection::with_meter)).
+    pub metered: bool,
     /// How long a closed connection remembers its sequence numbers: twice the maximum segment lifetime.
     pub time_wait: Span,
 }
@@ -78,6 +82,7 @@ impl Config {
         restart_timer_before_sample: false,
         max_burst: None,
         give_up_after: None,
+        metered: false,
         time_wait: Span::from_secs(60),
     };
 

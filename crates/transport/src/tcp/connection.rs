@@ -1,12 +1,13 @@
 //! The connection: states, handshake, and the two halves.
 
 mod getters;
+mod meter;
 mod output;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use comity_congestion::Controller;
+use comity_congestion::{Controller, Meter};
 use comity_units::{SeqNo, Span, Time};
 
 use super::config::Config;
@@ -53,6 +54,8 @@ pub struct Connection {
     config: Arc<Config>,
     sender: Sender,
     receiver: Receiver,
+    /// The receiver's half of the peer's controller.
+    meter: Option<Box<dyn Meter>>,
     /// By how many bits the peer's windows are shifted.
     peer_scale: u8,
     /// The peer's timestamp to echo, and when it arrived.
@@ -88,6 +91,7 @@ impl Connection {
             state,
             sender: Sender::new(&config, controller),
             receiver: Receiver::new(&config),
+            meter: None,
             config,
             peer_scale: 0,
             timestamp_recent: 0,
@@ -229,6 +233,7 @@ impl Connection {
     fn on_expected(&mut self, now: Time, segment: &Segment) -> bool {
         let only_ack = segment.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits();
         if !only_ack
+            || self.config.metered
             || self.config.timestamps
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
@@ -433,6 +438,9 @@ impl Connection {
             self.receiver.ack_now = true;
             return;
         }
+        if self.config.metered {
+            self.exchange_measurements(now, start, segment);
+        }
         if segment.payload > 0 {
             self.receiver
                 .on_data(now, start, u64::from(segment.payload), &self.config);
@@ -575,6 +583,7 @@ impl Connection {
             self.receiver.ack_at = Time::MAX;
             self.receiver.ack_now = true;
         }
+        self.wake_meter(now);
         if self.time_wait_until <= now {
             self.time_wait_until = Time::MAX;
             self.state = State::Closed;
@@ -599,6 +608,7 @@ impl Connection {
             .next_timer()
             .min(self.receiver.ack_at)
             .min(self.time_wait_until)
+            .min(self.meter_wakeup())
     }
 }
 

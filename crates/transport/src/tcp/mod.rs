@@ -11,6 +11,6 @@ mod state;
 
 pub use config::{Config, DelayedAck};
 pub use connection::Connection;
-pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 pub use sender::SenderStatistics;
 pub use state::State;

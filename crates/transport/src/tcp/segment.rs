@@ -1,6 +1,7 @@
 //! Segments in the form that the state machines handle.
 
 use core::fmt;
+use core::num::NonZeroU16;
 use core::ops::{BitOr, BitOrAssign};
 
 use comity_units::SeqNo;
@@ -133,6 +134,10 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Selective acknowledgements (RFC 2018, section 3).
     pub sack: SackBlocks,
+    /// To which wave of TCP-Real the payload belongs.
+    pub wave: Option<Wave>,
+    /// The level of the next wave, as TCP-Real's receiver wants it: its option TCP_REAL.
+    pub level: Option<NonZeroU16>,
 }
 
 impl Options {
@@ -154,6 +159,12 @@ impl Options {
         if !self.sack.is_empty() {
             length += 2 + 8 * self.sack.len() as u32;
         }
+        if self.level.is_some() {
+            length += 4;
+        }
+        if self.wave.is_some() {
+            length += 8;
+        }
         length.next_multiple_of(4)
     }
 }
@@ -165,6 +176,17 @@ pub struct Timestamps {
     pub value: u32,
     /// The peer's clock as last seen, TSecr; valid with [`Flags::ACK`].
     pub echo: u32,
+}
+
+/// The place of a segment in a wave of TCP-Real: see [`comity_congestion::Tag::Wave`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wave {
+    /// Counts the waves of a connection, wrapping.
+    pub wave: u16,
+    /// The segments in the wave.
+    pub segments: NonZeroU16,
+    /// Which of them this is, from 1 to `segments`.
+    pub position: u16,
 }
 
 /// A range of sequence numbers that arrived above the cumulative acknowledgement.

@@ -9,13 +9,14 @@ mod transfer;
 use alloc::boxed::Box;
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Controller, RttEstimator};
+use comity_congestion::{Controller, Report, RttEstimator};
 use comity_units::Time;
 
 pub(super) use self::stream::{Acknowledgement, Outgoing, Stream};
 pub use self::transfer::SenderStatistics;
 use self::transfer::Transfer;
 use super::config::Config;
+use super::segment::Wave;
 
 /// Decides what to send, and when to send it again.
 ///
@@ -63,6 +64,18 @@ impl Sender {
             Some(transfer) => transfer.on_acknowledgement(&mut self.stream, now, ack, config),
             None => self.stream.on_acknowledgement(now, ack, config),
         }
+    }
+
+    /// The receiver's half reported with the acknowledgement that was taken in last.
+    pub(super) fn on_report(&mut self, now: Time, report: &Report) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.on_report(now, report);
+        }
+    }
+
+    /// What the controller says on the segment that [`Sender::poll`] gave last.
+    pub(super) fn wave(&self) -> Option<Wave> {
+        self.transfer.as_ref()?.wave
     }
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.

@@ -5,10 +5,11 @@ mod reading;
 mod writing;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU16;
 
 use comity_transport::checksum::{Checksum, PseudoHeader};
 use comity_transport::tcp::codec::{Decoded, Ports, decode, encode, encoded_length};
-use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -62,6 +63,7 @@ fn syn() -> Segment {
                 echo: 0,
             }),
             sack: SackBlocks::EMPTY,
+            ..Options::default()
         },
         ..Segment::default()
     }
@@ -103,6 +105,24 @@ fn sack() -> Segment {
             ..Options::default()
         },
         ..Segment::default()
+    }
+}
+
+/// The options of TCP-Real on a segment with payload that also acknowledges, as docs/protocol.md has them.
+const REAL_OPTIONS: [u8; 12] = [
+    254, 4, 0x00, 0x18, // TCP_REAL: level 24
+    254, 8, 0xff, 0xff, 0x00, 0x30, 0x00, 0x2f, // segment 47 of the 48 of wave 65535
+];
+
+fn real_options() -> Options {
+    Options {
+        level: NonZeroU16::new(24),
+        wave: NonZeroU16::new(48).map(|segments| Wave {
+            wave: 65_535,
+            segments,
+            position: 47,
+        }),
+        ..Options::default()
     }
 }
 

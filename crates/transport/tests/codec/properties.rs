@@ -1,11 +1,13 @@
 //! Any segment reads back as it was written, any bytes are read or refused.
 
+use std::num::NonZeroU16;
+
 use comity_transport::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
 use comity_transport::tcp::codec::{
     EncodeError, MAX_HEADER, MIN_HEADER, Ports, decode, decode_unverified, encode, encoded_length,
     sack_room,
 };
-use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 use proptest::prelude::*;
 
@@ -31,6 +33,8 @@ prop_compose! {
         sack_permitted in any::<bool>(),
         timestamps in proptest::option::of((any::<u32>(), any::<u32>())),
         edges in proptest::collection::vec((any::<u32>(), 1u32..0x8000_0000), 0..=4),
+        level in any::<u16>(),
+        wave in proptest::option::of((any::<u16>(), 1u16.., any::<u16>())),
     ) -> Options {
         let mut options = Options {
             mss,
@@ -38,6 +42,11 @@ prop_compose! {
             sack_permitted,
             timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
             sack: SackBlocks::EMPTY,
+            level: NonZeroU16::new(level),
+            wave: wave.and_then(|(wave, segments, place)| {
+                let position = 1 + place % segments;
+                NonZeroU16::new(segments).map(|segments| Wave { wave, segments, position })
+            }),
         };
         for (start, length) in edges.into_iter().take(sack_room(&options)) {
             let start = SeqNo::new(start);

@@ -470,7 +470,11 @@ pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> Strin
 impl Point {
     fn add(&mut self, report: &RunReport, backbone: usize) {
         for name in report.groups() {
-            let flows: Vec<_> = report.flows.iter().filter(|flow| flow.is_in(name)).collect();
+            let flows: Vec<_> = report
+                .flows
+                .iter()
+                .filter(|flow| flow.is_in(name))
+                .collect();
             named(
                 &mut self.groups,
                 name,

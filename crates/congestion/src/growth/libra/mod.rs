@@ -58,13 +58,17 @@ pub struct LibraConfig {
 /// `window / RTT = √(2 α / (B p))` has no RTT in it. The window opens by up to `α · RTT² / (RTT + A)` segments in a
 /// round trip, which grows with the capacity: the same share of any link takes the same time to reach.
 ///
+/// What (2) makes of a path whose queue never filled: the extremes are then those of little things, such as the place of
+/// a packet in its pair, and β is anything from 0 to 1 until a full queue sets RTT_max. With the defaults the window
+/// then grows by no less than e^(−Y), an eighth, of what it would.
+///
 /// **Burstiness control.** The round trip is divided into as many intervals as half the window has packets; in
 /// each a pair of packets leaves at a random time, the second right behind the first ([`Pacing::At`]). In slow
 /// start there are twice as many intervals, because the window doubles while they pass: there the window limits,
 /// not the calendar. Before the first round trip is known nothing is paced, and repairs never wait.
 ///
 /// **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the window grows as
-/// `TCP`'s, by one segment in a round trip.
+/// TCP's, by one segment in a round trip.
 ///
 /// Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
 ///
@@ -206,7 +210,11 @@ impl Libra {
             && self.calendar.is_at_beginning()
             && flying >= needed * 2.0
             && flying + needed > self.window;
-        self.held_until = if waits { now + self.smoothed } else { Time::ZERO };
+        self.held_until = if waits {
+            now + self.smoothed
+        } else {
+            Time::ZERO
+        };
     }
 
     fn take_in(&mut self, now: Time, rtt: Span) {
@@ -286,8 +294,7 @@ impl Controller for Libra {
             capacity.on_sent(sent, begins);
         }
         if is_paced && self.calendar.on_sent() {
-            self.calendar
-                .draw(sent.now, self.interval(), self.group());
+            self.calendar.draw(sent.now, self.interval(), self.group());
         }
         self.hold(sent.now, sent.in_flight);
     }

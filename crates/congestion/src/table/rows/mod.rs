@@ -3,6 +3,7 @@
 mod cubic;
 mod fixed;
 mod libra;
+mod real;
 mod reno;
 mod steady;
 mod vegas;
@@ -21,6 +22,7 @@ pub const TABLE: &[Row] = &[
     vegas::ROW,
     cubic::ROW,
     libra::ROW,
+    real::ROW,
     steady::ROW,
     fixed::ROW,
 ];

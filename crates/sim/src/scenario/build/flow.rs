@@ -27,6 +27,8 @@ use crate::network::{
 const REAL_HEADERS: u64 = 40;
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS: u64 = 12;
+/// The wave of TCP-Real in a data segment.
+const WAVE: u64 = 8;
 /// The largest window without scaling.
 const UNSCALED_WINDOW: u64 = 65_535;
 
@@ -469,9 +471,13 @@ impl Packets {
             },
         };
         let timestamps = table.timestamps.unwrap_or(rest.config.timestamps);
+        let controller = table.controller.as_deref().unwrap_or(rest.controller);
+        let wave = find(controller).is_ok_and(|row| row.has_meter());
         let weight = match headers {
-            Headers::Real if timestamps => REAL_HEADERS + TIMESTAMPS,
-            Headers::Real => REAL_HEADERS,
+            Headers::Real => {
+                let timestamps = if timestamps { TIMESTAMPS } else { 0 };
+                REAL_HEADERS + timestamps + if wave { WAVE } else { 0 }
+            }
             Headers::Fixed { bytes, .. } => bytes.into(),
         };
         let payload = match (table.packet, table.mss) {
@@ -567,6 +573,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .give_up_after
             .and_then(NonZeroU32::new)
             .or(base.give_up_after),
+        metered: base.metered,
         time_wait: table.time_wait.unwrap_or(base.time_wait),
     };
     let mss = Bytes::new(packets.mss.into());
@@ -622,7 +629,9 @@ fn with_parameters(
         max_window: spec.config.receive_buffer,
         ..Setup::new(Bytes::new(spec.config.mss.into()))
     };
-    if let Err(error) = row.build(&setup, &spec.parameters) {
+    let meter = row.build_meter(&setup, &spec.parameters).transpose();
+    let built = row.build(&setup, &spec.parameters).and(meter.map(drop));
+    if let Err(error) = built {
         let key = blamed(&error, written);
         cx.report_at(written, key, ProblemKind::Controller { error });
         return None;

@@ -5,6 +5,8 @@ use core::fmt;
 
 use comity_units::SeqNo;
 
+use crate::tcp::segment::Wave;
+
 /// Why bytes are not a TCP segment. Places are counted in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
@@ -38,6 +40,11 @@ pub enum DecodeError {
     HeaderTruncated {
         /// The bytes at hand.
         available: usize,
+    },
+    /// A wave level is zero.
+    Level {
+        /// Where the option begins.
+        place: usize,
     },
     /// An option reaches beyond the end of the header.
     OptionBeyondHeader {
@@ -89,6 +96,15 @@ pub enum DecodeError {
         /// Its length in bytes.
         length: usize,
     },
+    /// A segment has no place in the wave that it names.
+    Wave {
+        /// The segments of the wave.
+        segments: u16,
+        /// The place of this one.
+        position: u16,
+        /// Where the option begins.
+        place: usize,
+    },
 }
 
 impl Error for DecodeError {}
@@ -119,6 +135,10 @@ impl fmt::Display for DecodeError {
             Self::HeaderTruncated { available } => {
                 write!(f, "TCP header: {available} bytes, expected at least 20")
             }
+            Self::Level { place } => write!(
+                f,
+                "TCP header, byte {place}: wave level 0, expected at least 1"
+            ),
             Self::OptionBeyondHeader {
                 kind,
                 length,
@@ -151,6 +171,7 @@ impl fmt::Display for DecodeError {
                 "TCP header, byte {place}: option kind {kind} of {length} bytes, expected {}",
                 match kind {
                     super::options::MSS => "4",
+                    super::options::REAL => "4 or 8",
                     super::options::SACK => "10, 18, 26 or 34",
                     super::options::SACK_PERMITTED => "2",
                     super::options::TIMESTAMPS => "10",
@@ -166,6 +187,15 @@ impl fmt::Display for DecodeError {
             Self::TooLong { length } => {
                 write!(f, "TCP segment: {length} bytes, expected at most 65535")
             }
+            Self::Wave {
+                segments,
+                position,
+                place,
+            } => write!(
+                f,
+                "TCP header, byte {place}: segment {position} of a wave of {segments}, expected one from 1 \
+                 to the wave's last"
+            ),
         }
     }
 }
@@ -196,6 +226,11 @@ pub enum EncodeError {
     TooLong {
         /// Their length in bytes.
         length: u64,
+    },
+    /// A segment has no place in the wave that it names.
+    Wave {
+        /// The wave, and the place in it.
+        wave: Wave,
     },
     /// The window scale is larger than a peer would believe.
     WindowScale {
@@ -230,6 +265,11 @@ impl fmt::Display for EncodeError {
             Self::TooLong { length } => {
                 write!(f, "TCP segment: {length} bytes, expected at most 65535")
             }
+            Self::Wave { wave } => write!(
+                f,
+                "wave option: segment {} of a wave of {}, expected one from 1 to the wave's last",
+                wave.position, wave.segments
+            ),
             Self::WindowScale { shift } => {
                 write!(f, "window scale option: shift {shift}, expected at most 14")
             }

@@ -1,11 +1,12 @@
 //! The options of a header: reading, measuring, writing.
 
 use core::mem;
+use core::num::NonZeroU16;
 
 use comity_units::SeqNo;
 
 use super::{DecodeError, EncodeError, MAX_HEADER, MAX_WINDOW_SCALE, MIN_HEADER, Out};
-use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps};
+use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 
 /// Ends the list; what follows is padding.
 const END: u8 = 0;
@@ -16,6 +17,8 @@ pub(super) const WINDOW_SCALE: u8 = 3;
 pub(super) const SACK_PERMITTED: u8 = 4;
 pub(super) const SACK: u8 = 5;
 pub(super) const TIMESTAMPS: u8 = 8;
+/// Both options of TCP-Real, told apart by their length.
+pub(super) const REAL: u8 = 254;
 
 /// The bytes between the fixed header and the longest header.
 const SPACE: usize = MAX_HEADER - MIN_HEADER;
@@ -44,7 +47,7 @@ fn length(options: &Options) -> usize {
     length_without_sack(options) + sack
 }
 
-/// At most 20: the sum of all groups but SACK.
+/// At most 32: the sum of all groups but SACK.
 fn length_without_sack(options: &Options) -> usize {
     let mss = if options.mss.is_some() { 4 } else { 0 };
     let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
@@ -53,7 +56,9 @@ fn length_without_sack(options: &Options) -> usize {
         (false, false) => 0,
     };
     let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
-    mss + timestamps + window_scale
+    let level = if options.level.is_some() { 4 } else { 0 };
+    let wave = if options.wave.is_some() { 8 } else { 0 };
+    mss + timestamps + window_scale + level + wave
 }
 
 /// Whether the options are such that [`read`] would give them back.
@@ -67,6 +72,11 @@ pub(super) fn check(options: &Options) -> Result<(), EncodeError> {
         if !start.precedes(end) {
             return Err(EncodeError::SackBlock { start, end });
         }
+    }
+    if let Some(wave) = options.wave
+        && !is_in_wave(wave)
+    {
+        return Err(EncodeError::Wave { wave });
     }
     match length(options) {
         length if length > SPACE => Err(EncodeError::OptionsTooLong { length }),
@@ -97,6 +107,16 @@ pub(super) fn write(options: &Options, out: &mut Out<'_>) {
     }
     if let Some(shift) = options.window_scale {
         out.put([NOP, WINDOW_SCALE, 3, shift]);
+    }
+    if let Some(level) = options.level {
+        let [l0, l1] = level.get().to_be_bytes();
+        out.put([REAL, 4, l0, l1]);
+    }
+    if let Some(wave) = options.wave {
+        out.put([REAL, 8]);
+        out.put(wave.wave.to_be_bytes());
+        out.put(wave.segments.get().to_be_bytes());
+        out.put(wave.position.to_be_bytes());
     }
     let blocks = options.sack.as_slice();
     if !blocks.is_empty() {
@@ -185,6 +205,31 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
                 };
                 found.known.timestamps.replace(timestamps).is_some()
             }
+            REAL => match *value {
+                [l0, l1] => {
+                    let level = NonZeroU16::new(u16::from_be_bytes([l0, l1]));
+                    let level = level.ok_or(DecodeError::Level { place })?;
+                    found.known.level.replace(level).is_some()
+                }
+                [w0, w1, s0, s1, p0, p1] => {
+                    let number = u16::from_be_bytes;
+                    let (segments, position) = (number([s0, s1]), number([p0, p1]));
+                    let wave = NonZeroU16::new(segments).map(|segments| Wave {
+                        wave: number([w0, w1]),
+                        segments,
+                        position,
+                    });
+                    let wave = wave
+                        .filter(|&wave| is_in_wave(wave))
+                        .ok_or(DecodeError::Wave {
+                            segments,
+                            position,
+                            place,
+                        })?;
+                    found.known.wave.replace(wave).is_some()
+                }
+                _ => return Err(wrong_length),
+            },
             _ => {
                 found.skipped += 1;
                 false
@@ -194,6 +239,10 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
             return Err(DecodeError::DuplicateOption { kind, place });
         }
     }
+}
+
+const fn is_in_wave(wave: Wave) -> bool {
+    1 <= wave.position && wave.position <= wave.segments.get()
 }
 
 /// The blocks of a SACK option, or `None` when its length is not that of one to four blocks.

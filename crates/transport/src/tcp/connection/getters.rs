@@ -92,7 +92,8 @@ impl Connection {
 
     /// The memory that the connection holds on the heap, in bytes, without its shared settings.
     pub fn heap_memory(&self) -> usize {
-        self.sender.heap_memory() + self.receiver.heap_memory()
+        let meter = self.meter().map_or(0, size_of_val);
+        self.sender.heap_memory() + self.receiver.heap_memory() + meter
     }
 
     /// Counters of the sending half; zeros at an end that only receives.

@@ -2,6 +2,7 @@
 
 use comity_units::{SeqNo, Time};
 
+use super::super::codec::sack_room;
 use super::super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
 use super::super::sender::Outgoing;
 use super::super::state::State;
@@ -56,7 +57,7 @@ impl Connection {
                 value: timestamp(now),
                 echo: if answers { self.timestamp_recent } else { 0 },
             }),
-            sack: SackBlocks::EMPTY,
+            ..Options::default()
         };
         let sequence = config.initial_sequence;
         let window = self.receiver.offer(&self.config, false);
@@ -106,6 +107,9 @@ impl Connection {
             flags,
             options: Options::default(),
         };
+        if self.config.metered {
+            self.add_measurements(now, payload > 0, &mut segment.options);
+        }
         if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
             self.add_options(now, &mut segment.options);
         }
@@ -119,8 +123,16 @@ impl Connection {
             echo: self.timestamp_recent,
         });
         if self.config.sack && self.receiver.has_gap() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            options.sack = self.receiver.sack_blocks(SackBlocks::CAPACITY - 1);
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well. Beside the
+            // options of a meter there is room for fewer.
+            let room = if self.config.metered {
+                sack_room(options)
+            } else {
+                SackBlocks::CAPACITY
+            };
+            options.sack = self
+                .receiver
+                .sack_blocks(room.min(SackBlocks::CAPACITY - 1));
         }
     }
 

@@ -1,19 +1,21 @@
 //! Sending data: window, loss recovery, round-trip times, retransmission timer.
 
 use alloc::boxed::Box;
-use core::num::NonZeroU64;
+use core::num::{NonZeroU16, NonZeroU64};
 
 use comity_congestion::recovery::{
     Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, RecoveryConfig, RecoveryKind,
     Reduce, Resend,
 };
 use comity_congestion::{
-    Ack, Answered, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout,
+    Ack, Answered, Controller, Feedback, Loss, LossCause, Pacing, Report, RttEstimator, Sent, Tag,
+    Timeout,
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::super::config::Config;
 use super::super::scoreboard::Scoreboard;
+use super::super::segment::Wave;
 use super::answers::Answers;
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use crate::Pacer;
@@ -58,6 +60,12 @@ pub(super) struct Transfer {
     /// Since the last event the pacer alone held a segment back.
     held_by_pacer: bool,
     duplicate_since_arming: bool,
+    /// The controller has a half at the receiver and is asked for a tag for each segment.
+    is_metered: bool,
+    /// The tag of the segment that left last.
+    pub(super) wave: Option<Wave>,
+    /// The last acknowledgement gave a round-trip sample.
+    was_sampled: bool,
     /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so that the
     /// windows alone decide what may be sent.
     pub(super) is_quiet: bool,
@@ -102,6 +110,9 @@ impl Transfer {
             probe: false,
             held_by_pacer: false,
             duplicate_since_arming: false,
+            is_metered: config.metered,
+            wave: None,
+            was_sampled: false,
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
             rtt,
@@ -152,9 +163,10 @@ impl Transfer {
             .as_ref()
             .map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
         let pace = self.pace.as_ref().map_or(0, |_| size_of::<Pace>());
-        let answers = self.answers.as_ref().map_or(0, |answers| {
-            size_of::<Answers>() + answers.heap_memory()
-        });
+        let answers = self
+            .answers
+            .as_ref()
+            .map_or(0, |answers| size_of::<Answers>() + answers.heap_memory());
         board + pace + answers + size_of_val(self.controller.as_ref())
     }
 
@@ -173,6 +185,7 @@ impl Transfer {
         config: &Config,
     ) {
         let news = self.take_in_sacks(stream, ack);
+        self.was_sampled = false;
         if ack.offset > stream.una {
             stream.set_peer_window(ack.window);
             self.on_advance(stream, now, ack, config);
@@ -347,7 +360,35 @@ impl Transfer {
         let elapsed = now.saturating_since(sent_at);
         self.statistics.rtt_samples += 1;
         self.statistics.rtt_sum += elapsed;
+        self.was_sampled = true;
         Some(elapsed)
+    }
+
+    /// The receiver's half reported with the acknowledgement that was taken in last.
+    pub(super) fn on_report(&mut self, now: Time, report: &Report) {
+        self.controller.on_feedback(&Feedback {
+            now,
+            report,
+            rtt: self.rtt.latest().filter(|_| self.was_sampled),
+        });
+        self.obey();
+    }
+
+    /// Asks the controller what the receiver should know of the segment that leaves. This transport has room
+    /// for waves only.
+    fn take_tag(&mut self, now: Time, outgoing: Outgoing) {
+        self.wave = match self.controller.tag(now) {
+            Tag::Wave {
+                wave,
+                segments,
+                position,
+            } if outgoing.length > 0 => NonZeroU16::new(segments).map(|segments| Wave {
+                wave,
+                segments,
+                position,
+            }),
+            _ => None,
+        };
     }
 
     fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
@@ -704,6 +745,9 @@ impl Transfer {
         if let Some(pace) = &mut self.pace {
             pace.pacer
                 .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
+        }
+        if self.is_metered {
+            self.take_tag(now, outgoing);
         }
         self.controller.on_sent(&Sent {
             now,
