@@ -59,10 +59,20 @@ fn dir(folder: &TempDir) -> &str {
 fn a_claim_that_holds_is_printed_with_what_the_paper_has() {
     let folder = folder("loss <= 0.5", "");
     let text = out(&ends(0, &["claims", "--dir", dir(&folder)]));
-    let line = text.lines().find(|line| line.trim_start().starts_with("loss")).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("loss"))
+        .unwrap();
     let cells: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(cells, ["loss", "0.25", "0", "0", "<=", "0.5", "holds"], "{text}");
-    assert!(text.contains("2 claims: 1 hold, 1 are not reproduced yet (quick form"), "{text}");
+    assert_eq!(
+        cells,
+        ["loss", "0.25", "0", "0", "<=", "0.5", "holds"],
+        "{text}"
+    );
+    assert!(
+        text.contains("2 claims: 1 hold, 1 are not reproduced yet (quick form"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -70,13 +80,25 @@ fn only_what_fails_unexpectedly_ends_with_one() {
     let surprise = folder("loss > 0.5", "");
     let text = out(&ends(1, &["claims", "some", "--dir", dir(&surprise)]));
     assert!(text.contains("1 fail unexpectedly"), "{text}");
-    let known = folder("loss > 0.5", ", expected = 'fails', reason = 'the link is wide'");
+    let known = folder(
+        "loss > 0.5",
+        ", expected = 'fails', reason = 'the link is wide'",
+    );
     let text = out(&ends(0, &["claims", "all-arrives", "--dir", dir(&known)]));
-    assert!(text.contains("fails") && text.contains("the link is wide"), "{text}");
+    assert!(
+        text.contains("fails") && text.contains("the link is wide"),
+        "{text}"
+    );
     assert!(text.contains("1 claim: 0 hold, 1 fail as known"), "{text}");
-    let better = folder("loss <= 0.5", ", expected = 'fails', reason = 'the link is narrow'");
+    let better = folder(
+        "loss <= 0.5",
+        ", expected = 'fails', reason = 'the link is narrow'",
+    );
     let text = out(&ends(0, &["claims", "--dir", dir(&better)]));
-    assert!(text.contains("1 check was known to fail and held"), "{text}");
+    assert!(
+        text.contains("1 check was known to fail and held"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -91,7 +113,10 @@ fn the_document_says_the_same() {
     assert_eq!(document["form"], "full");
     assert_eq!(document["counts"]["hold"], 1);
     let row = &document["claims"][0]["checks"][0]["rows"][0];
-    assert_eq!((&row["value"], &row["paper"]), (&Value::from(0.0), &Value::from(0.25)));
+    assert_eq!(
+        (&row["value"], &row["paper"]),
+        (&Value::from(0.0), &Value::from(0.25))
+    );
     assert_eq!(row["interval"]["method"], "jackknife");
     assert_eq!(row["bounds"][0]["relation"], "<=");
     assert_eq!(document["claims"][1]["missing"], "nobody wrote it");
@@ -105,11 +130,17 @@ fn the_document_says_the_same() {
 fn what_is_not_there_is_told() {
     let folder = folder("lost <= 0.5", "");
     let text = said(&ends(2, &["claims", "--dir", dir(&folder)]));
-    assert!(text.contains("called `lost`") && text.contains("claims.toml:7:"), "{text}");
+    assert!(
+        text.contains("called `lost`") && text.contains("claims.toml:7:"),
+        "{text}"
+    );
     let text = said(&ends(2, &["claims", "--dir", "nowhere"]));
     assert!(text.contains("nowhere cannot be read"), "{text}");
     let text = said(&ends(2, &["claims", "psp-fig7-singel", "--list"]));
     assert!(text.contains("did you mean `psp-fig7-single`?"), "{text}");
     let text = out(&ends(0, &["claims", "packet_spacing", "--list"]));
-    assert!(text.contains("psp-fig7-single") && !text.contains("libra"), "{text}");
+    assert!(
+        text.contains("psp-fig7-single") && !text.contains("libra"),
+        "{text}"
+    );
 }

@@ -171,7 +171,8 @@ fn rows(table: &mut Table, check: &CheckReport<'_>) {
 }
 
 fn verdict(row: &Row) -> &'static str {
-    match (row.holds, row.is_sure || row.value.is_none()) {
+    // Without an interval nothing reaches across.
+    match (row.holds, row.is_sure || row.interval.is_none()) {
         (None, _) => "",
         (Some(true), true) => "holds",
         (Some(true), false) => "holds?",
@@ -183,7 +184,11 @@ fn verdict(row: &Row) -> &'static str {
 /// Half the width of an interval around its value, or both ends of another one.
 fn around(row: &Row, interval: Interval) -> String {
     match row.value {
-        Some(_) if !interval.is_bootstrap => number((interval.high - interval.low) / 2.0),
+        Some(value) if !interval.is_bootstrap => {
+            let half = (interval.high - interval.low) / 2.0;
+            // What is left of rounding is nothing.
+            number(if half < 1e-9 * value.abs() { 0.0 } else { half })
+        }
         _ => format!("{} to {}", number(interval.low), number(interval.high)),
     }
 }
@@ -260,7 +265,11 @@ mod tests {
             at: Vec::new(),
             paper: None,
             value: Some(1.0),
-            interval: None,
+            interval: Some(Interval {
+                low: 0.5,
+                high: 1.5,
+                is_bootstrap: false,
+            }),
             bounds: Vec::new(),
             holds: Some(true),
             is_sure: false,
@@ -270,8 +279,10 @@ mod tests {
         assert_eq!(verdict(&row), "holds");
         row.holds = Some(false);
         assert_eq!(verdict(&row), "fails");
-        row.value = None;
+        row.interval = None;
         row.is_sure = false;
         assert_eq!(verdict(&row), "fails");
+        row.holds = None;
+        assert_eq!(verdict(&row), "");
     }
 }

@@ -116,7 +116,8 @@ fn jackknife(
         if !(value.is_finite() && variance.is_finite()) {
             return None;
         }
-        if variance == 0.0 || square == 0.0 {
+        // Means of equal numbers differ in their last bits.
+        if variance.sqrt() <= 1e-12 * value.abs() || square == 0.0 {
             return Some(Interval::around(value, 0.0));
         }
         // A hair below a whole number is that number: of one sample ν is n − 1.
