@@ -90,6 +90,10 @@ fn only_what_fails_unexpectedly_ends_with_one() {
         "{text}"
     );
     assert!(text.contains("1 claim: 0 hold, 1 fail as known"), "{text}");
+    assert!(
+        text.contains("1 check judged: 0 hold, 1 fail as known, 0 fail unexpectedly"),
+        "{text}"
+    );
     let better = folder(
         "loss <= 0.5",
         ", expected = 'fails', reason = 'the link is narrow'",

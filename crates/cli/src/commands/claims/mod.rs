@@ -37,6 +37,10 @@ struct Counts {
     /// Are held by tests alone.
     by_tests: usize,
     missing: usize,
+    /// Checks that were judged; of them hold, and do not while that is known.
+    checks: usize,
+    checks_that_hold: usize,
+    checks_that_fail_as_known: usize,
     /// Checks that hold and were expected not to.
     hold_unexpectedly: usize,
 }
@@ -171,6 +175,15 @@ fn count(reports: &[ClaimReport<'_>]) -> Counts {
         ..Counts::default()
     };
     for report in reports {
+        for check in &report.checks {
+            let (holds, fails) = (
+                check.outcome == Outcome::Holds,
+                check.outcome == Outcome::Fails,
+            );
+            counts.checks += usize::from(holds || fails);
+            counts.checks_that_hold += usize::from(holds);
+            counts.checks_that_fail_as_known += usize::from(fails && check.is_as_expected());
+        }
         let surprises = || report.checks.iter().filter(|check| !check.is_as_expected());
         counts.hold_unexpectedly += surprises()
             .filter(|check| check.outcome == Outcome::Holds)

@@ -77,6 +77,14 @@ pub(super) fn document(
         plural(counts.claims, "claim"),
         parts.join(", ")
     );
+    let fail = counts.checks - counts.checks_that_hold - counts.checks_that_fail_as_known;
+    let _ = writeln!(
+        text,
+        "{} judged: {} hold, {} fail as known, {fail} fail unexpectedly",
+        plural(counts.checks, "check"),
+        counts.checks_that_hold,
+        counts.checks_that_fail_as_known,
+    );
     if counts.hold_unexpectedly > 0 {
         let _ = writeln!(
             text,
