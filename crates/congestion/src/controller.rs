@@ -28,6 +28,11 @@ pub trait Controller: Debug + Send {
     /// The retransmission timer expired (byte sequence) or persistent congestion was found (packets).
     fn on_timeout(&mut self, timeout: &Timeout);
 
+    /// The packet `number` arrived, by an acknowledgement that names packets one by one. Called before the
+    /// [`Controller::on_ack`] of the same acknowledgement, once for each number, only for controllers that
+    /// [ask](Controller::needs_packet_numbers) and only where the transport has packet numbers.
+    fn on_packet_acked(&mut self, _now: Time, _number: PacketNumber) {}
+
     /// A packet left. Called for every packet that counts against the window.
     fn on_sent(&mut self, _sent: &Sent) {}
 
@@ -70,6 +75,11 @@ pub trait Controller: Debug + Send {
     /// Whether [`Ack::sample`] is needed. Delivery-rate samples cost the transport a record per packet,
     /// so it keeps them only for controllers that ask (BBR does).
     fn needs_rate_samples(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Controller::on_packet_acked`] is needed: laws that find losses by themselves (IFTP) ask.
+    fn needs_packet_numbers(&self) -> bool {
         false
     }
 }

@@ -388,7 +388,7 @@ mod tests {
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"steady\" and \"fixed\""
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"steady\", \"iftp\", \"psp\" and \"fixed\""
         );
     }
 

@@ -4,6 +4,5 @@
 //! reproduces hand-worked numbers of its source. None is the finished algorithm: what is left out stands at
 //! the top of each file. See `docs/adr/0003-controller-recovery-meter.md`.
 
-mod iftp;
 mod tcp_real;
 mod tfrc;

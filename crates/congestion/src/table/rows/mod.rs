@@ -2,6 +2,8 @@
 
 mod cubic;
 mod fixed;
+mod iftp;
+mod psp;
 mod reno;
 mod steady;
 mod vegas;
@@ -15,7 +17,15 @@ use crate::growth::DecreaseBasis;
 pub const DEFAULT_FOR_SECTIONS: &str = "steady";
 
 /// Every controller.
-pub const TABLE: &[Row] = &[reno::ROW, vegas::ROW, cubic::ROW, steady::ROW, fixed::ROW];
+pub const TABLE: &[Row] = &[
+    reno::ROW,
+    vegas::ROW,
+    cubic::ROW,
+    steady::ROW,
+    iftp::ROW,
+    psp::ROW,
+    fixed::ROW,
+];
 
 const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
     Parameter {
