@@ -1,6 +1,8 @@
 //! Laws and estimators against slow, literal readings of their sources.
 
 mod cubic;
+mod iftp;
+mod psp;
 mod reno;
 mod rtt;
 mod vegas;

@@ -39,8 +39,8 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use self::outstanding::Outstanding;
 use crate::{
-    Ack, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, RttConfig, RttEstimator,
-    Sent, Timeout,
+    Ack, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, RttConfig,
+    RttEstimator, Sent, Timeout,
 };
 
 /// What IFTP is built from.
@@ -187,7 +187,7 @@ impl Iftp {
     /// `R / n`.
     fn share(&self) -> Option<Span> {
         let packets = u64::from(self.current.target.max(1));
-        Some(Span::from_nanos(self.round()?.as_nanos() / packets))
+        Some(Span::from_nanos(self.round()?.as_nanos().div_ceil(packets)))
     }
 
     /// `R`, never less than a microsecond.
@@ -201,10 +201,7 @@ impl Iftp {
     }
 
     fn begin_round(&mut self, now: Time, packets: u32) {
-        self.current = Sweep::new(
-            packets.clamp(1, self.config.max_packets),
-            self.next_number,
-        );
+        self.current = Sweep::new(packets.clamp(1, self.config.max_packets), self.next_number);
         let gap_over = self.departed_at.map_or(Time::ZERO, |at| at + self.period());
         self.next_at = now.max(gap_over);
     }
@@ -320,8 +317,7 @@ impl Controller for Iftp {
 
     fn on_loss(&mut self, loss: &Loss) {
         // With numbers it finds losses by itself, by its own threshold. A mark is told by the transport alone.
-        if self.recover.is_some()
-            || (self.is_told_numbers && loss.cause != crate::LossCause::Mark)
+        if self.recover.is_some() || (self.is_told_numbers && loss.cause != crate::LossCause::Mark)
         {
             return;
         }
@@ -356,9 +352,14 @@ impl Controller for Iftp {
         self.departed_at = Some(sent.now);
         self.timeout_at
             .get_or_insert(sent.now + self.rtt.timeout(&self.timer));
-        // A timer that was late is made up for, by no more than one packet.
+        // A timer that was late is made up for, a pause is not.
         let period = self.period();
-        let due = self.next_at.max(sent.now.saturating_sub(period));
+        let late = sent.now.saturating_since(self.next_at);
+        let due = if late < period.max(LATE) {
+            self.next_at
+        } else {
+            sent.now
+        };
         self.next_at = (due + period).max(sent.now + self.tau);
         self.try_end_round(sent.now);
     }
@@ -372,9 +373,8 @@ impl Controller for Iftp {
             self.previous.as_ref()
         };
         let must_wait = self.config.late_acks == LateAcks::Wait || self.is_alone;
-        let is_held = must_wait
-            && self.recover.is_none()
-            && judged.is_some_and(|sweep| !sweep.is_acked());
+        let is_held =
+            must_wait && self.recover.is_none() && judged.is_some_and(|sweep| !sweep.is_acked());
         let end = match (self.current.began_at, self.round()) {
             (Some(began_at), Some(round)) if is_swept && !is_held => began_at + round,
             _ => Time::MAX,
@@ -422,6 +422,9 @@ impl Controller for Iftp {
     }
 }
 
+/// A departure so little behind its time was held up by a timer.
+const LATE: Span = Span::from_millis(1);
+
 /// The receiver's half of IFTP: every packet is acknowledged when it comes.
 ///
 /// The acknowledgement itself names the packets that arrived and is the transport's, so there is nothing to report.
@@ -448,6 +451,3 @@ impl Meter for EveryPacket {
         self.due_at = None;
     }
 }
-
-#[cfg(test)]
-mod tests;

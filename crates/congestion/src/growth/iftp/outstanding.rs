@@ -89,12 +89,18 @@ mod tests {
         assert!(packets.on_acked(1));
         assert!(!packets.on_acked(1), "once");
         assert!(!packets.on_acked(3), "never sent");
-        assert_eq!((packets.oldest(), packets.acked_behind_missing()), (Some(2), 0));
+        assert_eq!(
+            (packets.oldest(), packets.acked_behind_missing()),
+            (Some(2), 0)
+        );
         assert!(packets.on_acked(5) && packets.on_acked(6));
         assert_eq!(packets.acked_behind_missing(), 2);
         // 2 comes late: 4 is the oldest now, and still two came past it.
         assert!(packets.on_acked(2));
-        assert_eq!((packets.oldest(), packets.acked_behind_missing()), (Some(4), 2));
+        assert_eq!(
+            (packets.oldest(), packets.acked_behind_missing()),
+            (Some(4), 2)
+        );
         packets.forget_through(4);
         assert!(!packets.is_waiting());
         assert_eq!(packets.acked_behind_missing(), 0);

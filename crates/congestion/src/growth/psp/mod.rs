@@ -44,8 +44,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 pub use self::round_meter::RoundMeter;
 use crate::{
-    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, RttConfig, RttEstimator, Sent,
-    Tag, Timeout,
+    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, RttConfig, RttEstimator,
+    Sent, Tag, Timeout,
 };
 
 /// What the packet-spacing protocol is built from.
@@ -338,8 +338,13 @@ impl Controller for Psp {
         }
         self.departures += 1;
         let interval = self.interval();
-        // A timer that was late is made up for, by no more than one packet.
-        let due = self.next_at.max(sent.now.saturating_sub(interval));
+        // A timer that was late is made up for, a pause is not.
+        let late = sent.now.saturating_since(self.next_at);
+        let due = if late < interval.max(LATE) {
+            self.next_at
+        } else {
+            sent.now
+        };
         self.next_at = (due + interval).max(sent.now + self.transmission);
     }
 
@@ -384,11 +389,11 @@ const SHORTEST: Span = Span::from_nanos(1);
 /// With a step that goes with the rate, at least one packet leaves in so many round trips.
 const MOST_ROUNDS: u64 = 64;
 
+/// A departure so little behind its time was held up by a timer.
+const LATE: Span = Span::from_millis(1);
+
 /// So many round trips without a report are taken for a loss.
 const SILENT_ROUNDS: u64 = 4;
 
 /// Reports further behind than this compare nothing.
 const MOST_UNREPORTED: usize = 256;
-
-#[cfg(test)]
-mod tests;

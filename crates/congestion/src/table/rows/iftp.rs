@@ -73,12 +73,7 @@ const PARAMETERS: &[Parameter] = &[
     LATE_ACKS,
 ];
 
-const fn packets(
-    name: &'static str,
-    summary: &'static str,
-    min: u32,
-    default: f64,
-) -> Parameter {
+const fn packets(name: &'static str, summary: &'static str, min: u32, default: f64) -> Parameter {
     Parameter {
         name,
         summary,

@@ -70,7 +70,16 @@ const JITTER: Parameter = Parameter {
         unit: "",
     },
 };
-const PARAMETERS: &[Parameter] = &[DAMPED, LINK, SCALE, FIRST, STEP, SETTLE, DYNAMIC_RTT, JITTER];
+const PARAMETERS: &[Parameter] = &[
+    DAMPED,
+    LINK,
+    SCALE,
+    FIRST,
+    STEP,
+    SETTLE,
+    DYNAMIC_RTT,
+    JITTER,
+];
 
 const fn span(name: &'static str, summary: &'static str, default: Span) -> Parameter {
     Parameter {
