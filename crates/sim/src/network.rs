@@ -153,6 +153,8 @@ pub struct SectionsSpec {
     pub latency: Option<Span>,
     /// The size of the sections of workloads that say nothing of sizes.
     pub section: Bytes,
+    /// The size on the wire of what the destination sends; `None` for what it has in it.
+    pub acknowledgement: Option<Bytes>,
 }
 
 /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.

@@ -143,6 +143,8 @@ pub struct FlowReport {
     pub returned_packets: u64,
     /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
     pub delay: Summary,
+    /// The time from one arrival at the destination to the next, measured, for datagrams and flows of sections.
+    pub arrival_spacing: Summary,
     /// The smoothed round-trip time at the end, in seconds.
     pub srtt_s: Option<f64>,
     /// The mean of the round-trip samples, measured, in seconds.

@@ -12,6 +12,7 @@ use comity_transport::datagram;
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
+use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::flow::{
     Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow, TcpWorkload,
@@ -525,6 +526,7 @@ fn build_flow(
                 source,
                 next_number: 0,
                 is_drawn: false,
+                arrivals: Arrivals::default(),
             }))
         }
         TransportSpec::Sections(sections) => {
@@ -701,7 +703,12 @@ fn build_sections(
         source,
         sink,
         producer,
-        sections.latency,
+        (
+            sections.latency,
+            sections
+                .acknowledgement
+                .and_then(|bytes| u32::try_from(bytes.get()).ok()),
+        ),
         warmup,
     ))
 }

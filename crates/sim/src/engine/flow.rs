@@ -5,6 +5,7 @@ use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Rate, Span, Time};
 
+use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
@@ -71,6 +72,7 @@ pub(super) struct DatagramFlow {
     pub(super) next_number: u64,
     /// Whether the next packet is emitted when the one before it meets others.
     pub(super) is_drawn: bool,
+    pub(super) arrivals: Arrivals,
 }
 
 /// What a datagram flow has to send.
@@ -341,7 +343,7 @@ impl Flow {
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
-            Agent::Datagram(_) => size_of::<DatagramFlow>(),
+            Agent::Datagram(datagram) => size_of::<DatagramFlow>() + datagram.arrivals.memory(),
             Agent::Sections(sections) => sections.memory(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
@@ -385,6 +387,10 @@ impl Flow {
             }
             (Agent::Sections(sections), TransportSpec::Sections(settings)) => {
                 sections.complete(&mut report, settings);
+                report.arrival_spacing = sections.arrivals.summary();
+            }
+            (Agent::Datagram(datagram), _) => {
+                report.arrival_spacing = datagram.arrivals.summary();
             }
             _ => {}
         }

@@ -16,6 +16,7 @@
 //! the computation: a run with `collapse` off gives the same.
 
 mod applications;
+mod arrivals;
 mod build;
 mod fingerprint;
 mod flow;
@@ -353,17 +354,18 @@ impl<O: Observer> Engine<'_, O> {
         let flow = &mut self.flows[index as usize];
         let at_destination = !flow.is_return(at);
         flow.counts.received_packets += u64::from(at_destination);
-        match &flow.agent {
+        let datagram = match &mut flow.agent {
             Agent::Tcp(_) => return self.receive_segment(now, slot, index, at_destination),
             Agent::Sections(_) => return self.receive_sections(now, slot, index, at_destination),
-            Agent::Datagram(_) => {}
-        }
+            Agent::Datagram(datagram) => datagram,
+        };
         flow.hash.add(now.as_nanos(), wire);
         let delivered = u64::from(wire);
         flow.counts.delivered_total += delivered;
         if now >= self.watch.warmup {
             flow.counts.delivered_measured += delivered;
             flow.counts.delay.record(now.saturating_since(sent_at));
+            datagram.arrivals.record(now);
         }
         self.show_received(index, now, slot, delivered);
         self.arena.free(slot);

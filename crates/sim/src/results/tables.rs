@@ -257,6 +257,7 @@ impl<'a> Tables<'a> {
             .unsigned("duplicated_packets", |row| row.of.duplicated_packets)
             .unsigned("returned_packets", |row| row.of.returned_packets)
             .summary("delay", |row| row.of.delay)
+            .summary("arrival_spacing", |row| row.of.arrival_spacing)
             .maybe_number("srtt_s", |row| row.of.srtt_s)
             .maybe_number("mean_rtt_s", |row| row.of.mean_rtt_s)
             .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)

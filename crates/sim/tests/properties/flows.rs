@@ -183,6 +183,7 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                 initial_window: Bytes::new(u64::from(payload) * 10),
                 latency,
                 section: Bytes::new(section),
+                acknowledgement: None,
             })
         },
     )
