@@ -152,7 +152,7 @@ impl Iftp {
         Self {
             timer,
             rtt: RttEstimator::new(&timer),
-            tau: config.link.transmission_time(config.mss),
+            tau: config.link.transmission_time(config.mss).min(LONGEST),
             ssthresh: config.ssthresh,
             current: Sweep::new(1, 0),
             previous: None,
@@ -343,7 +343,10 @@ impl Controller for Iftp {
 
     fn on_sent(&mut self, sent: &Sent) {
         let number = sent.number.get();
-        self.tau = self.tau.max(self.config.link.transmission_time(sent.wire));
+        self.tau = self
+            .tau
+            .max(self.config.link.transmission_time(sent.wire))
+            .min(LONGEST);
         self.next_number = number.saturating_add(1);
         self.outstanding.on_sent(number);
         self.is_app_limited = sent.app_limited;
@@ -421,6 +424,9 @@ impl Controller for Iftp {
         true
     }
 }
+
+/// A packet takes no longer on the sender's link, whatever is told of its size.
+const LONGEST: Span = Span::from_secs(60);
 
 /// A departure so little behind its time was held up by a timer.
 const LATE: Span = Span::from_millis(1);

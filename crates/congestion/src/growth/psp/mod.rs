@@ -135,7 +135,7 @@ impl Psp {
             rtt: RttEstimator::new(&TIMER),
             base: None,
             spacing: Span::ZERO,
-            transmission: config.link.transmission_time(config.mss),
+            transmission: config.link.transmission_time(config.mss).min(LONGEST),
             current: None,
             sent: VecDeque::new(),
             next_round: 0,
@@ -328,7 +328,8 @@ impl Controller for Psp {
         self.is_app_limited = sent.app_limited;
         self.transmission = self
             .transmission
-            .max(self.config.link.transmission_time(sent.wire));
+            .max(self.config.link.transmission_time(sent.wire))
+            .min(LONGEST);
         if let Some(current) = &mut self.current {
             current.is_app_limited |= sent.app_limited;
         }
@@ -388,6 +389,9 @@ const SHORTEST: Span = Span::from_nanos(1);
 
 /// With a step that goes with the rate, at least one packet leaves in so many round trips.
 const MOST_ROUNDS: u64 = 64;
+
+/// A packet takes no longer on the sender's link, whatever is told of its size.
+const LONGEST: Span = Span::from_secs(60);
 
 /// A departure so little behind its time was held up by a timer.
 const LATE: Span = Span::from_millis(1);
