@@ -33,6 +33,7 @@ pub const PLAIN: Config = Config {
     restart_timer_before_sample: false,
     max_burst: None,
     give_up_after: None,
+    timeline: None,
     time_wait: Span::from_secs(60),
 };
 

@@ -3,6 +3,8 @@
 //! ```text
 //! S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>
 //! P. 1+100 ack 1 win 10000 <sack 201-301,401-501>
+//! . 701+100 ack 1 win 10000 <upd 701>
+//! . 701+100 ack 1 win 10000 <upd 1/501-701>    (with a void)
 //! │  │ │
 //! │  │ └ payload
 //! │  └ sequence number
@@ -12,6 +14,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use comity_transport::tcp::timeline::SeqUpdate;
 use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps};
 use comity_units::SeqNo;
 
@@ -82,6 +85,14 @@ fn render_options(options: &Options) -> String {
     if let Some(timestamps) = options.timestamps {
         parts.push(format!("ts {}/{}", timestamps.value, timestamps.echo));
     }
+    if let Some(update) = options.seq_update {
+        let void = if update.has_void() {
+            format!("/{}-{}", update.void_start, update.void_end)
+        } else {
+            String::new()
+        };
+        parts.push(format!("upd {}{void}", update.expected));
+    }
     if !options.sack.is_empty() {
         let blocks: Vec<String> = options
             .sack
@@ -137,6 +148,17 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
                 let (value, echo) = pair(value, '/').ok_or_else(bad)?;
                 segment.options.timestamps = Some(Timestamps { value, echo });
             }
+            "upd" => {
+                let (expected, void) = value.split_once('/').unwrap_or((value, ""));
+                let expected = SeqNo::new(number(expected).ok_or_else(bad)?);
+                let mut update = SeqUpdate::to(expected);
+                if !void.is_empty() {
+                    let (start, end) = pair(void, '-').ok_or_else(bad)?;
+                    update.void_start = SeqNo::new(start);
+                    update.void_end = SeqNo::new(end);
+                }
+                segment.options.seq_update = Some(update);
+            }
             "sack" => {
                 for block in value.split(',') {
                     let (start, end) = pair(block, '-').ok_or_else(bad)?;
@@ -149,7 +171,7 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
                     }
                 }
             }
-            _ => return Err(error(word, "ack, win, mss, ws, sackok, ts or sack")),
+            _ => return Err(error(word, "ack, win, mss, ws, sackok, ts, upd or sack")),
         }
     }
     Ok(segment)

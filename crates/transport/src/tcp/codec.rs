@@ -31,9 +31,10 @@
 //! | MSS | 4 | [`Options::mss`] |
 //! | SACK-permitted, timestamps | 4 or 12 | both; alone, each has two NOPs in front |
 //! | NOP, window scale | 4 | [`Options::window_scale`] |
+//! | `seq_update` | 8 or 16 | [`Options::seq_update`] |
 //! | NOP, NOP, SACK | 4 + 8 n | n ≥ 1 blocks |
 //!
-//! Without SACK blocks the groups take at most 20 of the 40 bytes. What remains decides how many blocks
+//! Without SACK blocks the groups take at most 36 of the 40 bytes, and 20 where no stream is time-lined. What remains decides how many blocks
 //! fit beside them ([`sack_room`] tells a receiver how many it may offer); [`encode`] refuses more:
 //!
 //! | bytes of the other groups | for example | SACK blocks |
@@ -52,9 +53,9 @@
 //! a reader that picks one of two meanings can be made to disagree with the next one;
 //! 4. segments over 65,535 bytes (RFC 2675) are refused.
 //!
-//! # Room for experimental options
+//! # Experimental options
 //!
-//! Later options share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
+//! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
 //! (RFC 6994): `kind, length, ExID, value`. With 4 bytes of value each is 8 bytes, two whole words, and
 //! needs no padding. Each becomes one `Option` field of [`Options`], one arm in the reader behind
 //! the ExID (an unknown ExID counts as skipped, as now), and one group of the writer behind the others:

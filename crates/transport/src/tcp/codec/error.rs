@@ -89,6 +89,15 @@ pub enum DecodeError {
         /// Its length in bytes.
         length: usize,
     },
+    /// The void of a `seq_update` is empty, or ends before it begins.
+    Void {
+        /// The first number.
+        start: SeqNo,
+        /// The number after the last.
+        end: SeqNo,
+        /// Where the option begins.
+        place: usize,
+    },
 }
 
 impl Error for DecodeError {}
@@ -155,6 +164,7 @@ impl fmt::Display for DecodeError {
                     super::options::SACK_PERMITTED => "2",
                     super::options::TIMESTAMPS => "10",
                     super::options::WINDOW_SCALE => "3",
+                    super::options::EXPERIMENT => "8 or 16",
                     _ => "another",
                 }
             ),
@@ -166,6 +176,10 @@ impl fmt::Display for DecodeError {
             Self::TooLong { length } => {
                 write!(f, "TCP segment: {length} bytes, expected at most 65535")
             }
+            Self::Void { start, end, place } => write!(
+                f,
+                "TCP header, byte {place}: void from {start} to {end}, expected it to end after it begins"
+            ),
         }
     }
 }
@@ -196,6 +210,13 @@ pub enum EncodeError {
     TooLong {
         /// Their length in bytes.
         length: u64,
+    },
+    /// The void of a `seq_update` ends before it begins.
+    Void {
+        /// The first number.
+        start: SeqNo,
+        /// The number after the last.
+        end: SeqNo,
     },
     /// The window scale is larger than a peer would believe.
     WindowScale {
@@ -229,6 +250,12 @@ impl fmt::Display for EncodeError {
             }
             Self::TooLong { length } => {
                 write!(f, "TCP segment: {length} bytes, expected at most 65535")
+            }
+            Self::Void { start, end } => {
+                write!(
+                    f,
+                    "void of seq_update: from {start} to {end}, expected it to end after it begins"
+                )
             }
             Self::WindowScale { shift } => {
                 write!(f, "window scale option: shift {shift}, expected at most 14")

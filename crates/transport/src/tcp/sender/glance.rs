@@ -53,6 +53,7 @@ impl Transfer {
             && self.release_edge == 0
             && self.pace.is_none()
             && config.max_burst.is_none()
+            && stream.line.is_none()
             && stream.next == stream.max;
         if !windows_decide {
             return Glance::Unclear;
