@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use comity_transport::tcp::timeline::Piece;
 use comity_transport::tcp::{Connection, Flags, Segment};
 use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 
@@ -194,6 +195,8 @@ pub struct Pair {
     sent: u64,
     /// Whether the applications take what arrives, at once.
     reads: [bool; 2],
+    /// What they took.
+    pieces: [Vec<Piece>; 2],
     offered_to: [Offered; 2],
     /// The highest edge that each end offered, on the wire.
     offered_by: [Option<SeqNo>; 2],
@@ -236,6 +239,7 @@ impl Pair {
             in_network: BTreeMap::new(),
             sent: 0,
             reads: [true; 2],
+            pieces: [Vec::new(), Vec::new()],
             offered_by: [None; 2],
             highest: [None; 2],
             records: Vec::new(),
@@ -256,6 +260,11 @@ impl Pair {
     /// Whether the application at `side` takes what arrives at once (as it does by default) or not at all.
     pub fn set_reads(&mut self, side: Side, reads: bool) {
         self.reads[side.index()] = reads;
+    }
+
+    /// What the application at `side` read, in order.
+    pub fn pieces(&self, side: Side) -> &[Piece] {
+        &self.pieces[side.index()]
     }
 
     /// Calls `check` after each transmission with the end that sent and what it sent.
@@ -353,7 +362,8 @@ impl Pair {
         let end = &mut self.ends[side.index()];
         end.on_segment(now, segment);
         if self.reads[side.index()] {
-            end.read(u64::MAX);
+            let read = core::iter::from_fn(|| end.read_piece(u64::MAX));
+            self.pieces[side.index()].extend(read);
         }
         self.pump(side);
     }

@@ -486,7 +486,7 @@ impl Connection {
                 .is_none_or(|timestamps| self.is_stale(now, timestamps.value));
         let is_answer = segment.flags.contains(Flags::ACK)
             && self.acknowledged_wire(segment).is_some();
-        if is_stale || !is_answer || self.state == State::SynReceived {
+        if is_stale || !is_answer {
             return;
         }
         let receiver = &mut self.receiver;

@@ -128,6 +128,9 @@ impl Connection {
     fn add_update(&self, start: u64, options: &mut Options) {
         let stream = &self.sender.stream;
         let Some(line) = &stream.line else { return };
+        if line.statistics.sections == 0 {
+            return;
+        }
         options.seq_update = Some(line.update(stream.una, start, self.config.initial_sequence));
         // What leaves no room for all blocks leaves out the oldest.
         options.sack.truncate(sack_room(options));

@@ -47,8 +47,12 @@ impl Transfer {
             && line.is_obsolete(stream.una)
         {
             line.give_up_obsolete(stream.una);
-            // There is nothing current: the answer is a segment without payload.
-            self.resend_first = stream.next >= stream_end;
+            // Where nothing current is missing, the answer is a segment without payload.
+            let missing = match &self.scoreboard {
+                Some(board) => board.missing(stream.next).0,
+                None => stream.next,
+            };
+            self.resend_first = missing >= stream_end;
         }
     }
 

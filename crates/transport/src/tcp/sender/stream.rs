@@ -187,7 +187,12 @@ impl Stream {
             data_end = data_end.min(line.section_end(start));
         }
         let length = data_end.saturating_sub(start).min(u64::from(config.mss)) as u32;
-        let fin = self.fin && start + u64::from(length) == self.end && limit > self.end;
+        // A FIN stands right behind its segment's data, and so not behind a jump.
+        let is_last = start + u64::from(length) == self.end
+            && (length == 0
+                || self.line.is_none()
+                || self.wire(start) + u64::from(length) == self.wire(self.end));
+        let fin = self.fin && is_last && limit > self.end;
         Outgoing { start, length, fin }
     }
 

@@ -383,9 +383,13 @@ impl Line {
 
     // ---------------------------------------------------------------- the option
 
-    /// The lowest number that may still be sent.
+    /// The lowest number that may still be sent, as far as the peer may know it: where the first section
+    /// begins that is not obsolete, or what an acknowledged byte is followed by.
     fn expected(&self, una: u64) -> u64 {
-        self.wire(self.floor.max(una))
+        let after = self.jumps.partition_point(|jump| jump.at <= una);
+        let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
+        let landing = passed.map_or(1, |jump| jump.to);
+        landing.max(self.wire(self.floor))
     }
 
     /// Whether the peer does not know yet how far the stream has jumped.
