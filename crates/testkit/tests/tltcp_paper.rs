@@ -185,7 +185,11 @@ fn without_the_blind_spot_losses_are_seen_as_tcp_sees_them() {
         let statistics = mine.end(Side::A).timeline_statistics().unwrap();
         let answers = statistics.pseudo_retransmissions + statistics.replacements;
         // Reno finds the second loss by a timeout, which begins again and answers no loss of its own.
-        let expected = if recovery == RecoveryConfig::RENO { 1 } else { 2 };
+        let expected = if recovery == RecoveryConfig::RENO {
+            1
+        } else {
+            2
+        };
         assert_eq!(answers, expected, "{recovery:?}\n{}", mine.transcript());
     }
 }
@@ -243,7 +247,10 @@ fn the_receiver_jumps_and_reads_data_and_gaps_in_order() {
     script.expect(23, ". 10+0 ack 22");
     assert_eq!(pieces(&mut script, 24), [data(10, 2)]);
     let statistics = script.connection().gap_statistics();
-    assert_eq!((statistics.jumps, statistics.gaps, statistics.bytes), (1, 2, 7));
+    assert_eq!(
+        (statistics.jumps, statistics.gaps, statistics.bytes),
+        (1, 2, 7)
+    );
     assert_eq!(script.connection().delivered(), 5);
 }
 
@@ -271,7 +278,10 @@ fn a_void_is_passed_over_and_what_is_missing_before_it_is_waited_for() {
     assert_eq!(pieces(&mut script, 22), [data(0, 2)]);
     script.send(23, ". 12+1 ack 10 win 40 <upd 10>");
     script.expect(23, ". 10+0 ack 21");
-    assert_eq!(pieces(&mut script, 24), [data(2, 2), gap(4, 6), data(10, 1)]);
+    assert_eq!(
+        pieces(&mut script, 24),
+        [data(2, 2), gap(4, 6), data(10, 1)]
+    );
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! end, and towards the network it keeps to the window.
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_testkit::tcp::{Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener, reno};
+use comity_testkit::tcp::{
+    Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener, reno,
+};
 use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection, DelayedAck, Options, State};
 use comity_units::{Bytes, SeqNo, Span, Time};
@@ -26,8 +28,17 @@ fn configs() -> impl Strategy<Value = Config> {
         prop::sample::select(vec![150_u64, 400, 3_000, 100_000]),
     )
         .prop_map(|(recovery, switches, initial, buffer)| {
-            let [scaling, timestamps, sack, delayed, limited, careful, handshake, blind_spot, at_receiver] =
-                switches;
+            let [
+                scaling,
+                timestamps,
+                sack,
+                delayed,
+                limited,
+                careful,
+                handshake,
+                blind_spot,
+                at_receiver,
+            ] = switches;
             Config {
                 receive_buffer: Bytes::new(buffer),
                 window_scaling: scaling,
@@ -133,13 +144,22 @@ fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
     if is_undisturbed && record.segment.payload > 0 {
         let released = 2 * u64::from(connection.config().mss);
         let allowed = connection.congestion_window().saturating_add(released);
-        assert!(connection.in_flight().saturating_sub(1) <= allowed, "{record}");
+        assert!(
+            connection.in_flight().saturating_sub(1) <= allowed,
+            "{record}"
+        );
     }
 }
 
 /// The section of each byte that a segment carries is not over, where deadlines are in order and at the sender.
-fn assert_nothing_obsolete(pair: &Pair, given: &[Given], config: &Config) -> Result<(), TestCaseError> {
-    let in_order = given.windows(2).all(|pair| pair[0].deadline <= pair[1].deadline);
+fn assert_nothing_obsolete(
+    pair: &Pair,
+    given: &[Given],
+    config: &Config,
+) -> Result<(), TestCaseError> {
+    let in_order = given
+        .windows(2)
+        .all(|pair| pair[0].deadline <= pair[1].deadline);
     for record in pair.records() {
         if !in_order || record.from == Side::B || record.segment.payload == 0 {
             continue;
@@ -148,9 +168,16 @@ fn assert_nothing_obsolete(pair: &Pair, given: &[Given], config: &Config) -> Res
         let mut offset = u64::from(record.segment.sequence.distance_from(first).unsigned_abs());
         for section in given {
             if offset < section.bytes {
-                prop_assert!(record.at < section.deadline, "{record}\n{}", pair.transcript());
+                prop_assert!(
+                    record.at < section.deadline,
+                    "{record}\n{}",
+                    pair.transcript()
+                );
                 let is_within = offset + u64::from(record.segment.payload) <= section.bytes;
-                prop_assert!(is_within || section.deadline.is_never(), "beyond its section: {record}");
+                prop_assert!(
+                    is_within || section.deadline.is_never(),
+                    "beyond its section: {record}"
+                );
                 break;
             }
             offset -= section.bytes;

@@ -10,6 +10,7 @@ use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
+use super::timeline::TimelineFlow;
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
@@ -138,6 +139,7 @@ pub(super) enum TcpWorkload {
     File(u64),
     Schedule { schedule: Box<Schedule>, chunk: u32 },
     Bucket { bucket: Box<Bucket>, chunk: u32 },
+    Timeline(Box<TimelineFlow>),
 }
 
 /// What the receiving application is at.
@@ -329,11 +331,29 @@ impl TcpWorkload {
 }
 
 impl TcpWorkload {
+    /// Whether nothing but packets and timers makes the source act.
+    pub(super) const fn acts_on_packets_alone(&self) -> bool {
+        match self {
+            Self::Greedy | Self::File(_) => true,
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            Self::Schedule { .. } | Self::Bucket { .. } => false,
+        }
+    }
+
+    /// Whether the source never learns what the reader found.
+    pub(super) const fn is_blind_to_its_reader(&self) -> bool {
+        match self {
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            _ => true,
+        }
+    }
+
     fn heap_memory(&self) -> usize {
         match self {
             Self::Greedy | Self::File(_) => 0,
             Self::Schedule { .. } => size_of::<Schedule>(),
             Self::Bucket { .. } => size_of::<Bucket>(),
+            Self::Timeline(timeline) => timeline.heap_memory(),
         }
     }
 }
@@ -443,6 +463,10 @@ impl TcpFlow {
         report.window_bytes = Some(connection.congestion_window());
         report.mean_window_bytes = mean_window;
         report.ssthresh_bytes = ssthresh(connection);
+        if let TcpWorkload::Timeline(timeline) = &self.workload {
+            report.timeline = Some(timeline.report(connection, &self.sink.connection));
+            report.kind.push_str("/timeline");
+        }
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;
             report.reads_satisfied = playback.satisfied;

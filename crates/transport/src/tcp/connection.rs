@@ -340,7 +340,10 @@ impl Connection {
             recovery,
             timestamps: self.config.timestamps && options.timestamps.is_some(),
             window_scaling: self.config.window_scaling && options.window_scale.is_some(),
-            timeline: self.config.timeline.filter(|_| options.seq_update.is_some()),
+            timeline: self
+                .config
+                .timeline
+                .filter(|_| options.seq_update.is_some()),
             ..*self.config
         };
         if agreed.timeline.is_none() {
@@ -484,8 +487,8 @@ impl Connection {
                 .options
                 .timestamps
                 .is_none_or(|timestamps| self.is_stale(now, timestamps.value));
-        let is_answer = segment.flags.contains(Flags::ACK)
-            && self.acknowledged_wire(segment).is_some();
+        let is_answer =
+            segment.flags.contains(Flags::ACK) && self.acknowledged_wire(segment).is_some();
         if is_stale || !is_answer {
             return;
         }

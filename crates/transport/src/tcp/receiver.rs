@@ -7,7 +7,7 @@ use comity_units::{SeqNo, Time};
 
 use super::config::Config;
 use super::segment::{SackBlock, SackBlocks};
-use super::timeline::{Gaps, GapStatistics, Piece};
+use super::timeline::{GapStatistics, Gaps, Piece};
 
 /// A range of bytes that arrived ahead of their turn.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,9 @@ impl Receiver {
         let window = self.limit.saturating_sub(self.next + ahead);
         let field = (window + (1 << scale) - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
-        self.edge = self.edge.max(self.next + ahead + (u64::from(field) << scale));
+        self.edge = self
+            .edge
+            .max(self.next + ahead + (u64::from(field) << scale));
         field
     }
 

@@ -33,7 +33,9 @@ impl Sender {
     pub(super) fn new(config: &Config, controller: Option<Box<dyn Controller>>) -> Self {
         let mut stream = Stream::new();
         if controller.is_some() {
-            stream.line = config.timeline.map(|timeline| Box::new(Line::new(timeline)));
+            stream.line = config
+                .timeline
+                .map(|timeline| Box::new(Line::new(timeline)));
         }
         Self {
             stream,
@@ -138,7 +140,11 @@ impl Sender {
 
     /// The memory held on the heap.
     pub(super) fn heap_memory(&self) -> usize {
-        let line = self.stream.line.as_ref().map_or(0, |line| line.heap_memory());
+        let line = self
+            .stream
+            .line
+            .as_ref()
+            .map_or(0, |line| line.heap_memory());
         let transfer = self
             .transfer
             .as_ref()

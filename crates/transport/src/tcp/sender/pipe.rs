@@ -117,7 +117,13 @@ impl Transfer {
         Some(outgoing)
     }
 
-    fn resend_hole(&mut self, stream: &mut Stream, start: u64, end: u64, config: &Config) -> Outgoing {
+    fn resend_hole(
+        &mut self,
+        stream: &mut Stream,
+        start: u64,
+        end: u64,
+        config: &Config,
+    ) -> Outgoing {
         if let Some(outgoing) = self.answer_obsolete(stream, start, end, config) {
             return outgoing;
         }

@@ -448,7 +448,8 @@ impl Transfer {
     /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
     /// what arrived.
     fn window_is_open(&self, stream: &Stream) -> bool {
-        (stream.next < stream.stream_end() && stream.next < stream.base() + self.usable_window(stream))
+        (stream.next < stream.stream_end()
+            && stream.next < stream.base() + self.usable_window(stream))
             || self.resend_first
             || stream.next < stream.max
     }
@@ -522,8 +523,7 @@ impl Transfer {
     fn waits(&self, stream: &Stream) -> bool {
         let waits_for_window =
             stream.next < stream.stream_end() && self.window >= stream.peer_window;
-        let nothing_under_way =
-            !stream.has_outstanding() || stream.next == stream.lowest_current();
+        let nothing_under_way = !stream.has_outstanding() || stream.next == stream.lowest_current();
         waits_for_window && nothing_under_way || stream.needs_notice()
     }
 

@@ -4,7 +4,9 @@ use alloc::collections::VecDeque;
 
 use comity_units::{SeqNo, Span, Time};
 
-use super::{DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics};
+use super::{
+    DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics,
+};
 
 /// How many jumps below the acknowledgement are kept.
 const KEPT_JUMPS: usize = 4;
@@ -245,7 +247,9 @@ impl Line {
         let mut end = stream.end;
         loop {
             let fresh = self.wire(stream.max);
-            let at = self.sections.partition_point(|section| section.end <= fresh);
+            let at = self
+                .sections
+                .partition_point(|section| section.end <= fresh);
             let Some(section) = self.sections.get(at).copied() else {
                 return end;
             };

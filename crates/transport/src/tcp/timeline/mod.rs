@@ -203,7 +203,10 @@ impl core::error::Error for SectionError {}
 impl core::fmt::Display for SectionError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Closed => write!(f, "section: the stream is closed, expected it open for sending"),
+            Self::Closed => write!(
+                f,
+                "section: the stream is closed, expected it open for sending"
+            ),
             Self::TooFarAhead { reach } => write!(
                 f,
                 "section: it ends {reach} bytes beyond what is acknowledged, expected at most {MAX_REACH}"
