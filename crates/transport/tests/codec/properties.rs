@@ -5,6 +5,7 @@ use comity_transport::tcp::codec::{
     EncodeError, MAX_HEADER, MIN_HEADER, Ports, decode, decode_unverified, encode, encoded_length,
     sack_room,
 };
+use comity_transport::tcp::timeline::SeqUpdate;
 use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
 use comity_units::SeqNo;
 use proptest::prelude::*;
@@ -31,6 +32,7 @@ prop_compose! {
         sack_permitted in any::<bool>(),
         timestamps in proptest::option::of((any::<u32>(), any::<u32>())),
         edges in proptest::collection::vec((any::<u32>(), 1u32..0x8000_0000), 0..=4),
+        update in proptest::option::of((any::<[u32; 2]>(), 0u32..0x8000_0000)),
     ) -> Options {
         let mut options = Options {
             mss,
@@ -38,6 +40,11 @@ prop_compose! {
             sack_permitted,
             timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
             sack: SackBlocks::EMPTY,
+            seq_update: update.map(|([expected, start], length)| {
+                let expected = SeqNo::new(expected);
+                let void_start = if length > 0 { SeqNo::new(start) } else { expected };
+                SeqUpdate { expected, void_start, void_end: void_start + length }
+            }),
         };
         for (start, length) in edges.into_iter().take(sack_room(&options)) {
             let start = SeqNo::new(start);

@@ -42,17 +42,16 @@ impl Transfer {
     /// Takes everything outstanding for lost: sends again from the lowest place that is worth it.
     pub(super) fn go_back(&mut self, stream: &mut Stream) {
         stream.next = stream.lowest_current();
-        let stream_end = stream.stream_end();
         if let Some(line) = &mut stream.line
             && line.is_obsolete(stream.una)
         {
-            line.give_up_obsolete(stream.una);
-            // Where nothing current is missing, the answer is a segment without payload.
+            line.give_up_obsolete();
+            // Where nothing current is missing, windows need not open for the answer.
             let missing = match &self.scoreboard {
                 Some(board) => board.missing(stream.next).0,
                 None => stream.next,
             };
-            self.resend_first = missing >= stream_end;
+            self.resend_first = missing >= stream.max;
         }
     }
 
@@ -96,9 +95,10 @@ impl Transfer {
         let lost = lost_end - start;
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
         let fits = fresh.end_of_data() <= stream.base() + lost + stream.peer_window;
+        let una = stream.una;
         let line = stream.line.as_mut()?;
         if !fresh.is_empty() && fits {
-            line.on_replacement(lost);
+            line.on_replacement(una, lost, lost_end);
             return Some(fresh);
         }
         line.statistics.notices += 1;

@@ -65,10 +65,11 @@ pub(in crate::tcp) struct Line {
     obsolete: u64,
     /// Every place below is given up towards the peer. With the blind spot this is `obsolete`.
     floor: u64,
-    /// How many of the obsolete places outstanding are free again.
-    released: u64,
-    /// How many of them were filled by a packet sent in answer to a loss since `una` was obsolete.
+    /// Obsolete places below are free again: they were given up, or another packet took the place.
+    freed: u64,
+    /// How many outstanding bytes were lost and had their place taken, and where the last of them ends.
     substituted: u64,
+    substituted_to: u64,
     /// The place after the last pseudo-retransmission of this recovery.
     repeated: u64,
     /// When the window was moved last.
@@ -89,8 +90,9 @@ impl Line {
             confirmed: 1,
             obsolete: 0,
             floor: 0,
-            released: 0,
+            freed: 0,
             substituted: 0,
+            substituted_to: 0,
             repeated: 0,
             moved_at: Time::ZERO,
             margin: Span::ZERO,
@@ -204,7 +206,7 @@ impl Line {
     /// of them in mind, and moves the window to the lowest number that is not obsolete.
     pub(in crate::tcp) fn on_lifetime(&mut self, now: Time, stream: Standing) -> Moved {
         let mut end = stream.end;
-        let before = (self.base(stream.una), self.obsolete);
+        let base = self.base(stream.una);
         let old = self.obsolete.max(stream.una);
         while let Some(section) = self.sections.front().copied()
             && self.expiry(&section) <= now
@@ -229,14 +231,11 @@ impl Line {
         }
         self.statistics.obsolete_bytes += self.obsolete.saturating_sub(old);
         self.moved_at = now;
-        let (base, obsolete_before) = before;
         let next = stream.next.max(self.obsolete);
         if stream.next < self.obsolete {
             // What was not sent again after a timeout is in no place: as much stays outstanding as before.
             let outstanding = stream.next.saturating_sub(base);
-            self.set_base(stream.una, self.obsolete - outstanding.min(self.obsolete));
-        } else if obsolete_before < self.obsolete {
-            self.set_base(stream.una, base);
+            self.freed = self.obsolete.saturating_sub(outstanding);
         }
         Moved { next, end }
     }
@@ -284,15 +283,7 @@ impl Line {
     /// The place that windows are counted from: the oldest outstanding one that is not free again.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
-        if una >= self.obsolete {
-            una
-        } else {
-            (una + self.released).min(self.obsolete)
-        }
-    }
-
-    fn set_base(&mut self, una: u64, base: u64) {
-        self.released = base.saturating_sub(una);
+        una.max(self.freed)
     }
 
     /// The place that sending begins again with when everything outstanding is taken for lost.
@@ -308,10 +299,10 @@ impl Line {
     }
 
     /// Everything outstanding is taken for lost: obsolete data is given up.
-    pub(in crate::tcp) fn give_up_obsolete(&mut self, una: u64) {
+    pub(in crate::tcp) fn give_up_obsolete(&mut self) {
         self.floor = self.obsolete;
         self.repeated = 0;
-        self.set_base(una, self.obsolete);
+        self.freed = self.obsolete;
     }
 
     /// A recovery begins.
@@ -340,10 +331,11 @@ impl Line {
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// The answer had not been sent before: it takes the place of the `lost` bytes.
-    pub(in crate::tcp) fn on_replacement(&mut self, lost: u64) {
-        self.released += lost;
+    /// The answer had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
+    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64) {
+        self.freed = (self.base(una) + lost).min(self.obsolete.max(una));
         self.substituted += lost;
+        self.substituted_to = lost_end;
         self.statistics.replacements += 1;
     }
 
@@ -359,11 +351,8 @@ impl Line {
 
     /// The acknowledgement moved on to the place `una`.
     pub(in crate::tcp) fn on_advance(&mut self, una: u64) {
-        if una >= self.obsolete {
-            self.released = 0;
+        if una >= self.substituted_to {
             self.substituted = 0;
-        } else {
-            self.released = self.released.min(self.obsolete - una);
         }
         let confirmed = self.wire(una);
         // A section that lies ahead of a jump at `una` is done as well.
