@@ -102,6 +102,20 @@ pub struct TcpSpec {
     pub initial_ssthresh: Option<Bytes>,
     /// What the headers weigh on the wire.
     pub headers: Headers,
+    /// How sections are made of the workload, where [`tcp::Config::timeline`] is set.
+    pub timeline: Option<TimelineSpec>,
+}
+
+/// The sections of a time-lined flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimelineSpec {
+    /// The size of the sections of workloads that are no frames.
+    pub section: Bytes,
+    /// How long a section is worth sending.
+    pub deadline: Span,
+    /// How often the reader tells the source which share of the frames it had in time; the source then leaves
+    /// out bidirectional, and then predicted frames as needed. `None` for never.
+    pub feedback: Option<Span>,
 }
 
 /// What the headers of a segment weigh on the wire.

@@ -11,6 +11,7 @@ use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
+use super::timeline::TimelineFlow;
 use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
@@ -117,6 +118,7 @@ pub(super) enum TcpWorkload {
     File(u64),
     Schedule { schedule: Box<Schedule>, chunk: u32 },
     Bucket(Box<TokenSource>),
+    Timeline(Box<TimelineFlow>),
 }
 
 /// What the receiving application is at.
@@ -312,11 +314,29 @@ impl TcpWorkload {
 }
 
 impl TcpWorkload {
+    /// Whether nothing but packets and timers makes the source act.
+    pub(super) const fn acts_on_packets_alone(&self) -> bool {
+        match self {
+            Self::Greedy | Self::File(_) => true,
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            Self::Schedule { .. } | Self::Bucket { .. } => false,
+        }
+    }
+
+    /// Whether the source never learns what the reader found.
+    pub(super) const fn is_blind_to_its_reader(&self) -> bool {
+        match self {
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            _ => true,
+        }
+    }
+
     fn heap_memory(&self) -> usize {
         match self {
             Self::Greedy | Self::File(_) => 0,
             Self::Schedule { .. } => size_of::<Schedule>(),
             Self::Bucket(_) => size_of::<TokenSource>(),
+            Self::Timeline(timeline) => timeline.heap_memory(),
         }
     }
 }
@@ -440,6 +460,10 @@ impl TcpFlow {
                 report.tokens_per_rtt_bytes = Some(mean);
                 report.tokens_per_rtt_deviation_bytes = Some(deviation);
             }
+        }
+        if let TcpWorkload::Timeline(timeline) = &self.workload {
+            report.timeline = Some(timeline.report(connection, &self.sink.connection));
+            report.kind.push_str("/timeline");
         }
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;

@@ -29,6 +29,7 @@ mod room;
 mod route;
 mod schedule;
 mod sections;
+mod timeline;
 mod tokens;
 mod tournament;
 
@@ -417,7 +418,11 @@ impl<O: Observer> Engine<'_, O> {
         };
         match &mut tcp.reader {
             ReaderState::Immediate => {
-                tcp.sink.connection.read(u64::MAX);
+                if let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
+                    timeline.read(now, &mut tcp.sink.connection);
+                } else {
+                    tcp.sink.connection.read(u64::MAX);
+                }
             }
             ReaderState::Playback(playback) if playback.next_read.is_never() => {
                 playback.next_read = now + playback.delay;
@@ -435,6 +440,9 @@ impl<O: Observer> Engine<'_, O> {
             let Agent::Tcp(tcp) = &mut flow.agent else {
                 return;
             };
+            if !at_destination && let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
+                timeline.fill(&mut tcp.source.connection);
+            }
             let end = tcp.end(at_destination);
             let mut segment = end.connection.poll_transmit(now);
             end.is_sending = true;

@@ -82,7 +82,7 @@ pub(super) enum Producer {
 
 impl Producer {
     /// When the next section comes into being; [`Time::MAX`] for never, or whenever there is room.
-    fn peek(&self) -> Time {
+    pub(super) fn peek(&self) -> Time {
         match self {
             Self::Greedy(_) => Time::MAX,
             Self::Schedule(schedule, _) => schedule.peek(),
@@ -98,7 +98,7 @@ impl Producer {
     }
 
     /// The next section.
-    fn next(&mut self) -> Option<(u32, FrameKind)> {
+    pub(super) fn next(&mut self) -> Option<(u32, FrameKind)> {
         match self {
             Self::Greedy(bytes) => Some((*bytes, FrameKind::Other)),
             Self::Schedule(schedule, bytes) => {

@@ -228,6 +228,7 @@ pub fn crowd(flows: usize, millis: u64) -> Network {
             initial_window: Bytes::new(10 * 1_448),
             initial_ssthresh: None,
             headers: Headers::Real,
+            timeline: None,
         };
         let start = Start {
             at: Time::ZERO,
