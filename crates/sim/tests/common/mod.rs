@@ -122,6 +122,7 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
             bytes: 40,
             per_sack_block: 8,
         },
+        timeline: None,
     })
 }
 
