@@ -112,7 +112,7 @@ impl Literal {
             self.departures.push((now, self.n));
             self.due = now + self.gap() + TAU;
             self.timer
-                .get_or_insert(now + RTO * 2_f64.powi(self.expiries));
+                .get_or_insert(now + RTO * f64::from(1_u32 << self.expiries));
         }
     }
 
