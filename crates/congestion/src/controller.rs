@@ -32,6 +32,11 @@ pub trait Controller: Debug + Send {
     /// [`Controller::on_ack`], for controllers that [ask](Controller::needs_answers).
     fn on_answered(&mut self, _answered: &Answered) {}
 
+    /// The packet `number` arrived, by an acknowledgement that names packets one by one. Called before the
+    /// [`Controller::on_ack`] of the same acknowledgement, once for each number, only for controllers that
+    /// [ask](Controller::needs_packet_numbers) and only where the transport has packet numbers.
+    fn on_packet_acked(&mut self, _now: Time, _number: PacketNumber) {}
+
     /// A packet left. Called for every packet that counts against the window.
     fn on_sent(&mut self, _sent: &Sent) {}
 
@@ -85,6 +90,11 @@ pub trait Controller: Debug + Send {
     /// Whether [`Controller::on_answered`] is needed, from the beginning on. The byte-sequence transport has no
     /// packet numbers in its acknowledgements and keeps a record for each packet in flight to give them (Libra).
     fn needs_answers(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Controller::on_packet_acked`] is needed: laws that find losses by themselves (IFTP) ask.
+    fn needs_packet_numbers(&self) -> bool {
         false
     }
 }

@@ -143,6 +143,8 @@ pub struct FlowReport {
     pub returned_packets: u64,
     /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
     pub delay: Summary,
+    /// The time from one arrival at the destination to the next, measured, for datagrams and flows of sections.
+    pub arrival_spacing: Summary,
     /// The smoothed round-trip time at the end, in seconds.
     pub srtt_s: Option<f64>,
     /// The mean of the round-trip samples, measured, in seconds.
@@ -170,6 +172,51 @@ pub struct FlowReport {
     pub tokens_per_rtt_deviation_bytes: Option<f64>,
     /// What became of its sections, for flows of sections.
     pub sections: Option<SectionsReport>,
+    /// What became of its sections, for time-lined TCP.
+    pub timeline: Option<TimelineReport>,
+}
+
+/// What became of the sections of time-lined TCP, since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TimelineReport {
+    /// Sections that the transport took.
+    pub given: u64,
+    /// Sections that it did not take, because the stream was too far ahead of what was acknowledged.
+    pub refused: u64,
+    /// Frames that the source left out because too few came in time.
+    pub left_out: u64,
+    /// Sections that the reader had complete by their deadline.
+    pub in_time: u64,
+    /// Intra frames among them.
+    pub intra_in_time: u64,
+    /// Predicted frames among them.
+    pub predicted_in_time: u64,
+    /// Bidirectional frames among them.
+    pub bidirectional_in_time: u64,
+    /// Sections among them that are no frames.
+    pub other_in_time: u64,
+    /// Sections that it had complete after it.
+    pub late: u64,
+    /// Sections of which something is missing for good.
+    pub broken: u64,
+    /// Sections of which something was not acknowledged at their deadline.
+    pub expired: u64,
+    /// Times that sending went on beyond bytes never sent.
+    pub jumps: u64,
+    /// Gaps in what the reader got.
+    pub gaps: u64,
+    /// The bytes in them.
+    pub gap_bytes: u64,
+    /// Bytes that were discarded before they were sent.
+    pub discarded_bytes: u64,
+    /// Bytes that were sent and not acknowledged when they became obsolete.
+    pub obsolete_bytes: u64,
+    /// Losses of obsolete data that were answered with current data sent before.
+    pub pseudo_retransmissions: u64,
+    /// Losses of obsolete data that were answered with a packet not sent before.
+    pub replacements: u64,
+    /// Segments that carried nothing but `seq_update`.
+    pub notices: u64,
 }
 
 impl FlowReport {

@@ -123,6 +123,7 @@ fn levels_rule_the_datagram_transport_too() {
             initial_window: Bytes::new(u64::from(config.payload) * 10),
             latency: None,
             section: Bytes::new(1_200),
+            acknowledgement: None,
             config,
         };
         let flow = builder.flow(

@@ -388,7 +388,7 @@ mod tests {
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"libra\", \"real\", \"steady\" and \"fixed\""
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"libra\", \"real\", \"iftp\", \"psp\", \"steady\" and \"fixed\""
         );
     }
 

@@ -1,7 +1,9 @@
 //! Laws and estimators against slow, literal readings of their sources.
 
 mod cubic;
+mod iftp;
 mod libra;
+mod psp;
 mod real;
 mod reno;
 mod rtt;

@@ -4,5 +4,4 @@
 //! reproduces hand-worked numbers of its source. None is the finished algorithm: what is left out stands at
 //! the top of each file. See `docs/adr/0003-controller-recovery-meter.md`.
 
-mod iftp;
 mod tfrc;

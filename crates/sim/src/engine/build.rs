@@ -12,6 +12,7 @@ use comity_transport::datagram;
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
+use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::flow::{
     Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow, TcpWorkload,
@@ -23,6 +24,7 @@ use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
 use super::sections::{Producer, SectionFlow};
+use super::timeline::TimelineFlow;
 use super::tokens::Bucket;
 use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::frames::{Encoder, LARGEST_FRAME};
@@ -375,9 +377,10 @@ impl Paths {
                 Agent::Datagram(_) => (false, true),
                 Agent::Sections(_) => (false, false),
                 Agent::Tcp(tcp) => (
-                    matches!(tcp.workload, TcpWorkload::Greedy | TcpWorkload::File(_))
+                    tcp.workload.acts_on_packets_alone()
                         && self.has_own_way_out(flow.forward, links),
                     matches!(tcp.reader, ReaderState::Immediate)
+                        && tcp.workload.is_blind_to_its_reader()
                         && self.has_own_way_out(flow.backward, links),
                 ),
             };
@@ -510,6 +513,19 @@ fn build_flow(
         .map(|&link| &network.links[link as usize].config);
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
+            if let Some(timeline) = &tcp.timeline {
+                let random = stream("workload");
+                let producer = section_producer(spec, timeline.section, started_at, random)?;
+                let source = TimelineFlow::new(producer, timeline, started_at);
+                let workload = TcpWorkload::Timeline(Box::new(source));
+                let flow = build_tcp(spec, tcp, workload, seed, shared)?;
+                return Ok(new_flow(
+                    (forward, backward),
+                    Agent::Tcp(Box::new(flow)),
+                    started_at,
+                    spec,
+                ));
+            }
             let chunk = tcp.config.mss;
             let interval = workload_interval(spec, u64::from(chunk), first_link)?;
             let schedule = Schedule::new(&spec.workload, interval, started_at, stream("workload"));
@@ -525,16 +541,26 @@ fn build_flow(
                 source,
                 next_number: 0,
                 is_drawn: false,
+                arrivals: Arrivals::default(),
             }))
         }
         TransportSpec::Sections(sections) => {
             let random = stream("workload");
-            let producer = section_producer(spec, sections, started_at, random)?;
+            let producer = section_producer(spec, sections.section, started_at, random)?;
             let flow = build_sections(spec, sections, producer, seed, (started_at, warmup))?;
             Agent::Sections(Box::new(flow))
         }
     };
-    Ok(Flow {
+    Ok(new_flow((forward, backward), agent, started_at, spec))
+}
+
+fn new_flow(
+    (forward, backward): (Path, Path),
+    agent: Agent,
+    started_at: Time,
+    spec: &FlowSpec,
+) -> Flow {
+    Flow {
         forward,
         backward,
         agent,
@@ -543,7 +569,7 @@ fn build_flow(
         waiting: [0; 2],
         counts: FlowCounts::default(),
         hash: Fingerprint::default(),
-    })
+    }
 }
 
 fn build_tcp(
@@ -701,14 +727,19 @@ fn build_sections(
         source,
         sink,
         producer,
-        sections.latency,
+        (
+            sections.latency,
+            sections
+                .acknowledgement
+                .and_then(|bytes| u32::try_from(bytes.get()).ok()),
+        ),
         warmup,
     ))
 }
 
 fn section_producer(
     spec: &FlowSpec,
-    sections: &SectionsSpec,
+    section: Bytes,
     start: Time,
     random: Random,
 ) -> Result<Producer, BuildError> {
@@ -716,7 +747,7 @@ fn section_producer(
         flow: spec.name.clone(),
         reason,
     };
-    let bytes = u32::try_from(sections.section.get())
+    let bytes = u32::try_from(section.get())
         .ok()
         .filter(|bytes| (1..=LARGEST_FRAME).contains(bytes))
         .ok_or_else(|| fail("its sections are empty or larger than 16 MiB"))?;

@@ -5,11 +5,13 @@ use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Rate, Span, Time};
 
+use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
+use super::timeline::TimelineFlow;
 use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
@@ -71,6 +73,7 @@ pub(super) struct DatagramFlow {
     pub(super) next_number: u64,
     /// Whether the next packet is emitted when the one before it meets others.
     pub(super) is_drawn: bool,
+    pub(super) arrivals: Arrivals,
 }
 
 /// What a datagram flow has to send.
@@ -115,6 +118,7 @@ pub(super) enum TcpWorkload {
     File(u64),
     Schedule { schedule: Box<Schedule>, chunk: u32 },
     Bucket(Box<TokenSource>),
+    Timeline(Box<TimelineFlow>),
 }
 
 /// What the receiving application is at.
@@ -310,11 +314,29 @@ impl TcpWorkload {
 }
 
 impl TcpWorkload {
+    /// Whether nothing but packets and timers makes the source act.
+    pub(super) const fn acts_on_packets_alone(&self) -> bool {
+        match self {
+            Self::Greedy | Self::File(_) => true,
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            Self::Schedule { .. } | Self::Bucket { .. } => false,
+        }
+    }
+
+    /// Whether the source never learns what the reader found.
+    pub(super) const fn is_blind_to_its_reader(&self) -> bool {
+        match self {
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            _ => true,
+        }
+    }
+
     fn heap_memory(&self) -> usize {
         match self {
             Self::Greedy | Self::File(_) => 0,
             Self::Schedule { .. } => size_of::<Schedule>(),
             Self::Bucket(_) => size_of::<TokenSource>(),
+            Self::Timeline(timeline) => timeline.heap_memory(),
         }
     }
 }
@@ -341,7 +363,7 @@ impl Flow {
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
-            Agent::Datagram(_) => size_of::<DatagramFlow>(),
+            Agent::Datagram(datagram) => size_of::<DatagramFlow>() + datagram.arrivals.memory(),
             Agent::Sections(sections) => sections.memory(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
@@ -385,6 +407,10 @@ impl Flow {
             }
             (Agent::Sections(sections), TransportSpec::Sections(settings)) => {
                 sections.complete(&mut report, settings);
+                report.arrival_spacing = sections.arrivals.summary();
+            }
+            (Agent::Datagram(datagram), _) => {
+                report.arrival_spacing = datagram.arrivals.summary();
             }
             _ => {}
         }
@@ -434,6 +460,10 @@ impl TcpFlow {
                 report.tokens_per_rtt_bytes = Some(mean);
                 report.tokens_per_rtt_deviation_bytes = Some(deviation);
             }
+        }
+        if let TcpWorkload::Timeline(timeline) = &self.workload {
+            report.timeline = Some(timeline.report(connection, &self.sink.connection));
+            report.kind.push_str("/timeline");
         }
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;

@@ -34,6 +34,7 @@ pub const PLAIN: Config = Config {
     max_burst: None,
     give_up_after: None,
     metered: false,
+    timeline: None,
     time_wait: Span::from_secs(60),
 };
 

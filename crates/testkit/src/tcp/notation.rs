@@ -4,6 +4,8 @@
 //! S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>
 //! P. 1+100 ack 1 win 10000 <sack 201-301,401-501>
 //! . 1+100 ack 1 win 10000 <level 3 wave 7:1/6>      TCP-Real: the next level, and segment 1 of 6 of wave 7
+//! . 701+100 ack 1 win 10000 <upd 701>
+//! . 701+100 ack 1 win 10000 <upd 1/501-701>    (with a void)
 //! │  │ │
 //! │  │ └ payload
 //! │  └ sequence number
@@ -13,6 +15,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use comity_transport::tcp::timeline::SeqUpdate;
 use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 
@@ -83,6 +86,14 @@ fn render_options(options: &Options) -> String {
     if let Some(timestamps) = options.timestamps {
         parts.push(format!("ts {}/{}", timestamps.value, timestamps.echo));
     }
+    if let Some(update) = options.seq_update {
+        let void = if update.has_void() {
+            format!("/{}-{}", update.void_start, update.void_end)
+        } else {
+            String::new()
+        };
+        parts.push(format!("upd {}{void}", update.expected));
+    }
     if !options.sack.is_empty() {
         let blocks: Vec<String> = options
             .sack
@@ -149,6 +160,17 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
             }
             "level" => segment.options.level = Some(number(value).ok_or_else(bad)?),
             "wave" => segment.options.wave = Some(wave(value).ok_or_else(bad)?),
+            "upd" => {
+                let (expected, void) = value.split_once('/').unwrap_or((value, ""));
+                let expected = SeqNo::new(number(expected).ok_or_else(bad)?);
+                let mut update = SeqUpdate::to(expected);
+                if !void.is_empty() {
+                    let (start, end) = pair(void, '-').ok_or_else(bad)?;
+                    update.void_start = SeqNo::new(start);
+                    update.void_end = SeqNo::new(end);
+                }
+                segment.options.seq_update = Some(update);
+            }
             "sack" => {
                 for block in value.split(',') {
                     let (start, end) = pair(block, '-').ok_or_else(bad)?;
@@ -164,7 +186,7 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
             _ => {
                 return Err(error(
                     word,
-                    "ack, win, mss, ws, sackok, ts, sack, level or wave",
+                    "ack, win, mss, ws, sackok, ts, sack, upd, level or wave",
                 ));
             }
         }

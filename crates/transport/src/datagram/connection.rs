@@ -161,6 +161,8 @@ impl<P: Payload> Connection<P> {
             config,
         };
         connection.control.report_at = now + REPORT_INTERVAL;
+        let keeps = connection.controller.needs_packet_numbers();
+        connection.sent.keep_numbers(keeps);
         connection.choose_skip();
         Ok(connection)
     }
@@ -342,6 +344,7 @@ impl<P: Payload> Connection<P> {
     /// counting until they are acknowledged or lost.
     pub fn on_new_path(&mut self, controller: Box<dyn Controller>) {
         self.loss.on_new_path();
+        self.sent.keep_numbers(controller.needs_packet_numbers());
         self.controller = controller;
         self.path = Path::new();
         self.peak = Peak::default();

@@ -102,6 +102,10 @@ impl<P: Payload> Connection<P> {
                 marked,
                 tag: reading.tag,
             });
+            if meter.wakeup().is_some_and(|due| due <= now) {
+                meter.on_wakeup(now);
+                self.received.demand(now);
+            }
         }
         Ok(())
     }
@@ -291,7 +295,11 @@ impl<P: Payload> Connection<P> {
         let (before, in_flight) = (self.episode.acknowledged_sent_at, was_in_flight);
         self.episode.acknowledged_sent_at = before.max(newest_sent_at);
         self.detect_losses_with(now, in_flight.saturating_sub(news.bytes), before);
+        for number in &news.numbers {
+            self.controller.on_packet_acked(now, *number);
+        }
         if news.packets == 0 {
+            self.obey();
             return Ok(());
         }
         if let Some(number) = news.answered

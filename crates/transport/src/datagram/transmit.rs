@@ -130,6 +130,13 @@ impl<P: Payload> Connection<P> {
         }
         if contents.chunk.is_some() {
             self.push_tag(now, &mut builder);
+            if self.config.pad {
+                let length = builder.room();
+                // A frame of padding is as long as one asks, but for none at all.
+                if length > 0 {
+                    builder.push(&Frame::Padding { length });
+                }
+            }
         }
         let (is_eliciting, section_bytes) = (builder.is_eliciting, builder.section_bytes);
         let size = u32::try_from(builder.size()).unwrap_or(u32::MAX);

@@ -33,9 +33,11 @@
 //! | NOP, window scale | 4 | [`Options::window_scale`] |
 //! | TCP_REAL | 4 | [`Options::level`] |
 //! | wave | 8 | [`Options::wave`] |
+//! | `seq_update` | 8 or 16 | [`Options::seq_update`] |
 //! | NOP, NOP, SACK | 4 + 8 n | n ≥ 1 blocks |
 //!
-//! Without SACK blocks the groups take at most 32 of the 40 bytes. What remains decides how many blocks
+//! Without SACK blocks the groups take 20 of the 40 bytes at most on a plain connection, up to 12 more with TCP-Real
+//! and up to 16 more with a time-lined stream; [`encode`] refuses more than 40. What remains decides how many blocks
 //! fit beside them ([`sack_room`] tells a receiver how many it may offer); [`encode`] refuses more:
 //!
 //! | bytes of the other groups | for example | SACK blocks |
@@ -67,9 +69,9 @@
 //! | TCP_REAL | 4 | next wave level, from 1 | acknowledgements, data included |
 //! | wave | 8 | number of the wave, its segments, which of them this is, from 1 | segments with payload |
 //!
-//! # Room for experimental options
+//! # Experimental options
 //!
-//! Later options share the kind 253 and are told apart by an experiment identifier of 16 bits
+//! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
 //! (RFC 6994): `kind, length, ExID, value`. With 4 bytes of value each is 8 bytes, two whole words, and
 //! needs no padding. Each becomes one `Option` field of [`Options`], one arm in the reader behind
 //! the ExID (an unknown ExID counts as skipped, as now), and one group of the writer. `seq_update` of TLTCP,

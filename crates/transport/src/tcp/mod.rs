@@ -8,6 +8,7 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod state;
+pub mod timeline;
 
 pub use config::{Config, DelayedAck};
 pub use connection::Connection;

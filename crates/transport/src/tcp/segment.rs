@@ -6,6 +6,8 @@ use core::ops::{BitOr, BitOrAssign};
 
 use comity_units::SeqNo;
 
+use super::timeline::SeqUpdate;
+
 /// A TCP segment without its payload bytes.
 ///
 /// The state machines count payload, they do not carry it; bytes exist only at the edges, where the
@@ -138,6 +140,8 @@ pub struct Options {
     pub wave: Option<Wave>,
     /// The level of the next wave, as TCP-Real's receiver wants it: its option TCP_REAL.
     pub level: Option<NonZeroU16>,
+    /// Where the sender of a time-lined stream stands.
+    pub seq_update: Option<SeqUpdate>,
 }
 
 impl Options {
@@ -155,6 +159,9 @@ impl Options {
         }
         if self.timestamps.is_some() {
             length += 10;
+        }
+        if let Some(update) = &self.seq_update {
+            length += if update.has_void() { 16 } else { 8 };
         }
         if !self.sack.is_empty() {
             length += 2 + 8 * self.sack.len() as u32;
@@ -227,6 +234,14 @@ impl SackBlocks {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Leaves out what stands beyond the first `count` blocks.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(u8::try_from(count).unwrap_or(u8::MAX));
+        for unused in self.blocks.iter_mut().skip(usize::from(self.count)) {
+            *unused = SackBlock::default();
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod answers;
 mod glance;
+mod obsolete;
 mod pipe;
 mod stream;
 mod transfer;
@@ -17,6 +18,7 @@ pub use self::transfer::SenderStatistics;
 use self::transfer::Transfer;
 use super::config::Config;
 use super::segment::Wave;
+use super::timeline::Line;
 
 /// Decides what to send, and when to send it again.
 ///
@@ -31,8 +33,14 @@ pub(super) struct Sender {
 impl Sender {
     /// The half of an end that sends under `controller`, or of one that only receives.
     pub(super) fn new(config: &Config, controller: Option<Box<dyn Controller>>) -> Self {
+        let mut stream = Stream::new();
+        if controller.is_some() {
+            stream.line = config
+                .timeline
+                .map(|timeline| Box::new(Line::new(timeline)));
+        }
         Self {
-            stream: Stream::new(),
+            stream,
             transfer: controller.map(|controller| Box::new(Transfer::new(config, controller))),
         }
     }
@@ -146,8 +154,15 @@ impl Sender {
 
     /// The memory held on the heap.
     pub(super) fn heap_memory(&self) -> usize {
-        self.transfer
+        let line = self
+            .stream
+            .line
             .as_ref()
-            .map_or(0, |transfer| size_of::<Transfer>() + transfer.heap_memory())
+            .map_or(0, |line| line.heap_memory());
+        let transfer = self
+            .transfer
+            .as_ref()
+            .map_or(0, |transfer| size_of::<Transfer>() + transfer.heap_memory());
+        line + transfer
     }
 }

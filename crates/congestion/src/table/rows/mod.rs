@@ -2,7 +2,9 @@
 
 mod cubic;
 mod fixed;
+mod iftp;
 mod libra;
+mod psp;
 mod real;
 mod reno;
 mod steady;
@@ -23,6 +25,8 @@ pub const TABLE: &[Row] = &[
     cubic::ROW,
     libra::ROW,
     real::ROW,
+    iftp::ROW,
+    psp::ROW,
     steady::ROW,
     fixed::ROW,
 ];

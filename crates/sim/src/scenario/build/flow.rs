@@ -5,6 +5,7 @@ use core::num::NonZeroU32;
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, Setup, Value, find};
 use comity_transport::tcp;
+use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Bytes, SeqNo, Span, Time};
 
 use super::super::kinds::{Extent, Template};
@@ -19,8 +20,8 @@ use super::graph::{Graph, Taken};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
 use super::{Library, Limits, sections};
 use crate::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TransportSpec,
-    Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TimelineSpec,
+    TransportSpec, Workload,
 };
 
 /// Bytes of an IPv4 and a TCP header without options.
@@ -317,7 +318,11 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
 
 /// Whether the transport and the workload go together; `None` after a report.
 fn check_workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<()> {
-    let are_sections = matches!(table.transport, TransportTable::Sections(_));
+    let are_sections = match &table.transport {
+        TransportTable::Sections(_) => true,
+        TransportTable::Tcp(tcp) => tcp.timeline.is_some(),
+        TransportTable::Datagram(_) => false,
+    };
     let reason = match &table.workload {
         Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_)) if !are_sections => {
             Unfit::FramesWithoutSections
@@ -575,6 +580,10 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .or(base.give_up_after),
         metered: base.metered,
         time_wait: table.time_wait.unwrap_or(base.time_wait),
+        timeline: table.timeline.as_ref().map(|timeline| TimelineConfig {
+            blind_spot: timeline.blind_spot,
+            clock: timeline.relative_to,
+        }),
     };
     let mss = Bytes::new(packets.mss.into());
     let spec = TcpSpec {
@@ -592,6 +601,11 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             None => rest.ssthresh,
         },
         headers: packets.headers,
+        timeline: table.timeline.as_ref().map(|timeline| TimelineSpec {
+            section: timeline.section,
+            deadline: timeline.deadline,
+            feedback: timeline.feedback,
+        }),
     };
     let spec = with_parameters(spec, table, &rest, cx)?;
     (cx.problems.len() == reported).then_some(spec)

@@ -105,6 +105,15 @@ pub enum DecodeError {
         /// Where the option begins.
         place: usize,
     },
+    /// The void of a `seq_update` is empty, or ends before it begins.
+    Void {
+        /// The first number.
+        start: SeqNo,
+        /// The number after the last.
+        end: SeqNo,
+        /// Where the option begins.
+        place: usize,
+    },
 }
 
 impl Error for DecodeError {}
@@ -176,6 +185,7 @@ impl fmt::Display for DecodeError {
                     super::options::SACK_PERMITTED => "2",
                     super::options::TIMESTAMPS => "10",
                     super::options::WINDOW_SCALE => "3",
+                    super::options::EXPERIMENT => "8 or 16",
                     _ => "another",
                 }
             ),
@@ -195,6 +205,10 @@ impl fmt::Display for DecodeError {
                 f,
                 "TCP header, byte {place}: segment {position} of a wave of {segments}, expected one from 1 \
                  to the wave's last"
+            ),
+            Self::Void { start, end, place } => write!(
+                f,
+                "TCP header, byte {place}: void from {start} to {end}, expected it to end after it begins"
             ),
         }
     }
@@ -231,6 +245,13 @@ pub enum EncodeError {
     Wave {
         /// The wave, and the place in it.
         wave: Wave,
+    },
+    /// The void of a `seq_update` ends before it begins.
+    Void {
+        /// The first number.
+        start: SeqNo,
+        /// The number after the last.
+        end: SeqNo,
     },
     /// The window scale is larger than a peer would believe.
     WindowScale {
@@ -270,6 +291,12 @@ impl fmt::Display for EncodeError {
                 "wave option: segment {} of a wave of {}, expected one from 1 to the wave's last",
                 wave.position, wave.segments
             ),
+            Self::Void { start, end } => {
+                write!(
+                    f,
+                    "void of seq_update: from {start} to {end}, expected it to end after it begins"
+                )
+            }
             Self::WindowScale { shift } => {
                 write!(f, "window scale option: shift {shift}, expected at most 14")
             }

@@ -7,6 +7,7 @@ use comity_units::SeqNo;
 
 use super::{DecodeError, EncodeError, MAX_HEADER, MAX_WINDOW_SCALE, MIN_HEADER, Out};
 use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
+use crate::tcp::timeline::SeqUpdate;
 
 /// Ends the list; what follows is padding.
 const END: u8 = 0;
@@ -19,6 +20,12 @@ pub(super) const SACK: u8 = 5;
 pub(super) const TIMESTAMPS: u8 = 8;
 /// Both options of TCP-Real, told apart by their length.
 pub(super) const REAL: u8 = 254;
+/// Shared by experiments, which an identifier behind the length tells apart (RFC 6994).
+pub(super) const EXPERIMENT: u8 = 253;
+/// The experiment identifier of TLTCP's `seq_update`: "TL".
+pub(super) const SEQ_UPDATE: u16 = 0x544C;
+const SEQ_UPDATE_SHORT: usize = 8;
+const SEQ_UPDATE_LONG: usize = 16;
 
 /// The bytes between the fixed header and the longest header.
 const SPACE: usize = MAX_HEADER - MIN_HEADER;
@@ -35,7 +42,7 @@ pub fn encoded_length(segment: &Segment) -> usize {
 
 /// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds already.
 pub fn sack_room(options: &Options) -> usize {
-    let free = SPACE - length_without_sack(options);
+    let free = SPACE.saturating_sub(length_without_sack(options));
     (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
 }
 
@@ -47,7 +54,7 @@ fn length(options: &Options) -> usize {
     length_without_sack(options) + sack
 }
 
-/// At most 32: the sum of all groups but SACK.
+/// At most 48: the sum of all groups but SACK, which [`check`] holds against the space there is.
 fn length_without_sack(options: &Options) -> usize {
     let mss = if options.mss.is_some() { 4 } else { 0 };
     let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
@@ -58,7 +65,12 @@ fn length_without_sack(options: &Options) -> usize {
     let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
     let level = if options.level.is_some() { 4 } else { 0 };
     let wave = if options.wave.is_some() { 8 } else { 0 };
-    mss + timestamps + window_scale + level + wave
+    let seq_update = match &options.seq_update {
+        Some(update) if update.has_void() => SEQ_UPDATE_LONG,
+        Some(_) => SEQ_UPDATE_SHORT,
+        None => 0,
+    };
+    mss + timestamps + window_scale + level + wave + seq_update
 }
 
 /// Whether the options are such that [`read`] would give them back.
@@ -77,6 +89,17 @@ pub(super) fn check(options: &Options) -> Result<(), EncodeError> {
         && !is_in_wave(wave)
     {
         return Err(EncodeError::Wave { wave });
+    }
+    if let Some(update) = options.seq_update
+        && update.has_void()
+        && !update.void_start.precedes(update.void_end)
+    {
+        let SeqUpdate {
+            void_start: start,
+            void_end: end,
+            ..
+        } = update;
+        return Err(EncodeError::Void { start, end });
     }
     match length(options) {
         length if length > SPACE => Err(EncodeError::OptionsTooLong { length }),
@@ -117,6 +140,20 @@ pub(super) fn write(options: &Options, out: &mut Out<'_>) {
         out.put(wave.wave.to_be_bytes());
         out.put(wave.segments.get().to_be_bytes());
         out.put(wave.position.to_be_bytes());
+    }
+    if let Some(update) = &options.seq_update {
+        let length = if update.has_void() {
+            SEQ_UPDATE_LONG
+        } else {
+            SEQ_UPDATE_SHORT
+        };
+        out.put([EXPERIMENT, length as u8]);
+        out.put(SEQ_UPDATE.to_be_bytes());
+        out.put(update.expected.get().to_be_bytes());
+        if update.has_void() {
+            out.put(update.void_start.get().to_be_bytes());
+            out.put(update.void_end.get().to_be_bytes());
+        }
     }
     let blocks = options.sack.as_slice();
     if !blocks.is_empty() {
@@ -230,6 +267,10 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
                 }
                 _ => return Err(wrong_length),
             },
+            EXPERIMENT if value.starts_with(&SEQ_UPDATE.to_be_bytes()) => {
+                let update = seq_update(value, place)?.ok_or(wrong_length)?;
+                found.known.seq_update.replace(update).is_some()
+            }
             _ => {
                 found.skipped += 1;
                 false
@@ -243,6 +284,29 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
 
 const fn is_in_wave(wave: Wave) -> bool {
     1 <= wave.position && wave.position <= wave.segments.get()
+}
+
+/// The value of `seq_update` behind its identifier, or `None` when its length is that of neither form.
+fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeError> {
+    let (numbers, []) = value.get(2..).unwrap_or(&[]).as_chunks::<4>() else {
+        return Ok(None);
+    };
+    let number = |bytes: &[u8; 4]| SeqNo::new(u32::from_be_bytes(*bytes));
+    match numbers {
+        [expected] => Ok(Some(SeqUpdate::to(number(expected)))),
+        [expected, start, end] => {
+            let (expected, start, end) = (number(expected), number(start), number(end));
+            if !start.precedes(end) {
+                return Err(DecodeError::Void { start, end, place });
+            }
+            Ok(Some(SeqUpdate {
+                expected,
+                void_start: start,
+                void_end: end,
+            }))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The blocks of a SACK option, or `None` when its length is not that of one to four blocks.

@@ -6,6 +6,7 @@ use super::super::codec::sack_room;
 use super::super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
 use super::super::sender::Outgoing;
 use super::super::state::State;
+use super::super::timeline::SeqUpdate;
 use super::{Connection, Refusal, timestamp};
 
 impl Connection {
@@ -57,6 +58,9 @@ impl Connection {
                 value: timestamp(now),
                 echo: if answers { self.timestamp_recent } else { 0 },
             }),
+            seq_update: config
+                .timeline
+                .map(|_| SeqUpdate::to(config.initial_sequence)),
             ..Options::default()
         };
         let sequence = config.initial_sequence;
@@ -83,14 +87,20 @@ impl Connection {
         if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
             flags |= Flags::PSH;
         }
-        let sequence = self.config.initial_sequence + outgoing.start as u32;
-        self.segment(now, sequence, outgoing.length, flags)
+        let wire = self.sender.stream.wire(outgoing.start);
+        let sequence = self.config.initial_sequence + wire as u32;
+        let mut segment = self.segment(now, sequence, outgoing.length, flags);
+        self.add_update(outgoing.start, &mut segment.options);
+        segment
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
         // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
-        let sequence = self.config.initial_sequence + self.sender.stream.max as u32;
-        self.segment(now, sequence, 0, Flags::ACK)
+        let max = self.sender.stream.max;
+        let sequence = self.config.initial_sequence + self.sender.stream.wire(max) as u32;
+        let mut segment = self.segment(now, sequence, 0, Flags::ACK);
+        self.add_update(max, &mut segment.options);
+        segment
     }
 
     /// A segment that acknowledges what arrived, whatever else it carries.
@@ -114,6 +124,19 @@ impl Connection {
             self.add_options(now, &mut segment.options);
         }
         segment
+    }
+
+    /// The option of a time-lined stream for a segment that begins at the offset `start`.
+    #[inline]
+    fn add_update(&self, start: u64, options: &mut Options) {
+        let stream = &self.sender.stream;
+        let Some(line) = &stream.line else { return };
+        if line.statistics.sections == 0 {
+            return;
+        }
+        options.seq_update = Some(line.update(stream.una, start, self.config.initial_sequence));
+        // What leaves no room for all blocks leaves out the oldest.
+        options.sack.truncate(sack_room(options));
     }
 
     /// The options of a segment that is no SYN.

@@ -31,7 +31,7 @@ impl Transfer {
                 self.burst += 1;
                 self.sent(stream, now, outgoing)
             }
-            Glance::Unclear if self.may_have_something(stream) => {
+            Glance::Unclear if stream.line.is_some() || self.may_have_something(stream) => {
                 self.poll_with_care(stream, now, config)
             }
             Glance::Unclear => None,
@@ -53,6 +53,7 @@ impl Transfer {
             && self.release_edge == 0
             && self.pace.is_none()
             && config.max_burst.is_none()
+            && stream.line.is_none()
             && stream.next == stream.max;
         if !windows_decide {
             return Glance::Unclear;

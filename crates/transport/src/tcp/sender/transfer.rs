@@ -45,7 +45,7 @@ pub(super) struct Transfer {
     /// Present once the controller has asked to pace or to be woken.
     pub(super) pace: Option<Box<Pace>>,
     /// The segment whose round trip is being timed: the offset after it, and when it left.
-    timed: Option<(NonZeroU64, Time)>,
+    pub(super) timed: Option<(NonZeroU64, Time)>,
     persist_at: Time,
     rto: Span,
     /// The window edge up to which limited transmit releases one segment, and how often it did so since the
@@ -205,6 +205,9 @@ impl Transfer {
                 self.count_down_pipe(1);
             }
         }
+        if stream.line.is_some() && !self.persist_is_off() && !self.waits(stream) {
+            self.end_persistence();
+        }
     }
 
     /// Whether an acknowledgement that does not advance counts as a duplicate: for RFC 6675, section 2, when
@@ -276,7 +279,11 @@ impl Transfer {
         };
         // The SYN takes a number but is no data: it opens no window.
         let was_syn = stream.una == 0;
+        let jump = Self::may_be_jump(stream, ack);
         stream.una = ack.offset;
+        if let Some(line) = &mut stream.line {
+            line.on_advance(stream.una);
+        }
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
         self.release_edge = 0;
@@ -293,7 +300,7 @@ impl Transfer {
         if reaction.restart_timer && config.restart_timer_before_sample {
             self.restart_timer(stream, now);
         }
-        let rtt = self.sample(now, ack, reaction.partial, config);
+        let rtt = self.sample(now, ack, reaction.partial, jump, config);
         if reaction.restart_timer && !config.restart_timer_before_sample {
             self.restart_timer(stream, now);
         }
@@ -301,6 +308,10 @@ impl Transfer {
             self.count_down_pipe(2);
         }
         self.resend(stream, reaction.resend);
+        if let Some(line) = &mut stream.line {
+            line.on_round_trip(self.rtt.smoothed(&config.rtt));
+            self.notify(stream, now, config);
+        }
 
         if !was_syn {
             if let Some(number) = answered {
@@ -337,8 +348,14 @@ impl Transfer {
         now: Time,
         ack: &Acknowledgement<'_>,
         partial: bool,
+        jump: Option<Time>,
         config: &Config,
     ) -> Option<Span> {
+        if let (Some(jumped_at), Some((_, sent_at))) = (jump, self.timed)
+            && sent_at <= jumped_at
+        {
+            self.timed = None;
+        }
         let timed = match self.timed {
             Some((end, sent_at)) if ack.offset >= end.get() => {
                 self.timed = None;
@@ -348,10 +365,11 @@ impl Transfer {
             _ => None,
         };
         let sent_at = match ack.echoed {
-            Some(echoed) => {
+            Some(echoed) if jump.is_none_or(|jumped_at| jumped_at <= echoed) => {
                 self.rtt.end_backoff();
                 Some(echoed)
             }
+            Some(_) => None,
             None if partial => None,
             None => timed,
         }?;
@@ -410,7 +428,7 @@ impl Transfer {
             self.released += 1;
             let allowance = u64::from(self.released) * u64::from(config.mss);
             self.release_edge = stream
-                .una
+                .base()
                 .saturating_add(self.window)
                 .saturating_add(allowance);
         }
@@ -420,10 +438,13 @@ impl Transfer {
         self.statistics.fast_retransmits += 1;
         if let (Some(board), true) = (&mut self.scoreboard, self.recovery.is_recovering()) {
             board.begin_recovery(stream.una);
-            let outstanding = (stream.max - stream.una) / u64::from(config.mss);
+            let outstanding = stream.in_flight() / u64::from(config.mss);
             board.counter = outstanding as i64 - i64::from(config.recovery.duplicate_threshold);
         }
         self.timed = None;
+        if let Some(line) = &mut stream.line {
+            line.begin_recovery();
+        }
         self.controller.on_loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
@@ -441,11 +462,16 @@ impl Transfer {
         self.resend(stream, reaction.resend);
     }
 
+    /// Whether the persist timer does not run.
+    pub(super) const fn persist_is_off(&self) -> bool {
+        self.persist_at.is_never()
+    }
+
     fn resend(&mut self, stream: &mut Stream, resend: Resend) {
         match resend {
             Resend::Nothing => {}
             Resend::First => self.resend_first = true,
-            Resend::Everything => stream.next = stream.una,
+            Resend::Everything => self.go_back(stream),
         }
     }
 
@@ -468,7 +494,12 @@ impl Transfer {
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
-        let next = stream.rto_at.min(self.persist_at);
+        let mut next = stream.rto_at.min(self.persist_at);
+        if let Some(line) = &stream.line
+            && stream.una > 0
+        {
+            next = next.min(line.lifetime());
+        }
         match &self.pace {
             None => next,
             // A packet that only the pacing holds back leaves when that lets it.
@@ -480,7 +511,8 @@ impl Transfer {
     /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
     /// what arrived.
     fn window_is_open(&self, stream: &Stream) -> bool {
-        (stream.next < stream.stream_end() && stream.next < stream.una + self.usable_window(stream))
+        (stream.next < stream.stream_end()
+            && stream.next < stream.base() + self.usable_window(stream))
             || self.resend_first
             || stream.next < stream.max
     }
@@ -498,6 +530,12 @@ impl Transfer {
         if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
             self.controller.on_wakeup(now);
             self.obey();
+        }
+        if let Some(line) = &stream.line
+            && stream.una > 0
+            && line.lifetime() <= now
+        {
+            self.on_lifetime(stream, now, config);
         }
         if stream.rto_at <= now {
             self.on_timeout(stream, now, config);
@@ -536,9 +574,9 @@ impl Transfer {
             });
             self.obey();
         }
-        stream.next = stream.una;
         self.timed = None;
         self.resend_first = false;
+        self.go_back(stream);
         self.release_edge = 0;
         self.rtt.back_off(&config.rtt);
         self.rto = self.rtt.timeout(&config.rtt);
@@ -547,13 +585,18 @@ impl Transfer {
 
     /// Sees to it that something happens when only the peer's window holds data back and nothing is on its
     /// way whose answer could open it.
-    fn persist(&mut self, stream: &Stream, now: Time, config: &Config) {
-        let waits_for_window =
-            stream.next < stream.stream_end() && self.window >= stream.peer_window;
-        let nothing_under_way = !stream.has_outstanding() || stream.next == stream.una;
-        if waits_for_window && nothing_under_way && self.persist_at.is_never() {
+    pub(super) fn persist(&mut self, stream: &Stream, now: Time, config: &Config) {
+        if self.waits(stream) && self.persist_at.is_never() {
             self.arm_persist(now, config);
         }
+    }
+
+    /// Whether only a probe will make something happen.
+    fn waits(&self, stream: &Stream) -> bool {
+        let waits_for_window =
+            stream.next < stream.stream_end() && self.window >= stream.peer_window;
+        let nothing_under_way = !stream.has_outstanding() || stream.next == stream.lowest_current();
+        waits_for_window && nothing_under_way || stream.needs_notice()
     }
 
     fn end_persistence(&mut self) {
@@ -585,6 +628,9 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
+        if stream.line.is_some() {
+            self.discard_stale(stream, now, config);
+        }
         if core::mem::take(&mut self.probe)
             && let Some(outgoing) = self.probe_segment(stream, now, config)
         {
@@ -603,7 +649,11 @@ impl Transfer {
         }
         if self.resend_first {
             self.resend_first = false;
-            let outgoing = stream.segment_at(stream.una, stream.max, config);
+            let (una, max) = (stream.una, stream.max);
+            if let Some(answer) = self.answer_obsolete(stream, una, max, config) {
+                return self.sent(stream, now, answer);
+            }
+            let outgoing = stream.segment_at(una, max, config);
             if let Some(board) = &mut self.scoreboard {
                 board.retransmitted = board.retransmitted.max(outgoing.end());
             }
@@ -634,7 +684,7 @@ impl Transfer {
     ) -> Option<Outgoing> {
         let (arrived, missing_end) = self.pass_over_arrived(stream, config);
         let edge = stream
-            .una
+            .base()
             .saturating_add((self.usable_window(stream) + arrived).min(stream.peer_window));
         let limit = stream.stream_end().min(missing_end);
         let outgoing = stream.segment_at(stream.next, limit, config);
@@ -646,7 +696,7 @@ impl Transfer {
         }
         let released = self
             .release_edge
-            .min(stream.una.saturating_add(stream.peer_window));
+            .min(stream.base().saturating_add(stream.peer_window));
         if outgoing.end_of_data() <= released {
             self.release_edge = 0;
             return Some(outgoing);
@@ -688,7 +738,7 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
-        if stream.una < stream.next && stream.has_outstanding() {
+        if stream.lowest_current() < stream.next && stream.has_outstanding() {
             return None;
         }
         let whole = stream.segment_at(stream.next, stream.stream_end(), config);
@@ -703,6 +753,11 @@ impl Transfer {
                     ..whole
                 },
             );
+        }
+        if stream.needs_notice()
+            && let Some(line) = &mut stream.line
+        {
+            line.statistics.notices += 1;
         }
         Some(Outgoing {
             start: stream.una.saturating_sub(1),
