@@ -4,8 +4,10 @@ mod cubic;
 mod fixed;
 mod hystart;
 mod limited;
+mod rap;
 mod reno;
 mod steady;
+mod tfrc;
 mod vegas;
 
 use comity_units::Bytes;
@@ -14,8 +16,10 @@ pub use cubic::{Cubic, CubicConfig};
 pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};
 pub use limited::Limited;
+pub use rap::{Rap, RapConfig};
 pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
 pub use steady::{Steady, SteadyConfig};
+pub use tfrc::{Tfrc, TfrcConfig, TfrcMeter};
 pub use vegas::{Vegas, VegasConfig};
 
 /// An amount in segments of `mss`; infinite where [`Bytes::MAX`] stands for "without limit".

@@ -189,7 +189,8 @@ impl fmt::Display for UnknownController {
             Some(nearest) => write!(f, "; did you mean {nearest:?}?"),
             None => {
                 f.write_str("; there are ")?;
-                parameters::write_list(f, TABLE.iter().map(|row| row.name))
+                parameters::write_list(f, TABLE.iter().map(|row| row.name))?;
+                f.write_str("; `comity list` tells of each")
             }
         }
     }
@@ -388,7 +389,8 @@ mod tests {
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"steady\" and \"fixed\""
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"steady\", \"tfrc\", \"rap\" and \"fixed\"; \
+             `comity list` tells of each"
         );
     }
 

@@ -6,4 +6,3 @@
 
 mod iftp;
 mod tcp_real;
-mod tfrc;

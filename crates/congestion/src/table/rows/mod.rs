@@ -2,8 +2,10 @@
 
 mod cubic;
 mod fixed;
+mod rap;
 mod reno;
 mod steady;
+mod tfrc;
 mod vegas;
 
 use alloc::borrow::Cow;
@@ -15,7 +17,15 @@ use crate::growth::DecreaseBasis;
 pub const DEFAULT_FOR_SECTIONS: &str = "steady";
 
 /// Every controller.
-pub const TABLE: &[Row] = &[reno::ROW, vegas::ROW, cubic::ROW, steady::ROW, fixed::ROW];
+pub const TABLE: &[Row] = &[
+    reno::ROW,
+    vegas::ROW,
+    cubic::ROW,
+    steady::ROW,
+    tfrc::ROW,
+    rap::ROW,
+    fixed::ROW,
+];
 
 const fn flag(name: &'static str, summary: &'static str, default: bool) -> Parameter {
     Parameter {
@@ -23,6 +33,21 @@ const fn flag(name: &'static str, summary: &'static str, default: bool) -> Param
         summary,
         default: Value::Flag(default),
         domain: Domain::Flag,
+    }
+}
+
+const fn number(
+    name: &'static str,
+    summary: &'static str,
+    default: f64,
+    (min, max): (f64, f64),
+    unit: &'static str,
+) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Number(default),
+        domain: Domain::Number { min, max, unit },
     }
 }
 
