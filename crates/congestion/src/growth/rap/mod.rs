@@ -180,8 +180,8 @@ impl Rap {
             self.gap *= smoothed / (smoothed + self.config.increase * self.gap);
             self.gap = self.gap.max(LEAST_GAP);
         }
-        if self.sent == 0 && self.timeout_at.is_none() {
-            // Nothing is under way: the next packet starts the clock again.
+        if self.sent == 0 {
+            // The next packet starts the clock again.
             self.step_at = None;
         } else {
             self.await_step(now);
