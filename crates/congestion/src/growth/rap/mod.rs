@@ -1,8 +1,11 @@
 //! The Rate Adaptation Protocol.
 
+mod flight;
+
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
+use flight::Flight;
 
 /// How a [`Rap`] is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,9 +54,8 @@ pub struct RapConfig {
 /// Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose agent is the peer of the
 /// reference rows. Differs from them in: 1. which packets are lost is found by the transport, which tells of every one (a loss that it finds by
 /// time alone, RFC 9002, waits here for three later acknowledgements or the timeout), instead of from the last hole
-/// that the receiver tells; 2. how long the oldest packet has been under way is known from the last round trip
-/// and the gap, not from a list of departures; 3. when the timer finds a loss, ns-2 leaves out the packet that was due;
-/// 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but one approach the
+/// that the receiver tells; 2. departures are told apart to a 64th of a round trip; 3. ns-2
+/// looks at the timer when a packet is due, and leaves that packet out when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but one approach the
 /// round trip from 2 s, by halves.
 #[derive(Clone, Debug)]
 pub struct Rap {
@@ -65,7 +67,8 @@ pub struct Rap {
     /// When the last reaction was.
     reacted_at: Option<Time>,
     step_at: Option<Time>,
-    timeout_at: Option<Time>,
+    /// What left since the last reaction.
+    flight: Flight,
     /// A loss that the transport found by time, sooner than RAP does.
     suspect: Option<Suspect>,
     /// Packets since the last step.
@@ -102,7 +105,7 @@ impl Rap {
             gap: INITIAL_GAP,
             reacted_at: None,
             step_at: None,
-            timeout_at: None,
+            flight: Flight::default(),
             suspect: None,
             sent: 0,
             has_lost: false,
@@ -129,6 +132,11 @@ impl Rap {
                 + self.config.timeout_variations * trip.variation
         });
         Span::from_secs_f64(timeout).max(LEAST_TIME)
+    }
+
+    /// When the oldest packet that counts is given up.
+    fn timeout_at(&self) -> Option<Time> {
+        self.flight.oldest().map(|left_at| left_at + self.timeout())
     }
 
     fn decide(&mut self) {
@@ -193,6 +201,8 @@ impl Rap {
         self.reacted_at = Some(now);
         self.has_lost = true;
         self.suspect = None;
+        // What is in flight is of the same cluster.
+        self.flight = Flight::default();
         self.await_step(now);
         self.decide();
     }
@@ -200,16 +210,13 @@ impl Rap {
 
 impl Controller for Rap {
     fn on_ack(&mut self, ack: &Ack) {
-        let departed = ack.rtt.map(|rtt| {
+        if let Some(rtt) = ack.rtt {
             self.measure(ack.now, rtt.max(LEAST_TIME).as_secs_f64());
-            ack.now.saturating_sub(rtt)
-        });
-        self.timeout_at = (ack.in_flight > Bytes::ZERO).then(|| {
-            // The oldest packet in flight is the one behind the newest that was acknowledged.
-            let oldest = departed.unwrap_or(ack.now) + Span::from_secs_f64(self.gap);
-            let oldest = oldest.max(self.reacted_at.unwrap_or(Time::ZERO));
-            oldest + self.timeout()
-        });
+            self.flight.on_acked(ack.now.saturating_sub(rtt));
+        }
+        if ack.in_flight == Bytes::ZERO {
+            self.flight = Flight::default();
+        }
         if let Some(suspect) = &mut self.suspect {
             suspect.later = suspect.later.saturating_add(ack.packets);
             if suspect.later >= LATER_PACKETS {
@@ -242,9 +249,8 @@ impl Controller for Rap {
             self.wire = sent.wire;
             self.decide();
         }
-        if self.timeout_at.is_none() {
-            self.timeout_at = Some(sent.now + self.timeout());
-        }
+        let together = Span::from_secs_f64(self.smoothed()) / FLIGHT_PARTS;
+        self.flight.on_sent(sent.now, together);
         if self.step_at.is_none() && self.round_trip.is_some() {
             self.await_step(sent.now);
             self.sent = 1;
@@ -253,7 +259,7 @@ impl Controller for Rap {
 
     fn wakeup(&self) -> Option<Time> {
         let suspect = self.suspect.map(|suspect| suspect.due);
-        let times = [self.step_at, self.timeout_at, suspect];
+        let times = [self.step_at, self.timeout_at(), suspect];
         times.into_iter().flatten().min()
     }
 
@@ -261,10 +267,8 @@ impl Controller for Rap {
         if self.suspect.is_some_and(|suspect| suspect.due <= now) {
             self.react(now);
         }
-        if self.timeout_at.is_some_and(|at| at <= now) {
+        if self.timeout_at().is_some_and(|at| at <= now) {
             self.react(now);
-            // What is in flight now is of the same cluster; the next packet is what can be lost.
-            self.timeout_at = Some(now + Span::from_secs_f64(self.gap) + self.timeout());
         }
         if self.step_at.is_some_and(|at| at <= now) {
             self.step(now);
@@ -279,6 +283,9 @@ impl Controller for Rap {
 
 /// So many packets after a missing one prove that it is lost.
 const LATER_PACKETS: u32 = 3;
+
+/// Departures are told apart to this part of a round trip.
+const FLIGHT_PARTS: u64 = 64;
 
 /// Before anything was measured, in seconds.
 const INITIAL_ROUND_TRIP: f64 = 2.0;

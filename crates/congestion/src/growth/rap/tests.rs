@@ -132,28 +132,33 @@ fn a_cluster_of_losses_halves_the_rate_once() {
 #[test]
 fn the_timeout_by_hand() {
     let mut law = begun(&Parameters::new());
-    // δ = 1/2: SRTT = 100 + 20 = 120, Var = 1/2 · 40 = 20: 1.2 · 120 + 4 · 20 = 224 ms.
-    acknowledge(&mut *law, at(240), Span::from_millis(140), 2);
-    // The oldest in flight left a gap after 100: at 200. 424 ms, and the step at 200 before it.
-    law.on_wakeup(law.wakeup().unwrap());
-    near(gap(&*law), 100.0);
-    // Nothing was sent since: the steps wait for a packet.
-    assert_eq!(law.wakeup(), Some(at(424)));
-    law.on_wakeup(at(424));
-    near(gap(&*law), 200.0);
-    // What is in flight is of the same cluster: 200 ms until the next packet leaves, and 224 more.
-    lose(&mut *law, at(430), at(424));
-    near(gap(&*law), 200.0);
-    law.on_wakeup(at(544));
-    let mut due = law.wakeup().unwrap();
-    while due < at(848) {
-        law.on_wakeup(due);
-        near(gap(&*law), 200.0);
-        due = law.wakeup().unwrap();
+    for millis in [110, 190] {
+        send(&mut *law, at(millis));
     }
-    assert_eq!(due, at(848));
-    law.on_wakeup(due);
-    near(gap(&*law), 400.0);
+    // δ = 1/2: SRTT = 100 + 20 = 120, Var = 1/2 · 40 = 20: 1.2 · 120 + 4 · 20 = 224 ms after 190.
+    acknowledge(&mut *law, at(250), Span::from_millis(140), 1);
+    law.on_wakeup(at(250));
+    let before = gap(&*law);
+    let timed_out = |law: &mut dyn Controller, expected: Time| {
+        let before = gap(law);
+        while law.wakeup().unwrap() < expected {
+            law.on_wakeup(law.wakeup().unwrap());
+            near(gap(law), before);
+        }
+        assert_eq!(law.wakeup(), Some(expected));
+        law.on_wakeup(expected);
+        near(gap(law), before * 2.0);
+    };
+    timed_out(&mut *law, at(414));
+    // What is in flight is of the same cluster, and the transport's later word of it changes nothing.
+    lose(&mut *law, at(420), at(190));
+    near(gap(&*law), before * 2.0);
+    law.on_wakeup(at(534));
+    assert_eq!(law.wakeup(), None, "nothing that counts is in flight");
+    send(&mut *law, at(600));
+    let due = at(600) + Span::from_millis(224);
+    law.on_wakeup(at(720));
+    assert_eq!(law.wakeup(), Some(due));
 }
 
 #[test]

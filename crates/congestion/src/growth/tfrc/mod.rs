@@ -29,6 +29,8 @@ pub struct TfrcConfig {
     pub gradual: bool,
     /// The shortest time after which silence halves the rate, in round trips.
     pub patience: f64,
+    /// What arrives limits the rate to no less than so many packets in a round trip.
+    pub least_limit: f64,
     /// Whether it is the variant for small packets (RFC 4828).
     pub small_packets: bool,
     /// What headers weigh, for small packets.
@@ -84,7 +86,7 @@ impl TfrcConfig {
 /// lets out, leave early (`t_gran` of section 4.6).
 ///
 /// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one packet
-/// in a round trip (`gradual`), halves after 2 R of silence (`patience`), takes one later packet for
+/// in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves after 2 R of silence (`patience`), takes one later packet for
 /// proof of a loss (`duplicate_threshold`), keeps 0.95 of the round-trip time (`rtt_memory`), and raises the rate
 /// of slow start packet by packet.
 #[derive(Clone, Debug)]
@@ -263,6 +265,8 @@ impl Tfrc {
             self.received.maximize(now, received);
             2.0 * self.received.most()
         };
+        let least = self.config.least_limit * self.size() / rtt.as_secs_f64();
+        let limit = limit.max(least);
         if self.config.gradual && !had_losses && self.losses > 0.0 {
             // The end of slow start: what the equation says, at once.
             self.rate = f64::INFINITY;

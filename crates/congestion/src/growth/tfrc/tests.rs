@@ -240,6 +240,15 @@ fn gradual_growth_is_a_packet_in_a_round_trip() {
 }
 
 #[test]
+fn what_arrives_limits_to_no_less_than_a_packet_in_a_round_trip_if_told_so() {
+    let mut law = begun(&Parameters::new().with("least_limit", Value::Number(1.0)));
+    for step in 2..9 {
+        report(&mut *law, at(step * 100), RTT, 0.01, 100, true);
+    }
+    near(rate(&*law), 10_000.0);
+}
+
+#[test]
 fn headers_take_their_share_of_the_wire() {
     let mut law = begun(&Parameters::new());
     law.on_sent(&Sent {

@@ -51,6 +51,13 @@ const PATIENCE: Parameter = number(
     (1.0, 100.0),
     "round trips",
 );
+const LEAST_LIMIT: Parameter = number(
+    "least_limit",
+    "What arrives limits the rate to no less than this (1 in ns-2).",
+    0.0,
+    (0.0, 100.0),
+    "packets per round trip",
+);
 const SMALL_PACKETS: Parameter = flag(
     "small_packets",
     "Whether small packets get the rate of packets of 1460 bytes less headers, 10 ms apart at the least (RFC 4828).",
@@ -105,6 +112,7 @@ const PARAMETERS: &[Parameter] = &[
     TIMEOUT,
     PATIENCE,
     GRADUAL,
+    LEAST_LIMIT,
     DUPLICATE_THRESHOLD,
     MEMORY,
     DISCOUNTING,
@@ -121,6 +129,7 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<TfrcConfig, Paramete
         timeout: parameters.number(&TIMEOUT)?,
         gradual: parameters.flag(&GRADUAL)?,
         patience: parameters.number(&PATIENCE)?,
+        least_limit: parameters.number(&LEAST_LIMIT)?,
         small_packets: parameters.flag(&SMALL_PACKETS)?,
         header: parameters.bytes(&HEADER)?,
         // The domains of both end at 64.
