@@ -4,6 +4,7 @@ mod demo;
 mod doctor;
 mod emulate;
 mod keygen;
+mod list;
 mod sim;
 pub(crate) mod stream;
 
@@ -63,6 +64,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Keygen(args) => keygen::keygen(&args),
+        Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -5,10 +5,10 @@ use std::fmt;
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
 /// A table without frames.
-pub(super) struct Table(comfy_table::Table);
+pub(crate) struct Table(comfy_table::Table);
 
 impl Table {
-    pub(super) fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Self {
+    pub(crate) fn new<T: Into<String>>(header: impl IntoIterator<Item = T>) -> Self {
         let mut table = comfy_table::Table::new();
         table
             .load_style(presets::NOTHING)
@@ -18,13 +18,13 @@ impl Table {
     }
 
     /// Puts the numbers of a column under each other.
-    pub(super) fn right(&mut self, column: usize) {
+    pub(crate) fn right(&mut self, column: usize) {
         if let Some(column) = self.0.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
 
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.0.add_row(cells.into_iter().collect::<Vec<_>>());
     }
 }

@@ -81,6 +81,11 @@ table! {
             Amount { min: Span::ZERO, max: Span::from_secs(1) },
             "\"10ms\"",
         );
+        /// A packet leaves at the latest so long after the one before it.
+        keep_alive: Span = Default(
+            Amount { min: Span::from_millis(10), max: Span::from_secs(24 * 3600) },
+            "\"1s\"",
+        );
         /// The connection ends when nothing has arrived for so long.
         idle_timeout: Span = Default(
             Amount { min: Span::from_millis(100), max: Span::from_secs(24 * 3600) },
