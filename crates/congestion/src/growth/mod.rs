@@ -3,9 +3,9 @@
 mod cubic;
 mod fixed;
 mod hystart;
-mod iftp;
+pub mod iftp;
 mod limited;
-mod psp;
+pub mod psp;
 mod reno;
 mod steady;
 mod vegas;
