@@ -3,10 +3,10 @@
 mod cubic;
 mod fixed;
 mod hystart;
-mod iftp;
+pub mod iftp;
 mod libra;
 mod limited;
-mod psp;
+pub mod psp;
 mod rap;
 pub mod real;
 mod reno;
