@@ -76,7 +76,7 @@ impl RunReport {
 }
 
 /// Whether a group is the one called `name`, or one of those that are counted together as that.
-fn is_within(group: &str, name: &str) -> bool {
+pub(crate) fn is_within(group: &str, name: &str) -> bool {
     group
         .strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))

@@ -8,6 +8,7 @@ use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
 use comity_units::{Bytes, ParseError};
 
+use super::claims::Fault;
 use super::source::{Place, Sources};
 use crate::frames::FramesError;
 
@@ -223,6 +224,11 @@ pub enum ProblemKind {
     BadOverride {
         /// The text as given.
         text: String,
+    },
+    /// An expression in a file of claims that cannot be calculated.
+    Expression {
+        /// What is wrong with it.
+        fault: Fault,
     },
     /// Axes that advance together have different lengths.
     UnevenZip {
@@ -483,6 +489,7 @@ impl Problem {
                 format!("`{path}` goes into `{part}`, which is the plain value {value}")
             }
             ProblemKind::NotSwept => format!("`{path}` belongs to all runs and cannot be swept"),
+            ProblemKind::Expression { fault } => format!("`{path}`: {fault}"),
             ProblemKind::BadOverride { text } => format!("{text:?} is not of the form key=value"),
             ProblemKind::UnevenZip {
                 group,
@@ -535,6 +542,7 @@ impl Problem {
                     None => String::new(),
                 }
             }
+            ProblemKind::Expression { fault } => fault.expected(),
             _ => String::new(),
         }
     }
