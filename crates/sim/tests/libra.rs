@@ -70,9 +70,13 @@ fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
 /// With a = 1 and d = 1/2 this is TCP's 1.31 / (RT √p).
 fn closed_form(alpha: f64, a: f64, b: f64, round_trip: f64, loss: f64) -> f64 {
     let growth = alpha * round_trip * round_trip / (round_trip + a);
-    let q = (1.0 - b / (2.0 * (round_trip + a))).powi(2);
+    let left = 1.0 - b / (2.0 * (round_trip + a));
+    // q^(k − 1/2) is left^(2 k − 1).
     let product: f64 = (1..200)
-        .map(|k| (1.0 - q.powi(k)) / (1.0 - q.powf(f64::from(k) - 0.5)))
+        .map(|k| {
+            let odd: f64 = (1..2 * k).map(|_| left).product();
+            (1.0 - odd * left) / (1.0 - odd)
+        })
         .product();
     (2.0 * growth / (PI * loss)).sqrt() / round_trip * product
 }
