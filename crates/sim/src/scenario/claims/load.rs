@@ -596,7 +596,7 @@ impl Reader<'_, '_> {
         let at = &table.written;
         match (table.expected, &table.reason) {
             (Expected::Fails, None) => {
-                self.problem(at, "expected", ProblemKind::Needs { other: "reason" })
+                self.problem(at, "expected", ProblemKind::Needs { other: "reason" });
             }
             (Expected::Holds, Some(_)) => {
                 self.problem(at, "reason", ProblemKind::Needs { other: "expected" });

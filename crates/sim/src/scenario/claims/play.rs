@@ -34,7 +34,7 @@ pub enum PlayError {
         /// The number of the run.
         run: usize,
         /// What the engine says.
-        error: BuildError,
+        error: Box<BuildError>,
     },
 }
 
@@ -209,6 +209,7 @@ impl Pooled {
         );
         if let Some((run, error)) = error {
             let file = self.file.clone();
+            let error = Box::new(error);
             return Err(PlayError::Run { file, run, error });
         }
         end.map_err(|Interrupted { .. }| PlayError::Interrupted)?;
