@@ -35,6 +35,7 @@ fn options_of_others_are_read_in_any_layout() {
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 9, echo: 8 }),
             sack: SackBlocks::EMPTY,
+            seq_update: None,
         }
     );
 
