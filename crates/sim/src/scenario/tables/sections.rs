@@ -106,7 +106,7 @@ table! {
 }
 
 table! {
-    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"`.
+    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
     struct VideoTable ("a video") {
         /// The mean rate.
         rate: Rate = Required(RATE);
@@ -128,7 +128,7 @@ table! {
 }
 
 table! {
-    /// Frames of a file, in decoding order and each a section, for `transport = "sections"`.
+    /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
     struct FramesTable ("frames of a file") {
         /// The file, with `time_s,bytes,type` in each line; the type is I, P, B or -.
         file: String = Required(Text("the name of a file of frames"));
