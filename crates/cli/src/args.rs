@@ -33,6 +33,7 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
   comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
+  comity list
   comity sim schema > scenario.md
   comity claims packet_spacing
   comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Emulate(Box<Emulate>),
     /// Make a key, or print the public half of one
     Keygen(Keygen),
+    /// Print every controller and system by its name, with its source, parameters and defaults
+    List(Catalogue),
     /// Look at this host: what would slow Comity down, and the command that mends it
     Doctor(Doctor),
     /// Print the completions for a shell
@@ -110,6 +113,29 @@ pub(crate) struct Keygen {
     /// Replace FILE, whose secret is lost then
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Controllers are for cc= in URIs and for `controller` in scenarios; the rest is for the keys of scenarios
+that stand with each.
+
+Exit codes:
+  0    done
+  2    there is no such name
+
+Examples:
+  comity list
+  comity list tfrc
+  comity list --json | jq -r '.controllers[].name'"
+)]
+pub(crate) struct Catalogue {
+    /// What to tell of in detail
+    pub(crate) name: Option<String>,
 
     /// Print one JSON document
     #[arg(long)]

@@ -38,7 +38,7 @@ const ECN_BITS: u8 = 0b11;
 /// let mistake = Options::builder().insecure().controller("cubik").build().unwrap_err();
 /// assert_eq!(
 ///     mistake.to_string(),
-///     r#"cc: there is no controller "cubik"; did you mean "cubic"?"#
+///     r#"cc: there is no controller "cubik"; did you mean "cubic"? `comity list` tells of each"#
 /// );
 /// # Ok::<(), comity::OptionsError>(())
 /// ```

@@ -327,7 +327,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?cc=cubik",
-            "cc: there is no controller \"cubik\"; did you mean \"cubic\"?",
+            "cc: there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` tells of each",
         ),
         (
             "comity://h:1?cc=cubic&cc.bata=1",

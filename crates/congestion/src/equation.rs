@@ -16,7 +16,12 @@ use comity_units::{Bytes, Rate, Span};
 /// Source: RFC 5348, section 3.1, with `b = 1` and `t_RTO = 4R`; after Padhye, Firoiu, Towsley and Kurose,
 /// SIGCOMM 1998.
 pub fn throughput(segment: Bytes, rtt: Span, p: f64) -> Rate {
-    let rounds = segments_per_round_trip(p);
+    throughput_with_timeout(segment, rtt, p, USUAL_TIMEOUT)
+}
+
+/// [`throughput`] with a retransmission timeout of `timeout` round trips instead of four.
+pub fn throughput_with_timeout(segment: Bytes, rtt: Span, p: f64, timeout: f64) -> Rate {
+    let rounds = segments_per_round_trip(p, timeout);
     let seconds = rtt.as_secs_f64();
     if !rounds.is_finite() || seconds <= 0.0 {
         return Rate::MAX;
@@ -44,13 +49,16 @@ pub fn loss_event_rate(segment: Bytes, rtt: Span, rate: Rate) -> f64 {
     libm::sqrt(low * high)
 }
 
-/// The throughput in segments per round trip; infinite without losses.
-fn segments_per_round_trip(p: f64) -> f64 {
+/// The throughput in segments per round trip, with a timeout in round trips; infinite without losses.
+fn segments_per_round_trip(p: f64, timeout: f64) -> f64 {
     let p = p.clamp(0.0, 1.0);
     let repairs = libm::sqrt(2.0 * p / 3.0);
-    let timeouts = 12.0 * libm::sqrt(3.0 * p / 8.0) * p * (1.0 + 32.0 * p * p);
+    let timeouts = timeout * 3.0 * libm::sqrt(3.0 * p / 8.0) * p * (1.0 + 32.0 * p * p);
     1.0 / (repairs + timeouts)
 }
+
+/// RFC 5348, section 3.1: `t_RTO = 4R`.
+const USUAL_TIMEOUT: f64 = 4.0;
 
 /// Below this the equation is of no use: a loss event in a thousand billion segments.
 const LEAST_RATE: f64 = 1e-12;
@@ -71,6 +79,9 @@ mod tests {
         // p = 1: √(2/3) = 0.816497; 12 · √0.375 · 33 = 242.5 (timeouts in a row): 0.0041098 segments.
         let rate = throughput(SEGMENT, RTT, 1.0).as_bps();
         assert!((325..333).contains(&rate), "{rate}");
+        // A timeout of one round trip instead of four: 1 / (0.0816497 + 0.0018430) = 11.9771 segments.
+        let rate = throughput_with_timeout(SEGMENT, RTT, 0.01, 1.0).as_bps();
+        assert!((958_100..958_220).contains(&rate), "{rate}");
         assert_eq!(throughput(SEGMENT, RTT, 0.0), Rate::MAX);
         assert_eq!(throughput(SEGMENT, Span::ZERO, 0.01), Rate::MAX);
     }

@@ -6,26 +6,40 @@ use alloc::collections::VecDeque;
 ///
 /// ```text
 /// weight of closed interval i of n, the newest first:  1 for i < n/2,  2(n − i)/(n + 2) behind
-/// closed   = Σ weight(i) · interval(i)          / Σ weight
-/// with     = the same, the open interval as the newest
-/// mean     = max(closed, with)                  p = 1 / mean
+/// closed   = Σ weight(i) · d(i) · interval(i)          / Σ weight(i) · d(i)
+/// D        = 1, or where the open interval is longer than 2 · closed:  max(floor, 2 · closed / open)
+/// with     = the same as closed, the open interval as the newest and D · d(i) instead of d(i) behind it
+/// mean     = max(closed, with)                         p = 1 / mean
 /// ```
 ///
 /// The open interval counts only where it raises the mean, so that a short one says nothing and a long one
 /// lets the rate rise before the next loss.
 ///
-/// Source: RFC 5348, section 5.4 (`n = 8` there). Differs from it in: 1. intervals are counted in full
-/// segments' worth of bytes that were acknowledged, not in packets, so that small packets do not make a flow look
-/// less lossy (the concern of RFC 4828); 2. the history is at the sender, which knows what it sent and what was
-/// lost; 3. no history discounting (section 5.5, optional).
+/// `d` and `D` are the discounts of history: where the open interval is more than twice the mean, the past counts for
+/// less. When an event closes the interval, each `d` keeps the `D` of that moment as a factor. Without a floor they
+/// are all 1.
+///
+/// Source: RFC 5348, sections 5.4 (`n = 8` there) and 5.5. Differs from it in: 1. the history may be at the sender,
+/// which then counts full segments' worth of acknowledged bytes instead of packets
+/// ([`LossIntervals::on_acked`] and [`LossIntervals::on_event`]), so that small packets do not make a flow look
+/// less lossy (the concern of RFC 4828).
 #[derive(Clone, Debug)]
 pub struct LossIntervals {
     /// Closed intervals, the newest first.
-    closed: VecDeque<f64>,
+    closed: VecDeque<Interval>,
     /// Segments since the last loss event.
     open: f64,
     /// How many closed intervals are remembered.
     memory: usize,
+    /// The least discount of history; `None` for no discounting.
+    floor: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    length: f64,
+    /// `d` of the equation.
+    discount: f64,
 }
 
 impl LossIntervals {
@@ -35,12 +49,25 @@ impl LossIntervals {
             closed: VecDeque::new(),
             open: 0.0,
             memory: memory.max(1),
+            floor: None,
         }
+    }
+
+    /// The same with history discounted, each time to this share of its weight at the least.
+    #[must_use]
+    pub const fn discounted(mut self, floor: f64) -> Self {
+        self.floor = Some(floor.clamp(0.0, 1.0));
+        self
     }
 
     /// So many segments more were sent and acknowledged.
     pub fn on_acked(&mut self, segments: f64) {
         self.open += segments;
+    }
+
+    /// The open interval is so long now: for a receiver, which knows it by packet numbers.
+    pub const fn set_open(&mut self, segments: f64) {
+        self.open = segments;
     }
 
     /// A loss event began. `first` is what the interval before the first event of all is taken to have been:
@@ -52,16 +79,33 @@ impl LossIntervals {
             // The lost segment itself is part of the interval that it ends.
             self.open + 1.0
         };
+        self.close(interval);
+    }
+
+    /// A loss event began, and the interval that it ends was so long.
+    pub fn close(&mut self, length: f64) {
+        let discount = self.general_discount();
+        for interval in &mut self.closed {
+            interval.discount *= discount;
+        }
         // One more than counts, so that an event can be undone.
         self.closed.truncate(self.memory);
-        self.closed.push_front(interval.max(1.0));
+        self.closed.push_front(Interval {
+            length: length.max(1.0),
+            discount: 1.0,
+        });
         self.open = 0.0;
     }
 
-    /// The last event did not happen: the interval that it closed is open again.
+    /// Whether there has been a loss event.
+    pub fn has_events(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// The last event did not happen: the interval that it closed is open again. Discounts of that moment remain.
     pub fn undo_event(&mut self) {
         if let Some(interval) = self.closed.pop_front() {
-            self.open += interval - 1.0;
+            self.open += interval.length - 1.0;
         }
     }
 
@@ -75,16 +119,39 @@ impl LossIntervals {
         if self.closed.is_empty() {
             return None;
         }
-        let (mut closed, mut with, mut total) = (0.0, 0.0, 0.0);
-        let mut newer = self.open;
-        for (place, &interval) in self.closed.iter().enumerate().take(self.memory) {
+        let discount = self.general_discount();
+        let (mut closed, mut closed_total) = (0.0, 0.0);
+        let (mut with, mut with_total) = (0.0, 0.0);
+        let (mut newer, mut newer_share) = (self.open, 1.0);
+        for (place, interval) in self.closed.iter().enumerate().take(self.memory) {
             let weight = self.weight(place);
-            closed += weight * interval;
-            with += weight * newer;
-            total += weight;
-            newer = interval;
+            closed += weight * interval.discount * interval.length;
+            closed_total += weight * interval.discount;
+            with += weight * newer_share * newer;
+            with_total += weight * newer_share;
+            newer = interval.length;
+            newer_share = discount * interval.discount;
         }
-        Some((total / closed.max(with)).min(1.0))
+        Some((closed_total / closed).min(with_total / with).min(1.0))
+    }
+
+    /// `D` of the equation.
+    fn general_discount(&self) -> f64 {
+        let Some(floor) = self.floor else {
+            return 1.0;
+        };
+        let (mut closed, mut total) = (0.0, 0.0);
+        for (place, interval) in self.closed.iter().enumerate().take(self.memory) {
+            let share = self.weight(place) * interval.discount;
+            closed += share * interval.length;
+            total += share;
+        }
+        let mean = closed / total;
+        if total > 0.0 && self.open > 2.0 * mean {
+            (2.0 * mean / self.open).max(floor)
+        } else {
+            1.0
+        }
     }
 
     fn weight(&self, place: usize) -> f64 {
@@ -133,6 +200,32 @@ mod tests {
         // One of 100 does: (100 + 10 + 20 + 30 + 32 + 30 + 24 + 14) / 6 = 260 / 6.
         history.on_acked(90.0);
         assert!((mean(&history) - 260.0 / 6.0).abs() < 1e-9);
+    }
+
+    /// Eight intervals of 10, then an open one that grows. With a floor of 1/2:
+    /// up to 20 nothing is discounted: (20 + 10 · 5) / 6 with the open one of 20.
+    /// At 40, D = 2 · 10 / 40 = 1/2: (40 + 10 · 5/2) / (1 + 5/2) = 65 / 3.5; without discounting 90 / 6.
+    /// At 80, D stops at 1/2: (80 + 25) / 3.5 = 30.
+    #[test]
+    fn a_long_open_interval_discounts_the_past() {
+        let mut history = history(8, &[10.0; 9]).discounted(0.5);
+        for (open, expected) in [(20.0, 70.0 / 6.0), (40.0, 65.0 / 3.5), (80.0, 30.0)] {
+            history.set_open(open);
+            assert!(
+                (mean(&history) - expected).abs() < 1e-9,
+                "{open}: {}",
+                mean(&history)
+            );
+        }
+        // The event closes the 80, and what is older keeps half its weight:
+        // (80 + (10 · (1 + 1 + 1 + 0.8 + 0.6 + 0.4 + 0.2)) / 2) / (1 + 5/2) = 105 / 3.5.
+        history.close(80.0);
+        assert!((mean(&history) - 30.0).abs() < 1e-9, "{}", mean(&history));
+        // Discounts multiply. The open interval of 120 is twice the mean of 30 and twice again: D = 60 / 120.
+        // (120 + 1/2 · (80 + 1/2 · 10 · (1 + 1 + 0.8 + 0.6 + 0.4 + 0.2))) / (1 + 1/2 · (1 + 1/2 · 4))
+        // = (120 + 40 + 10) / (1 + 1/2 + 1) = 68.
+        history.set_open(120.0);
+        assert!((mean(&history) - 68.0).abs() < 1e-9, "{}", mean(&history));
     }
 
     #[test]

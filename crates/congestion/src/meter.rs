@@ -13,7 +13,8 @@ pub trait Meter: Debug + Send {
     /// A packet arrived.
     fn on_arrival(&mut self, arrival: &Arrival);
 
-    /// What to tell the sender now. Repeating the last report is right: acknowledgements get lost.
+    /// What to tell the sender now. Repeating the last report is right where it says how things stand:
+    /// acknowledgements get lost. One that speaks of a stretch of time is told once ([`Report::None`] until the next).
     fn report(&mut self, now: Time) -> Report;
 
     /// The next time at which the meter wants a report to be sent even if nothing arrives.
@@ -61,8 +62,16 @@ pub enum Tag {
         /// arrives, and cannot find it by counting where a segment before it was lost.
         position: u16,
     },
-    /// The sender's round-trip time: TFRC groups losses by it (RFC 5348, section 3.2.1), packet spacing
-    /// counts per round of this length (its section 2.1).
+    /// TFRC: the packet's place among those that the law counts, and the sender's round-trip time, by which losses
+    /// are grouped (RFC 5348, section 3.2.1). Packet numbers of the transport do not serve: it leaves some out on
+    /// purpose, and gives some to packets without data.
+    Numbered {
+        /// Counts the packets, wrapping.
+        number: u32,
+        /// The round-trip time that the sender uses; zero while it knows none.
+        rtt: Span,
+    },
+    /// The sender's round-trip time: packet spacing counts per round of this length (its section 2.1).
     Round {
         /// Counts the sender's rounds, wrapping.
         round: u32,

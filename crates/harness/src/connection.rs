@@ -575,11 +575,15 @@ impl<P: Fuzzed> World<P> {
                 bytes: source.number() >> 2,
                 sections: u32::from(source.u16()),
             }),
-            6 => Frame::Tag(match source.u8() % 2 {
+            6 => Frame::Tag(match source.u8() % 3 {
                 0 => Tag::Wave {
                     wave: source.u16(),
                     segments: source.u16(),
                     position: source.u16(),
+                },
+                1 => Tag::Numbered {
+                    number: source.number() as u32,
+                    rtt: Span::from_micros(source.number()),
                 },
                 _ => Tag::Round {
                     round: source.number() as u32,

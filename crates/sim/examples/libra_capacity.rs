@@ -8,6 +8,8 @@
 //! of the estimate to the capacity over round trips and seeds, and how many of the runs came within 10 %. A dash
 //! counts runs without any estimate yet.
 
+#![allow(clippy::print_stdout, reason = "the table is what this is for")]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
@@ -29,7 +31,7 @@ impl Cell {
         let farthest = known
             .iter()
             .copied()
-            .max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
+            .max_by(|a, b| a.max(a.recip()).total_cmp(&b.max(b.recip())));
         match (known.get(known.len() / 2), farthest) {
             (Some(median), Some(farthest)) => format!("{median:.3}, {farthest:.3}, {close}"),
             _ => format!("-, -, {close}"),

@@ -6,13 +6,13 @@ use std::f64::consts::PI;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};
-use comity_link::{Limit, Loss, LossModel, LossPlace};
+use comity_link::{Limit, Loss, LossModel, LossPlace, Queue, RedConfig};
 use comity_sim::metrics::jain;
 use comity_sim::network::{NodeId, TransportSpec, Workload};
 use comity_sim::report::RunReport;
 use comity_sim::{RunOptions, run};
 use comity_transport::tcp::{Config, DelayedAck};
-use comity_units::{Rate, Seed, Span};
+use comity_units::{Bytes, Rate, Seed, Span};
 
 /// Libra on NewReno as in ns-2, segments of 1500 bytes on the wire.
 fn libra(parameters: &[(&str, Value)], controller: &str, config: Config) -> TransportSpec {
@@ -42,7 +42,8 @@ fn play(builder: &common::Builder, seed: u64) -> RunReport {
 fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
     let mut builder = common::Builder::new(seconds, 100);
     for milliseconds in round_trips {
-        let (a, b) = (builder.node("a"), builder.node("b"));
+        let a = builder.node(&format!("a{milliseconds}"));
+        let b = builder.node(&format!("b{milliseconds}"));
         let delay = Span::from_micros(milliseconds * 500);
         let mut link = common::link_config(Rate::from_mbps(100), delay, Limit::Unlimited);
         let back = link.clone();
@@ -69,9 +70,13 @@ fn disjoint(seconds: u64, round_trips: &[u64], loss: f64) -> common::Builder {
 /// With a = 1 and d = 1/2 this is TCP's 1.31 / (RT √p).
 fn closed_form(alpha: f64, a: f64, b: f64, round_trip: f64, loss: f64) -> f64 {
     let growth = alpha * round_trip * round_trip / (round_trip + a);
-    let q = (1.0 - b / (2.0 * (round_trip + a))).powi(2);
+    let left = 1.0 - b / (2.0 * (round_trip + a));
+    // q^(k − 1/2) is left^(2 k − 1).
     let product: f64 = (1..200)
-        .map(|k| (1.0 - q.powi(k)) / (1.0 - q.powf(f64::from(k) - 0.5)))
+        .map(|k| {
+            let odd: f64 = (1..2 * k).map(|_| left).product();
+            (1.0 - odd * left) / (1.0 - odd)
+        })
         .product();
     (2.0 * growth / (PI * loss)).sqrt() / round_trip * product
 }
@@ -86,9 +91,9 @@ fn the_closed_form_knows_the_constant_of_tcp() {
 /// Growth and reduction balance at the same rate whatever the round trip.
 #[test]
 fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
-    let (loss, capacity) = (5e-4, 10);
+    let (loss, capacity) = (5e-4, 100);
     let round_trips = [30, 90, 180];
-    let mut builder = disjoint(2_000, &round_trips, loss);
+    let mut builder = disjoint(1_000, &round_trips, loss);
     for at in 0..3 {
         // Y = 0: without a queue the extremes of the round trip are those of the first and the second of a pair.
         let mut parameters = given(Rate::from_mbps(capacity));
@@ -118,18 +123,23 @@ fn round_trips_from_30_to_180_ms_have_the_rate_of_the_closed_form() {
     assert!(jain(&rates).unwrap() > 0.99, "{rates:?}");
 }
 
-/// Two hosts at either end of a link of 20 Mb/s, 20 and 180 ms away from each other.
+/// Two pairs of flows with round trips of 20 and 180 ms over 20 Mb/s. Random early detection drops by chance: behind
+/// drop-tail, few flows are ruled by where their packets happen to find the queue full.
 fn dumbbell(seconds: u64, controller: &str, parameters: &[(&str, Value)]) -> common::Builder {
     let mut builder = common::Builder::new(seconds, seconds / 2);
     let (left, right) = (builder.node("left"), builder.node("right"));
-    let bottleneck = common::link_config(
-        Rate::from_mbps(20),
-        Span::from_millis(5),
-        Limit::Packets(100),
-    );
-    builder.duplex(left, right, &bottleneck);
-    for delay in [5, 85] {
-        let source = builder.node("source");
+    let delay = Span::from_millis(5);
+    let mut bottleneck = common::link_config(Rate::from_mbps(20), delay, Limit::Unlimited);
+    builder.link(right, left, bottleneck.clone());
+    bottleneck.queue = Queue::Red(RedConfig {
+        limit: Limit::Packets(100),
+        min_threshold: 10.0,
+        max_threshold: 50.0,
+        ..RedConfig::default()
+    });
+    builder.link(left, right, bottleneck);
+    for (number, delay) in [5, 5, 85, 85].into_iter().enumerate() {
+        let source = builder.node(&format!("source{number}"));
         let access = common::link_config(
             Rate::from_mbps(1_000),
             Span::from_millis(delay),
@@ -154,9 +164,9 @@ fn flows_of_different_round_trips_converge_to_equal_rates() {
     let fair = index(&dumbbell(400, "libra", &given(Rate::from_mbps(20))));
     let estimated = index(&dumbbell(400, "libra", &[]));
     let reno = index(&dumbbell(400, "reno", &[]));
-    assert!(fair > 0.93, "{fair}");
-    assert!(estimated > 0.9, "{estimated}");
-    assert!(reno < 0.8, "{reno}");
+    assert!(fair > 0.95, "{fair} {estimated} {reno}");
+    assert!(estimated > 0.95, "{fair} {estimated} {reno}");
+    assert!(reno < 0.75, "{fair} {estimated} {reno}");
 }
 
 /// One flow alone, receivers that answer every, every second or every fourth segment.
@@ -179,11 +189,14 @@ fn the_capacity_is_found_within_the_first_round_trips() {
                 }),
                 ..Config::NS2_2_35
             };
-            let spec = libra(&[], "libra", config);
+            let mut spec = libra(&[], "libra", config);
+            if let TransportSpec::Tcp(tcp) = &mut spec {
+                tcp.initial_window = Bytes::new(10 * 1_460);
+            }
             builder.flow("libra", (a, b), spec, Workload::Greedy).start =
                 comity_sim::network::Start::default();
             let report = play(&builder, 1);
-            let found = report.flows[0].capacity_bps.unwrap() as f64;
+            let found = report.flows[0].capacity_bps.unwrap_or(0) as f64;
             let ratio = found / rate.as_bps() as f64;
             assert!((0.99..1.01).contains(&ratio), "{rate} {segments}: {found}");
         }

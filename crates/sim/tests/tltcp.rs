@@ -81,8 +81,12 @@ fn figure_5_each_deadline_leads_to_the_next_multiple_of_467() {
     assert!((13..=14).contains(&sections.len()), "{sections:?}");
     for (section, at) in jumps {
         let late = at - start - section * 1_000_000_000;
-        // The next packet leaves with the next acknowledgement: two packets take 16 ms.
-        assert!(late < 50_000_000, "section {section} begins {late} ns late");
+        // The next packet leaves with the next acknowledgement, at the latest when the two windows, of ten
+        // packets and 80 ms each, are through.
+        assert!(
+            late < 170_000_000,
+            "section {section} begins {late} ns late"
+        );
     }
     // About 900 packets in 14 s each, and the two alike.
     let packets = |flow: usize| report.flows[flow].delivered_bytes / MSS;
@@ -163,7 +167,7 @@ fn with_enough_bandwidth_every_frame_is_in_time_and_with_less_the_last_of_a_grou
     assert_eq!((enough.in_time, enough.given), (500, 500));
     assert_eq!((enough.jumps, enough.gaps), (0, 0));
     // 31,000 bytes in each 0.36 s are 690 kb/s.
-    let little = video(400, None);
+    let little = video(550, None);
     assert_eq!(little.given, 500);
     assert!(little.jumps > 5 && little.broken > 50, "{little:?}");
     assert_eq!(

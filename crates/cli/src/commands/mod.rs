@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod emulate;
 mod keygen;
+mod list;
 mod progress;
 mod sim;
 pub(crate) mod stream;
@@ -66,6 +67,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Keygen(args) => keygen::keygen(&args),
+        Command::List(args) => list::list(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

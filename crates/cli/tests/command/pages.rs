@@ -41,6 +41,82 @@ fn scenarios_are_listed() {
 }
 
 #[test]
+fn controllers_and_systems_are_listed() {
+    let text = out(&ends(0, &["list"]));
+    for line in [
+        "tfrc ",
+        "rap ",
+        "cubic ",
+        "newreno ",
+        "ns2-2000 ",
+        "timeline ",
+        "poisson ",
+        "tltcp ",
+    ] {
+        let count = text.lines().filter(|known| known.starts_with(line)).count();
+        assert_eq!(count, 1, "{line:?} in\n{text}");
+    }
+    let tfrc = text.lines().find(|line| line.starts_with("tfrc ")).unwrap();
+    assert!(
+        tfrc.contains("has a half of its own") && !tfrc.contains("tcp, sections"),
+        "{tfrc}"
+    );
+    let rap = out(&ends(0, &["list", "rap"]));
+    for words in [
+        "INFOCOM 1999",
+        "transports: sections",
+        "fine_grain",
+        "true or false",
+        "a number from 0.01 to 0.99",
+    ] {
+        assert!(rap.contains(words), "{words:?} in\n{rap}");
+    }
+    // A controller and a recovery.
+    let reno = out(&ends(0, &["list", "reno"]));
+    assert!(
+        reno.contains("reno: a controller") && reno.contains("reno: a value of recovery"),
+        "{reno}"
+    );
+    let document: Value = serde_json::from_slice(&ends(0, &["list", "--json"]).stdout).unwrap();
+    assert_eq!(document["format"], "comity-list/1");
+    let rows = document["controllers"].as_array().unwrap();
+    let tfrc = rows.iter().find(|row| row["name"] == "tfrc").unwrap();
+    assert_eq!(tfrc["receiver_half"], true);
+    assert_eq!(tfrc["transports"], serde_json::json!(["sections"]));
+    let memory = tfrc["parameters"].as_array().unwrap().iter();
+    let memory = memory
+        .clone()
+        .find(|parameter| parameter["name"] == "memory")
+        .unwrap();
+    assert_eq!(
+        (
+            &memory["default"],
+            &memory["min"],
+            &memory["max"],
+            &memory["unit"]
+        ),
+        (
+            &Value::from(8.0),
+            &Value::from(1),
+            &Value::from(64),
+            &Value::from("intervals")
+        )
+    );
+    let one: Value = serde_json::from_slice(&ends(0, &["list", "sack", "--json"]).stdout).unwrap();
+    assert_eq!(one["controllers"], serde_json::json!([]));
+    assert_eq!(one["systems"][0]["key"], "recovery");
+    let mistake = ends(2, &["list", "tfcr"]);
+    let said = String::from_utf8_lossy(&mistake.stderr).into_owned();
+    assert!(
+        said.contains("there is no \"tfcr\" to tell of; did you mean \"tfrc\"?"),
+        "{said}"
+    );
+    let mistake = ends(2, &["list", "westwood-plus"]);
+    let said = String::from_utf8_lossy(&mistake.stderr).into_owned();
+    assert!(said.contains("`comity list` prints all names"), "{said}");
+}
+
+#[test]
 fn the_reference_is_printed() {
     let page = fs::read_to_string(root().join("docs/scenario.md")).unwrap();
     assert_eq!(out(&ends(0, &["sim", "schema"])), page);

@@ -3,13 +3,15 @@
 mod cubic;
 mod fixed;
 mod hystart;
-mod iftp;
+pub mod iftp;
 mod libra;
 mod limited;
-mod psp;
+pub mod psp;
+mod rap;
 pub mod real;
 mod reno;
 mod steady;
+mod tfrc;
 mod vegas;
 
 use comity_units::Bytes;
@@ -21,8 +23,10 @@ pub use iftp::{EveryPacket, Iftp, IftpConfig, LateAcks};
 pub use libra::{Libra, LibraConfig};
 pub use limited::Limited;
 pub use psp::{Psp, PspConfig, RoundMeter, Step};
+pub use rap::{Rap, RapConfig};
 pub use reno::{DecreaseBasis, Increase, Reno, RenoConfig, Rounding};
 pub use steady::{Steady, SteadyConfig};
+pub use tfrc::{Tfrc, TfrcConfig, TfrcMeter};
 pub use vegas::{Vegas, VegasConfig};
 
 /// An amount in segments of `mss`; infinite where [`Bytes::MAX`] stands for "without limit".

@@ -14,7 +14,7 @@
 //! assert_eq!(controller.decision().window, Bytes::new(12_000));
 //!
 //! let mistake = table::find("cubik").unwrap_err();
-//! assert_eq!(mistake.to_string(), "there is no controller \"cubik\"; did you mean \"cubic\"?");
+//! assert_eq!(mistake.to_string(), "there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` tells of each");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -138,6 +138,12 @@ impl Row {
         self.meter.is_some()
     }
 
+    /// Whether it can drive a flow of a byte sequence. Every row can drive a flow of sections; these need to hear
+    /// of each packet by its number, or of the receiver's half what TCP does not carry.
+    pub fn drives_tcp(&self) -> bool {
+        !SECTIONS_ONLY.contains(&self.name)
+    }
+
     /// Reads the text of the parameter `name`, as it comes from a command line or a URI.
     ///
     /// # Errors
@@ -158,6 +164,9 @@ impl fmt::Debug for Row {
             .finish_non_exhaustive()
     }
 }
+
+/// Rows that drive sections only.
+const SECTIONS_ONLY: &[&str] = &["tfrc", "rap"];
 
 /// The controller called `name`.
 ///
@@ -186,10 +195,13 @@ impl fmt::Display for UnknownController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no controller {:?}", self.name)?;
         match self.nearest {
-            Some(nearest) => write!(f, "; did you mean {nearest:?}?"),
+            Some(nearest) => {
+                write!(f, "; did you mean {nearest:?}? `comity list` tells of each")
+            }
             None => {
                 f.write_str("; there are ")?;
-                parameters::write_list(f, TABLE.iter().map(|row| row.name))
+                parameters::write_list(f, TABLE.iter().map(|row| row.name))?;
+                f.write_str("; `comity list` tells of each")
             }
         }
     }
@@ -384,11 +396,12 @@ mod tests {
         );
         assert_eq!(
             find("quic").unwrap_err().to_string(),
-            "there is no controller \"quic\"; did you mean \"cubic\"?"
+            "there is no controller \"quic\"; did you mean \"cubic\"? `comity list` tells of each"
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"libra\", \"real\", \"iftp\", \"psp\", \"steady\" and \"fixed\""
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"steady\" and \"fixed\"; \
+             `comity list` tells of each"
         );
     }
 

@@ -7,6 +7,8 @@ mod psp;
 mod real;
 mod reno;
 mod rtt;
+mod tfrc_receiver;
+mod tfrc_sender;
 mod vegas;
 
 use comity_congestion::{Ack, Loss, LossCause, Timeout};
@@ -47,5 +49,13 @@ fn timeout(now: Time, in_flight: Bytes, window: Bytes, consecutive: u32) -> Time
         window,
         consecutive,
         duplicate_seen: false,
+    }
+}
+
+/// An acknowledgement of what the law or the application held back.
+fn ack_limited(now: Time, rtt: Span, app_limited: bool) -> Ack {
+    Ack {
+        app_limited,
+        ..ack(now, Bytes::new(1_000), rtt, Bytes::new(1_000))
     }
 }

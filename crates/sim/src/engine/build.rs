@@ -597,6 +597,13 @@ fn build_tcp(
         flow: flow(),
         error,
     })?;
+    if !row.drives_tcp() {
+        let reason = "its controller drives sections only; expected another one, or transport = \"sections\"";
+        return Err(BuildError::Flow {
+            flow: flow(),
+            reason,
+        });
+    }
     let setup = Setup {
         mss: Bytes::new(u64::from(tcp.config.mss)),
         initial_window: tcp.initial_window,

@@ -195,6 +195,38 @@ mod tests {
     }
 
     #[test]
+    fn jitter_is_uniform_around_the_interval() {
+        let rate = Rate::from_mbps(12);
+        for jitter in [1.0, 0.4] {
+            let workload = Workload::Cbr {
+                spacing: CbrSpacing::Rate(rate),
+                jitter,
+            };
+            let all = times(&workload, Interval::of_rate(1_500, rate), 100_001);
+            let gaps = all.windows(2);
+            let gaps: Vec<f64> = gaps
+                .map(|pair| pair[1].since(pair[0]).unwrap().as_secs_f64() * 1e3)
+                .collect();
+            let (least, most) = (1.0 - jitter / 2.0, 1.0 + jitter / 2.0);
+            assert!(
+                gaps.iter()
+                    .all(|gap| (least - 1e-6..most + 1e-6).contains(gap))
+            );
+            // Kolmogorov and Smirnov: the largest distance to the uniform distribution passes 1.95 / √n in one run
+            // of a thousand.
+            let mut sorted = gaps;
+            sorted.sort_by(f64::total_cmp);
+            let count = sorted.len() as f64;
+            let distances = sorted.iter().enumerate().map(|(place, gap)| {
+                let expected = (gap - least) / jitter;
+                (expected - place as f64 / count).abs()
+            });
+            let distance = distances.fold(0.0, f64::max);
+            assert!(distance < 1.95 / count.sqrt(), "{jitter}: {distance}");
+        }
+    }
+
+    #[test]
     fn poisson_has_its_mean_and_its_spread() {
         let rate = Rate::from_mbps(12);
         let workload = Workload::Poisson { rate };

@@ -373,7 +373,7 @@ impl fmt::Display for Unfit {
             Self::PacketWithinHeader => "the headers leave no room for payload",
             Self::BufferBelowSection => "the buffer has to hold at least one section",
             Self::FramesWithoutSections => {
-                "frames are sent with transport = \"sections\" only"
+                "frames are sent with transport = \"sections\" or over TCP with a `timeline`"
             }
             Self::WorkloadWithoutSections => {
                 "sections have the workloads greedy, cbr with a rate or an interval, on_off, poisson, \

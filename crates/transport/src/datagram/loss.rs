@@ -133,7 +133,13 @@ impl LossDetection {
         if self.last_sent_at.is_never() {
             return Time::MAX;
         }
-        self.last_sent_at + self.rtt.timeout(&self.config) + self.ack_delay
+        self.last_sent_at + self.timeout() + self.ack_delay
+    }
+
+    /// The back-off ends at the largest timeout, but no answer comes before a round trip is over.
+    fn timeout(&self) -> Span {
+        let least = self.smoothed().map_or(Span::ZERO, |rtt| rtt + rtt / 4);
+        self.rtt.timeout(&self.config).max(least)
     }
 
     /// The probe timer expired.
@@ -185,6 +191,18 @@ mod tests {
         assert_eq!(loss.base_timeout(), Span::from_millis(130));
         loss.on_progress(false);
         assert_eq!(loss.probe_at(), Time::MAX);
+    }
+
+    #[test]
+    fn a_round_trip_beyond_the_largest_timeout_is_waited_for() {
+        let mut loss = LossDetection::new(Span::ZERO);
+        for round in 0..50 {
+            let sent_at = Time::from_secs(round * 10);
+            loss.on_sample(sent_at, sent_at + Span::from_secs(3), Span::ZERO);
+        }
+        loss.on_sent(Time::from_secs(600));
+        let timeout = loss.probe_at().saturating_since(Time::from_secs(600));
+        assert_eq!(timeout, Span::from_millis(3_750));
     }
 
     #[test]

@@ -154,10 +154,11 @@ impl<P: Payload> Connection<P> {
         (self.config.receive_buffer / 4 * 3).saturating_sub(self.inbox.accounts().held)
     }
 
-    /// Whether the peer should hear how its sections fared.
+    /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear of.
     pub(super) fn has_report(&self) -> bool {
-        self.statistics.received.packets > 0
-            && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
+        let accounts = self.inbox.accounts();
+        let has_sections = accounts.received > 0 || accounts.gaps.sum() > 0;
+        has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
     }
 
     /// Moves what the outbox has to tell to where it is told.

@@ -258,7 +258,7 @@ impl Connection {
         if !only_ack
             || self.config.metered
             || self.config.timestamps
-            || self.config.timeline.is_some()
+            || self.config.timeline.is_some() && !self.is_without_jump(segment)
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
         {
@@ -285,6 +285,10 @@ impl Connection {
         if offset > self.sender.stream.max {
             return false;
         }
+        let wire = self.sender.stream.wire(offset);
+        if let Some(line) = &mut self.sender.stream.line {
+            line.on_confirmed(wire);
+        }
         let ack = Acknowledgement {
             offset,
             window,
@@ -294,6 +298,20 @@ impl Connection {
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
         true
+    }
+
+    /// Whether a segment of a time-lined connection tells of no jump, and no jump of ours lies between what was
+    /// acknowledged and what is to be sent.
+    fn is_without_jump(&self, segment: &Segment) -> bool {
+        let stream = &self.sender.stream;
+        let is_straight = stream
+            .line
+            .as_ref()
+            .is_none_or(|line| line.is_straight(stream.una));
+        is_straight
+            && segment.options.seq_update.as_ref().is_none_or(|update| {
+                !update.has_void() && !update.expected.follows(self.receiver.expected())
+            })
     }
 
     /// Answers a segment that belongs to no connection of ours with a reset, unless it is one.

@@ -535,6 +535,13 @@ fn what_no_reader_accepts_is_not_written() {
             "Tag frame, round-trip time: found 18446744073709551, expected 0 to 9007199254740991",
         ),
         (
+            Frame::Tag(Tag::Numbered {
+                number: 0,
+                rtt: Span::MAX,
+            }),
+            "Tag frame, round-trip time: found 18446744073709551, expected 0 to 9007199254740991",
+        ),
+        (
             Frame::Feedback(Report::None),
             "Feedback frame, kind: found 0x0, expected a known value",
         ),

@@ -191,6 +191,7 @@ fn tag() -> impl Strategy<Value = Tag> {
             }
         }),
         (any::<u32>(), span()).prop_map(|(round, rtt)| Tag::Round { round, rtt }),
+        (any::<u32>(), span()).prop_map(|(number, rtt)| Tag::Numbered { number, rtt }),
     ]
 }
 

@@ -86,6 +86,11 @@ fn what_controllers_and_meters_say() {
         rtt: Span::from_millis(40),
     };
     is_written_and_read_as(Frame::Tag(round), "0b 02 00000007 80009c40");
+    let numbered = Tag::Numbered {
+        number: 0xfeed_0001,
+        rtt: Span::from_millis(40),
+    };
+    is_written_and_read_as(Frame::Tag(numbered), "0b 03 feed0001 80009c40");
     is_written_and_read_as(Frame::Feedback(Report::Wave { level: 24 }), "0c 01 0018");
     let loss_events = Report::LossEvents {
         rate: 0.5,

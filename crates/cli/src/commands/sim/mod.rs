@@ -8,6 +8,8 @@ mod summary;
 pub(crate) mod tables;
 pub(crate) mod trace;
 
+pub(crate) use tables::Table;
+
 use comity_sim::scenario::{Problems, Scenario};
 
 use super::{Failure, has_colours, say};

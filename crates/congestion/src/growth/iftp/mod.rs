@@ -73,7 +73,7 @@ pub enum LateAcks {
     Wait,
 }
 
-/// The sender's half of IFTP; see [the module](self) for the law.
+/// The sender's half of IFTP; see [the module](crate::growth::iftp) for the law.
 #[derive(Clone, Debug)]
 pub struct Iftp {
     config: IftpConfig,

@@ -23,10 +23,9 @@ use crate::{Answered, Sent};
 /// Receivers that acknowledge every f-th packet only never tell when both packets of a pair arrived. Any two
 /// acknowledged packets of one group of packets that left together serve instead: k packets apart, `C = k · L / T`.
 ///
-/// Acknowledgements that queued on the way back arrive closer together than their packets did, for as long as there
-/// is a queue: then no pair is clean. For `T` to have shrunk to less than half, the first of the two has to have
-/// waited for longer than `T`, so nothing is said while the best pair's first packet took more than `T` longer than
-/// the quickest packet that was seen.
+/// Acknowledgements that queued on the way back arrive closer together than their packets did. Where there is always a
+/// queue on the way back, as behind greedy flows that way, and the receiver says nothing of arrivals, every pair is
+/// compressed and C is overestimated, by up to the ratio of the sizes of packets and acknowledgements.
 ///
 /// Pairs whose packets did not leave together for certain are left out (the time between them has to be less than
 /// half of that between their arrivals), and so are packets that differ in size by more than a sixty-fourth, that were sent
@@ -35,7 +34,7 @@ use crate::{Answered, Sent};
 /// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from the source in: 1. it probes
 /// with data instead of packets of its own, and measures the dispersion by acknowledgements where it has to;
 /// 2. the answer is that of the least sum so far, at any time, instead of the first pair whose sum is that of the
-/// least delays of either packet, but for what the quickest packet shows to be compressed; 3. sums that differ by less than a sixteenth of the dispersion count as equal,
+/// least delays of either packet; 3. sums that differ by less than a sixteenth of the dispersion count as equal,
 /// and the dispersions of such are averaged; 4. pairs are forgotten after one to two lengths of a memory.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
@@ -43,8 +42,6 @@ pub(super) struct Capacity {
     /// Groups in flight, oldest first.
     groups: VecDeque<Group>,
     best: Windows<Option<Best>>,
-    /// The least delay of any packet of a group.
-    quickest: Windows<Option<Span>>,
 }
 
 /// Packets with consecutive numbers that left together.
@@ -70,8 +67,6 @@ impl Group {
 #[derive(Clone, Copy, Debug)]
 struct Best {
     delays: Span,
-    /// The least delay that the quickest packet may have without showing that this was compressed.
-    quickest: Span,
     /// The mean dispersion of one byte.
     seconds_per_byte: f64,
     /// How many pairs that is the mean of.
@@ -84,7 +79,6 @@ impl Capacity {
             memory,
             groups: VecDeque::new(),
             best: Windows::default(),
-            quickest: Windows::default(),
         }
     }
 
@@ -93,11 +87,8 @@ impl Capacity {
         let Windows {
             current, before, ..
         } = self.best;
-        let quickest = [self.quickest.current, self.quickest.before];
-        let quickest = quickest.into_iter().flatten().min();
         let best = [current, before].into_iter().flatten();
         best.min_by_key(|best| best.delays)
-            .filter(|best| quickest.is_none_or(|quickest| quickest >= best.quickest))
             .map(|best| Rate::from_bps_f64(8.0 / best.seconds_per_byte))
     }
 
@@ -144,13 +135,6 @@ impl Capacity {
         let Some(group) = self.groups.front_mut().filter(|of| of.first <= number) else {
             return;
         };
-        let delay = answered.now.saturating_since(group.sent_at);
-        self.quickest.turn(answered.now, self.memory);
-        let least = self
-            .quickest
-            .current
-            .map_or(delay, |least| least.min(delay));
-        self.quickest.current = Some(least);
         let earlier = group.answered.replace(*answered);
         if let Some(pair) = earlier.and_then(|earlier| Pair::of(group, &earlier, answered)) {
             self.take(answered.now, &pair);
@@ -161,7 +145,6 @@ impl Capacity {
         self.best.turn(now, self.memory);
         let fresh = Best {
             delays: pair.delays,
-            quickest: pair.first.saturating_sub(pair.dispersion),
             seconds_per_byte: pair.dispersion.as_secs_f64() / pair.bytes.get() as f64,
             pairs: 1,
         };
@@ -173,7 +156,6 @@ impl Capacity {
                 let change = fresh.seconds_per_byte - best.seconds_per_byte;
                 Best {
                     delays: best.delays.min(pair.delays),
-                    quickest: best.quickest.min(fresh.quickest),
                     seconds_per_byte: best.seconds_per_byte + change / f64::from(pairs),
                     pairs,
                 }
@@ -186,8 +168,7 @@ impl Capacity {
 /// What two acknowledged packets of one group tell.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    /// The delay of the first, and the sum of both.
-    first: Span,
+    /// The sum of their delays.
     delays: Span,
     dispersion: Span,
     /// What arrived from behind the first to the end of the second.
@@ -209,7 +190,6 @@ impl Pair {
         let is_usable = packets > 0 && !dispersion.is_zero() && leaving * 2 <= dispersion;
         let delay = |of: &Answered| of.now.saturating_since(group.sent_at);
         is_usable.then(|| Self {
-            first: delay(first),
             delays: delay(first) + delay(second),
             dispersion,
             bytes: group.wire * packets,

@@ -392,37 +392,6 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
     close(law.capacity().unwrap().as_mbps_f64(), 10.0);
 }
 
-/// Two acknowledgements wait 20 ms on the way back and arrive 100 µs apart: 83 Mb/s, until a packet that did not wait
-/// shows that the first of them did.
-#[test]
-fn compressed_acknowledgements_are_found_out_by_a_quicker_packet() {
-    let mut law = Libra::new(LibraConfig {
-        capacity: None,
-        ..config()
-    });
-    for (pair, first, dispersion, expected) in [
-        (0, 70_000, 100, Some(83.2)),
-        (1, 50_832, 45_000, None),
-        (2, 50_832, 832, Some(10.0)),
-    ] {
-        let left = Time::from_secs(pair);
-        for of_pair in 0..2 {
-            law.on_sent(&sent(left, 10 * pair + of_pair, of_pair + 1));
-        }
-        for of_pair in 0..2 {
-            law.on_answered(&Answered {
-                now: left + Span::from_micros(first + of_pair * dispersion),
-                number: PacketNumber::new(10 * pair + of_pair),
-                arrived_at: None,
-            });
-        }
-        match (law.capacity(), expected) {
-            (Some(found), Some(expected)) => close(found.as_mbps_f64(), expected),
-            (found, expected) => assert!(found.is_none() && expected.is_none(), "{found:?}"),
-        }
-    }
-}
-
 #[test]
 fn packets_that_left_apart_tell_nothing() {
     let mut law = Libra::new(LibraConfig {

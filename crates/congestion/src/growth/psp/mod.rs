@@ -85,7 +85,7 @@ pub enum Step {
     Rate,
 }
 
-/// The sender's half of the packet-spacing protocol; see [the module](self) for the law.
+/// The sender's half of the packet-spacing protocol; see [the module](crate::growth::psp) for the law.
 #[derive(Clone, Debug)]
 pub struct Psp {
     config: PspConfig,

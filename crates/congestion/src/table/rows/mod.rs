@@ -5,9 +5,11 @@ mod fixed;
 mod iftp;
 mod libra;
 mod psp;
+mod rap;
 mod real;
 mod reno;
 mod steady;
+mod tfrc;
 mod vegas;
 
 use alloc::borrow::Cow;
@@ -27,6 +29,8 @@ pub const TABLE: &[Row] = &[
     real::ROW,
     iftp::ROW,
     psp::ROW,
+    rap::ROW,
+    tfrc::ROW,
     steady::ROW,
     fixed::ROW,
 ];
@@ -37,6 +41,21 @@ const fn flag(name: &'static str, summary: &'static str, default: bool) -> Param
         summary,
         default: Value::Flag(default),
         domain: Domain::Flag,
+    }
+}
+
+const fn number(
+    name: &'static str,
+    summary: &'static str,
+    default: f64,
+    (min, max): (f64, f64),
+    unit: &'static str,
+) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Number(default),
+        domain: Domain::Number { min, max, unit },
     }
 }
 

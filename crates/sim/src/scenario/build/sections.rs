@@ -37,6 +37,7 @@ pub(super) fn spec(
             overhead: narrow(table.overhead),
             ack_frequency: table.ack_frequency,
             ack_delay: table.ack_delay,
+            keep_alive: table.keep_alive,
             idle_timeout: table.idle_timeout,
             pace_windows: table.pace_windows,
             ecn: table.ecn,

@@ -81,6 +81,11 @@ table! {
             Amount { min: Span::ZERO, max: Span::from_secs(1) },
             "\"10ms\"",
         );
+        /// A packet leaves at the latest so long after the one before it.
+        keep_alive: Span = Default(
+            Amount { min: Span::from_millis(10), max: Span::from_secs(24 * 3600) },
+            "\"1s\"",
+        );
         /// The connection ends when nothing has arrived for so long.
         idle_timeout: Span = Default(
             Amount { min: Span::from_millis(100), max: Span::from_secs(24 * 3600) },
@@ -101,7 +106,7 @@ table! {
 }
 
 table! {
-    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"`.
+    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
     struct VideoTable ("a video") {
         /// The mean rate.
         rate: Rate = Required(RATE);
@@ -123,7 +128,7 @@ table! {
 }
 
 table! {
-    /// Frames of a file, in decoding order and each a section, for `transport = "sections"`.
+    /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
     struct FramesTable ("frames of a file") {
         /// The file, with `time_s,bytes,type` in each line; the type is I, P, B or -.
         file: String = Required(Text("the name of a file of frames"));

@@ -309,7 +309,7 @@ impl Transfer {
         }
         self.resend(stream, reaction.resend);
         if let Some(line) = &mut stream.line {
-            line.on_round_trip(self.rtt.smoothed(&config.rtt));
+            line.on_round_trip(|| self.rtt.smoothed(&config.rtt));
             self.notify(stream, now, config);
         }
 

@@ -76,6 +76,8 @@ pub(in crate::tcp) struct Line {
     pub(in crate::tcp) moved_at: Time,
     /// What is taken off a deadline.
     margin: Span,
+    /// Whether every deadline given so far is no earlier than the one before.
+    is_in_order: bool,
     pub(in crate::tcp) statistics: TimelineStatistics,
 }
 
@@ -96,6 +98,7 @@ impl Line {
             repeated: 0,
             moved_at: Time::ZERO,
             margin: Span::ZERO,
+            is_in_order: true,
             statistics: TimelineStatistics::default(),
         }
     }
@@ -150,8 +153,16 @@ impl Line {
             return Err(SectionError::TooFarAhead { reach });
         }
         self.statistics.sections += 1;
+        self.is_in_order &= self
+            .sections
+            .back()
+            .is_none_or(|last| last.deadline <= deadline);
         match self.sections.back_mut() {
-            Some(last) if last.deadline.is_never() && deadline.is_never() => last.end = end,
+            Some(last)
+                if last.deadline.is_never() && deadline.is_never() && last.end == self.wire_end =>
+            {
+                last.end = end;
+            }
             _ => self.sections.push_back(Section {
                 start: self.wire_end,
                 end,
@@ -181,9 +192,9 @@ impl Line {
     // ---------------------------------------------------------------- the lifetime timer
 
     /// Takes half a round trip off the deadlines that are meant at the receiver.
-    pub(in crate::tcp) fn on_round_trip(&mut self, smoothed: Option<Span>) {
+    pub(in crate::tcp) fn on_round_trip(&mut self, smoothed: impl FnOnce() -> Option<Span>) {
         if self.config.clock == DeadlineClock::Receiver {
-            self.margin = smoothed.unwrap_or(Span::ZERO) / 2;
+            self.margin = smoothed().unwrap_or(Span::ZERO) / 2;
         }
     }
 
@@ -276,6 +287,19 @@ impl Line {
                 self.jumps.push_back(Jump { at, from, to });
             }
         }
+    }
+
+    /// Whether all that is outstanding and all that there is to send is current and without a jump, so that
+    /// the windows alone decide.
+    #[inline]
+    pub(in crate::tcp) fn is_quiet(&self, now: Time, una: u64) -> bool {
+        self.is_straight(una) && self.is_in_order && now < self.lifetime()
+    }
+
+    /// Whether no jump lies ahead of `una` and nothing outstanding is obsolete.
+    #[inline]
+    pub(in crate::tcp) fn is_straight(&self, una: u64) -> bool {
+        una >= self.obsolete && self.jumps.back().is_none_or(|jump| jump.at <= una)
     }
 
     // ---------------------------------------------------------------- the logical window
@@ -378,7 +402,11 @@ impl Line {
 
     /// The lowest number that may still be sent, as far as the peer may know it: where the first section
     /// begins that is not obsolete, or what an acknowledged byte is followed by.
+    #[inline]
     fn expected(&self, una: u64) -> u64 {
+        if self.is_straight(una) && self.floor <= self.jumps.back().map_or(0, |jump| jump.at) {
+            return self.jumps.back().map_or(1, |jump| jump.to);
+        }
         let after = self.jumps.partition_point(|jump| jump.at <= una);
         let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
         let landing = passed.map_or(1, |jump| jump.to);
@@ -394,6 +422,9 @@ impl Line {
     pub(in crate::tcp) fn update(&self, una: u64, start: u64, initial: SeqNo) -> SeqUpdate {
         let expected = self.expected(una);
         let number = |wire: u64| initial + wire as u32;
+        if self.is_straight(una) {
+            return SeqUpdate::to(number(expected));
+        }
         let before = self.jumps.partition_point(|jump| jump.at <= start);
         let jump = before.checked_sub(1).and_then(|last| self.jumps.get(last));
         match jump {

@@ -11,6 +11,7 @@ use super::{FEEDBACK, RECEIVER_REPORT, TAG};
 
 const WAVE: u8 = 1;
 const ROUND: u8 = 2;
+const NUMBERED: u8 = 3;
 const LOSS_EVENTS: u8 = 2;
 const COUNT: u8 = 3;
 
@@ -21,6 +22,7 @@ const ONE: u64 = 1.0_f64.to_bits();
 /// ```text
 /// 0x0b  1, wave : u16, segments : u16, position : u16 (1 to segments)
 /// 0x0b  2, round : u32, round-trip time : varint [us]
+/// 0x0b  3, number : u32, round-trip time : varint [us] (0 while unknown)
 /// ```
 pub(super) fn write_tag<S: Sink>(tag: &Tag, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
     out.u8(TAG);
@@ -38,6 +40,11 @@ pub(super) fn write_tag<S: Sink>(tag: &Tag, out: &mut Writer<'_, S>) -> Result<(
             out.u16(segments);
             out.check("position", u64::from(position), 1..=u64::from(segments))?;
             out.u16(position);
+        }
+        Tag::Numbered { number, rtt } => {
+            out.u8(NUMBERED);
+            out.u32(number);
+            out.varint_in("round-trip time", rtt.as_micros(), 0..=MAX_TIME_US)?;
         }
         Tag::Round { round, rtt } => {
             out.u8(ROUND);
@@ -65,6 +72,10 @@ pub(super) fn read_tag(input: &mut Reader<'_>) -> Result<Tag, DecodeError> {
         }
         ROUND => Tag::Round {
             round: input.u32("round")?,
+            rtt: Span::from_micros(input.varint_in("round-trip time", 0..=MAX_TIME_US)?),
+        },
+        NUMBERED => Tag::Numbered {
+            number: input.u32("number")?,
             rtt: Span::from_micros(input.varint_in("round-trip time", 0..=MAX_TIME_US)?),
         },
         kind => {

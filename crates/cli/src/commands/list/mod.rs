@@ -1,0 +1,230 @@
+//! `comity list`
+
+mod systems;
+
+use std::fmt::Write as _;
+
+use comity_congestion::table::{Domain, Parameter, Row, TABLE, nearest};
+use serde_json::{Value, json};
+
+use super::sim::Table;
+use super::{Failure, complain, print};
+use crate::args;
+use systems::{Kind, SYSTEMS, System};
+
+pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
+    let Some(name) = &args.name else {
+        return print(if args.json {
+            format!("{:#}\n", document(TABLE.iter(), SYSTEMS.iter()))
+        } else {
+            overview()
+        });
+    };
+    // A recovery and a controller may have one name.
+    let rows: Vec<&Row> = TABLE.iter().filter(|row| row.name == name).collect();
+    let systems: Vec<&System> = SYSTEMS.iter().filter(|known| known.name == name).collect();
+    if rows.is_empty() && systems.is_empty() {
+        complain(&unknown(name));
+        return Err(Failure::Usage);
+    }
+    if args.json {
+        return print(format!(
+            "{:#}\n",
+            document(rows.into_iter(), systems.into_iter())
+        ));
+    }
+    let parts = rows.into_iter().map(of_row);
+    let parts: Vec<String> = parts.chain(systems.into_iter().map(of_system)).collect();
+    print(parts.join("\n"))
+}
+
+fn unknown(name: &str) -> String {
+    let names = TABLE.iter().map(|row| row.name);
+    let names = names.chain(SYSTEMS.iter().map(|system| system.name));
+    match nearest(name, names) {
+        Some(nearest) => format!("there is no {name:?} to tell of; did you mean {nearest:?}?"),
+        None => format!("there is no {name:?} to tell of; `comity list` prints all names"),
+    }
+}
+
+/// What drives which transport.
+fn transports(row: &Row) -> &'static str {
+    if row.drives_tcp() {
+        "tcp, sections"
+    } else {
+        "sections"
+    }
+}
+
+fn receiver(row: &Row) -> &'static str {
+    if row.has_meter() {
+        "has a half of its own"
+    } else {
+        "acknowledges only"
+    }
+}
+
+fn overview() -> String {
+    let mut table = Table::new(["controller", "transports", "receiver", "what it does"]);
+    for row in TABLE {
+        table.row([
+            row.name.into(),
+            transports(row).into(),
+            receiver(row).into(),
+            first_sentence(row.summary).into(),
+        ]);
+    }
+    let mut text = format!("Controllers (cc=, controller)\n\n{table}\n");
+    for kind in Kind::ALL {
+        let mut table = Table::new([kind.key(), "what it is"]);
+        for system in SYSTEMS.iter().filter(|system| system.kind == kind) {
+            table.row([system.name.into(), system.summary.into()]);
+        }
+        let _ = write!(text, "\n{}\n\n{table}\n", kind.heading());
+    }
+    text.push_str("\n`comity list NAME` tells more: source, parameters, defaults.\n");
+    text
+}
+
+/// What stands before the first full stop that ends a sentence, or a colon.
+fn first_sentence(text: &str) -> &str {
+    let ends = [". ", ": "].into_iter().filter_map(|end| text.find(end));
+    let end = ends.min().unwrap_or(text.trim_end_matches('.').len());
+    text.get(..end).unwrap_or(text)
+}
+
+fn of_row(row: &Row) -> String {
+    let mut text = format!(
+        "{}: a controller\n\n{}\n\nsource:     {}\ntransports: {}\nreceiver:   {}\n",
+        row.name,
+        row.summary,
+        row.source,
+        transports(row),
+        receiver(row),
+    );
+    if row.parameters.is_empty() {
+        text.push_str("\nNo parameters.\n");
+        return text;
+    }
+    let mut table = Table::new(["parameter", "default", "values", "what it does"]);
+    for parameter in row.parameters {
+        table.row([
+            parameter.name.into(),
+            parameter.default.to_string(),
+            parameter.domain.to_string(),
+            parameter.summary.into(),
+        ]);
+    }
+    let _ = writeln!(text, "\n{table}");
+    text
+}
+
+fn of_system(system: &System) -> String {
+    let System {
+        name,
+        kind,
+        summary,
+        source,
+    } = system;
+    let what = match kind {
+        Kind::System => "a system".to_owned(),
+        Kind::Workload => "a value of workload.kind".to_owned(),
+        kind => format!("a value of {}", kind.key()),
+    };
+    format!("{name}: {what}\n\n{summary}\n\nsource: {source}\n")
+}
+
+// ---------------------------------------------------------------- JSON
+
+fn document<'a>(
+    rows: impl Iterator<Item = &'a Row>,
+    systems: impl Iterator<Item = &'a System>,
+) -> Value {
+    let controllers: Vec<Value> = rows.map(controller).collect();
+    let systems: Vec<Value> = systems
+        .map(|system| {
+            json!({
+                "name": system.name,
+                "key": system.kind.key(),
+                "summary": system.summary,
+                "source": system.source,
+            })
+        })
+        .collect();
+    json!({
+        "format": "comity-list/1",
+        "controllers": controllers,
+        "systems": systems,
+    })
+}
+
+fn controller(row: &Row) -> Value {
+    let transports: Vec<&str> = transports(row).split(", ").collect();
+    let parameters: Vec<Value> = row.parameters.iter().map(parameter).collect();
+    json!({
+        "name": row.name,
+        "summary": row.summary,
+        "source": row.source,
+        "transports": transports,
+        "receiver_half": row.has_meter(),
+        "parameters": parameters,
+    })
+}
+
+/// Quantities are texts with their unit, as in scenarios and URIs; numbers are numbers.
+fn parameter(parameter: &Parameter) -> Value {
+    let mut value = json!({
+        "name": parameter.name,
+        "summary": parameter.summary,
+        "default": default(parameter),
+    });
+    let (kind, min, max, unit) = match parameter.domain {
+        Domain::Number { min, max, unit } => ("number", json!(min), json!(max), unit),
+        Domain::Whole { min, max, unit } => ("whole", json!(min), json!(max), unit),
+        Domain::Flag => ("flag", Value::Null, Value::Null, ""),
+        Domain::Span { min, max } => ("time", shown(min), limit(&max.to_string()), ""),
+        Domain::Rate { min, max } => ("rate", shown(min), limit(&max.to_string()), ""),
+        Domain::Bytes { min, max } => ("data", shown(min), limit(&max.to_string()), ""),
+        Domain::Choice(choices) => {
+            value["choices"] = json!(choices);
+            ("choice", Value::Null, Value::Null, "")
+        }
+    };
+    value["kind"] = json!(kind);
+    for (key, found) in [("min", min), ("max", max)] {
+        if !found.is_null() {
+            value[key] = found;
+        }
+    }
+    if !unit.is_empty() {
+        value["unit"] = json!(unit);
+    }
+    value
+}
+
+fn default(parameter: &Parameter) -> Value {
+    use comity_congestion::table::Value as Default;
+    match &parameter.default {
+        Default::Number(number) => json!(number),
+        Default::Flag(flag) => json!(flag),
+        other => json!(other.to_string()),
+    }
+}
+
+fn shown(value: impl ToString) -> Value {
+    json!(value.to_string())
+}
+
+/// The largest of a unit is no limit.
+fn limit(text: &str) -> Value {
+    let unlimited = [
+        comity_units::Span::MAX.to_string(),
+        comity_units::Rate::MAX.to_string(),
+        comity_units::Bytes::MAX.to_string(),
+    ];
+    if unlimited.iter().any(|most| most == text) {
+        Value::Null
+    } else {
+        json!(text)
+    }
+}

@@ -1,0 +1,287 @@
+//! What has a name besides the controllers.
+
+/// One thing that can be chosen by name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct System {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// What it is, in one line.
+    pub(super) summary: &'static str,
+    /// Where it is defined.
+    pub(super) source: &'static str,
+}
+
+/// What is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Deliver,
+    Drop,
+    Preset,
+    Recovery,
+    Reliability,
+    System,
+    Transport,
+    Workload,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 8] = [
+        Self::System,
+        Self::Transport,
+        Self::Recovery,
+        Self::Preset,
+        Self::Reliability,
+        Self::Drop,
+        Self::Deliver,
+        Self::Workload,
+    ];
+
+    /// The key of a scenario that takes it.
+    pub(super) const fn key(self) -> &'static str {
+        match self {
+            Self::Deliver => "deliver",
+            Self::Drop => "drop",
+            Self::Preset => "preset",
+            Self::Recovery => "recovery",
+            Self::Reliability => "reliability",
+            Self::System => "system",
+            Self::Transport => "transport",
+            Self::Workload => "workload",
+        }
+    }
+
+    /// What stands above them in the list.
+    pub(super) const fn heading(self) -> &'static str {
+        match self {
+            Self::Deliver => "When the receiver hands sections over (deliver)",
+            Self::Drop => "When the sender gives sections up (drop)",
+            Self::Preset => "Presets of TCP (preset)",
+            Self::Recovery => {
+                "How TCP finds and repairs losses (recovery); any controller for TCP goes with any of them"
+            }
+            Self::Reliability => "How long lost bytes of sections are sent again (reliability)",
+            Self::System => "Systems that are more than a controller",
+            Self::Transport => "Transports (transport)",
+            Self::Workload => "What there is to send (workload.kind)",
+        }
+    }
+}
+
+const fn system(
+    kind: Kind,
+    name: &'static str,
+    source: &'static str,
+    summary: &'static str,
+) -> System {
+    System {
+        name,
+        kind,
+        summary,
+        source,
+    }
+}
+
+/// All of them, in the order of [`Kind::ALL`].
+pub(super) const SYSTEMS: &[System] = &[
+    system(
+        Kind::System,
+        "tltcp",
+        "the TLTCP paper, sections 3 to 5.5",
+        "Time-lined TCP: a time-line over any controller and any recovery, which gives data up at its deadline. \
+         Over packets: transport = \"sections\", reliability = \"timeline\", drop = \"expired\".",
+    ),
+    system(
+        Kind::Transport,
+        "tcp",
+        "RFC 9293 and those it names",
+        "A byte sequence: any controller that drives TCP, any recovery.",
+    ),
+    system(
+        Kind::Transport,
+        "sections",
+        "this project; RFC 9000 and 9002 for packets and losses",
+        "Sections with deadlines over numbered packets: any controller.",
+    ),
+    system(
+        Kind::Transport,
+        "datagram",
+        "RFC 768",
+        "Datagrams without feedback: no controller, the workload alone decides.",
+    ),
+    system(
+        Kind::Recovery,
+        "tahoe",
+        "Jacobson, SIGCOMM 1988",
+        "Fast retransmit, then slow start.",
+    ),
+    system(
+        Kind::Recovery,
+        "reno",
+        "RFC 5681",
+        "Fast recovery until new data is acknowledged.",
+    ),
+    system(
+        Kind::Recovery,
+        "newreno",
+        "RFC 6582",
+        "Fast recovery until all data is acknowledged.",
+    ),
+    system(
+        Kind::Recovery,
+        "sack",
+        "RFC 2018 and 6675",
+        "Selective acknowledgements.",
+    ),
+    system(
+        Kind::Preset,
+        "modern",
+        "current hosts",
+        "SACK, timestamps, window scaling, delayed acknowledgements, an initial window of ten packets, real headers.",
+    ),
+    system(
+        Kind::Preset,
+        "ns2-2.35",
+        "ns-2 2.35",
+        "Ticks of 10 ms, a least timeout of 200 ms, limited transmit, an initial window of 2, a window of 20 packets.",
+    ),
+    system(
+        Kind::Preset,
+        "ns2-2000",
+        "ns-2 of 1999 to 2001",
+        "Without handshake and limited transmit, ticks of 100 ms, no least timeout, an initial window of 1.",
+    ),
+    system(
+        Kind::Reliability,
+        "timeline",
+        "TLTCP, section 3",
+        "Until the deadline of their section: the time-line.",
+    ),
+    system(
+        Kind::Reliability,
+        "none",
+        "this project",
+        "Never: every loss is a gap.",
+    ),
+    system(
+        Kind::Reliability,
+        "full",
+        "this project",
+        "Until they have arrived; deadlines are not enforced.",
+    ),
+    system(
+        Kind::Drop,
+        "infeasible",
+        "this project",
+        "When they cannot arrive in time any more.",
+    ),
+    system(
+        Kind::Drop,
+        "expired",
+        "TLTCP, section 3",
+        "When their deadline has passed.",
+    ),
+    system(
+        Kind::Drop,
+        "never",
+        "this project",
+        "Never: they are sent however late.",
+    ),
+    system(Kind::Deliver, "paced", "this project", "At their deadline."),
+    system(
+        Kind::Deliver,
+        "early",
+        "this project",
+        "In order, as soon as they are whole.",
+    ),
+    system(Kind::Workload, "greedy", "common", "Always more."),
+    system(Kind::Workload, "file", "common", "So much, then the end."),
+    system(
+        Kind::Workload,
+        "cbr",
+        "ns-2's CBR; the packet-spacing paper for gaps",
+        "A constant rate, by rate, interval or gap; with jitter if wanted. For datagrams with a gap of 0s it is the \
+         unspaced sender, as fast as the first link.",
+    ),
+    system(
+        Kind::Workload,
+        "on_off",
+        "common",
+        "A constant rate while on, nothing while off, for exponentially distributed times.",
+    ),
+    system(
+        Kind::Workload,
+        "token_bucket",
+        "TCP-Real, section 3",
+        "Tokens fall into a bucket; data is sent as they allow.",
+    ),
+    system(
+        Kind::Workload,
+        "poisson",
+        "common",
+        "Packets with exponentially distributed times between them.",
+    ),
+    system(
+        Kind::Workload,
+        "video",
+        "this project",
+        "Frames of a synthetic encoder, each a section.",
+    ),
+    system(
+        Kind::Workload,
+        "frames",
+        "this project",
+        "Frames of a file, each a section.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// Every word that a schema admits for `key`, wherever it stands.
+    fn words(schema: &Value, key: &str, found: &mut Vec<String>) {
+        let Value::Object(fields) = schema else {
+            if let Value::Array(items) = schema {
+                items.iter().for_each(|item| words(item, key, found));
+            }
+            return;
+        };
+        for (name, value) in fields {
+            if name == key {
+                let one = value["const"].as_str().into_iter();
+                let several = value["enum"].as_array().into_iter().flatten();
+                for word in one.chain(several.filter_map(Value::as_str)) {
+                    if !found.iter().any(|known| known == word) {
+                        found.push(word.to_owned());
+                    }
+                }
+            }
+            words(value, key, found);
+        }
+    }
+
+    #[test]
+    fn the_list_has_what_scenarios_take() {
+        let schema = comity_sim::scenario::reference::json_schema();
+        for kind in Kind::ALL {
+            if kind == Kind::System {
+                continue;
+            }
+            let mut expected = Vec::new();
+            if kind == Kind::Workload {
+                words(&schema["$defs"]["a_workload"], "kind", &mut expected);
+            } else {
+                words(&schema["$defs"]["flow"], kind.key(), &mut expected);
+            }
+            let mut listed: Vec<String> = SYSTEMS
+                .iter()
+                .filter(|system| system.kind == kind)
+                .map(|system| system.name.to_owned())
+                .collect();
+            expected.sort();
+            listed.sort();
+            assert_eq!(listed, expected, "{kind:?}");
+        }
+    }
+}

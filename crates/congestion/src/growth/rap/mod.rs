@@ -1,0 +1,306 @@
+//! The Rate Adaptation Protocol.
+
+mod flight;
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
+use flight::Flight;
+
+/// How a [`Rap`] is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RapConfig {
+    /// The payload of a full packet.
+    pub mss: Bytes,
+    /// What may be in flight at the most.
+    pub max_window: Bytes,
+    /// α: by how many packets in a round trip the rate grows in one.
+    pub increase: f64,
+    /// β: by which factor a loss event multiplies the rate.
+    pub decrease: f64,
+    /// δ: the weight of a measurement in the smoothed round trip and its variation.
+    pub rtt_gain: f64,
+    /// μ: smoothed round trips in the timeout.
+    pub timeout_rtts: f64,
+    /// φ: variations in the timeout.
+    pub timeout_variations: f64,
+    /// Whether the gap follows the short-term round trip over the long-term one.
+    pub fine_grain: bool,
+    /// The weight of a measurement in the short-term round trip.
+    pub short_gain: f64,
+    /// The weight of a measurement in the long-term round trip.
+    pub long_gain: f64,
+    /// The rate grows only if this share of it was sent.
+    pub used_share: f64,
+}
+
+/// Additive increase and multiplicative decrease of a rate, clocked by time instead of acknowledgements.
+///
+/// ```text
+/// sample        SRTT += δ · (sample − SRTT)        Var += δ · (|sample − SRTT| − Var)        δ = rtt_gain
+///               first: SRTT = IPG = sample
+/// every SRTT    IPG = IPG · SRTT / (SRTT + α · IPG)         one more packet in a round trip for α = 1
+/// loss event    IPG = IPG / β                               and the next step is an SRTT away
+/// lost          three later packets were acknowledged, or the timeout
+/// timeout       μ · SRTT + φ · Var after the oldest packet in flight left: a loss event
+/// gap           IPG, or with fine_grain IPG · FRTT / XRTT
+/// ```
+///
+/// IPG is the time between the starts of packets. All losses of packets that left before the reaction to a loss
+/// belong to the same cluster and are ignored. There is no slow start: the first packets leave one in a second until
+/// an acknowledgement comes, then one in a round trip.
+///
+/// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism for Realtime
+/// Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose agent is the peer of the
+/// reference rows. Differs from them in: 1. which packets are lost is found by the transport, which tells of every one (a loss that it finds by
+/// time alone, RFC 9002, waits here for three later acknowledgements or the timeout), instead of from the last hole
+/// that the receiver tells; 2. departures are told apart to a 64th of a round trip; 3. ns-2
+/// looks at the timer when a packet is due, and leaves that packet out when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but one approach the
+/// round trip from 2 s, by halves.
+#[derive(Clone, Debug)]
+pub struct Rap {
+    config: RapConfig,
+    /// Smoothed round trip, its variation, short-term and long-term round trips, in seconds; none before a sample.
+    round_trip: Option<RoundTrip>,
+    /// The gap between starts of packets, in seconds.
+    gap: f64,
+    /// When the last reaction was.
+    reacted_at: Option<Time>,
+    step_at: Option<Time>,
+    /// What left since the last reaction.
+    flight: Flight,
+    /// A loss that the transport found by time, sooner than RAP does.
+    suspect: Option<Suspect>,
+    /// Packets since the last step.
+    sent: u32,
+    has_lost: bool,
+    /// The size of a full packet on the wire.
+    wire: Bytes,
+    decision: Decision,
+}
+
+/// A packet that is missing but not old enough to be given up by RAP's own rules.
+#[derive(Clone, Copy, Debug)]
+struct Suspect {
+    /// When its timeout is.
+    due: Time,
+    /// Later packets that were acknowledged.
+    later: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    smoothed: f64,
+    variation: f64,
+    short: f64,
+    long: f64,
+}
+
+impl Rap {
+    /// A flow that has sent nothing yet.
+    pub fn new(config: RapConfig) -> Self {
+        let mut law = Self {
+            config,
+            round_trip: None,
+            gap: INITIAL_GAP,
+            reacted_at: None,
+            step_at: None,
+            flight: Flight::default(),
+            suspect: None,
+            sent: 0,
+            has_lost: false,
+            wire: config.mss,
+            decision: Decision {
+                window: config.max_window,
+                pacing: Pacing::Unpaced,
+                ssthresh: None,
+                phase: Phase::SlowStart,
+            },
+        };
+        law.decide();
+        law
+    }
+
+    fn smoothed(&self) -> f64 {
+        self.round_trip
+            .map_or(INITIAL_ROUND_TRIP, |trip| trip.smoothed)
+    }
+
+    fn timeout(&self) -> Span {
+        let timeout = self.round_trip.map_or(INITIAL_ROUND_TRIP, |trip| {
+            self.config.timeout_rtts * trip.smoothed
+                + self.config.timeout_variations * trip.variation
+        });
+        Span::from_secs_f64(timeout).max(LEAST_TIME)
+    }
+
+    /// When the oldest packet that counts is given up.
+    fn timeout_at(&self) -> Option<Time> {
+        self.flight.oldest().map(|left_at| left_at + self.timeout())
+    }
+
+    fn decide(&mut self) {
+        let feedback = match self.round_trip {
+            Some(trip) if self.config.fine_grain => trip.short / trip.long,
+            _ => 1.0,
+        };
+        let gap = (self.gap * feedback).clamp(LEAST_GAP, LARGEST_GAP);
+        let rate = Rate::from_bps_f64(self.wire.get() as f64 * 8.0 / gap);
+        self.decision.pacing = Pacing::Rate(rate.max(Rate::from_bps(1)));
+        self.decision.phase = if self.has_lost {
+            Phase::CongestionAvoidance
+        } else {
+            Phase::SlowStart
+        };
+    }
+
+    fn measure(&mut self, now: Time, sample: f64) {
+        let Some(trip) = &mut self.round_trip else {
+            self.round_trip = Some(RoundTrip {
+                smoothed: sample,
+                variation: 0.0,
+                short: sample,
+                long: sample,
+            });
+            self.gap = sample.clamp(LEAST_GAP, LARGEST_GAP);
+            self.await_step(now);
+            return;
+        };
+        let config = &self.config;
+        let difference = sample - trip.smoothed;
+        trip.smoothed += config.rtt_gain * difference;
+        trip.variation += config.rtt_gain * (difference.abs() - trip.variation);
+        trip.short += config.short_gain * (sample - trip.short);
+        trip.long += config.long_gain * (sample - trip.long);
+    }
+
+    fn await_step(&mut self, now: Time) {
+        let smoothed = Span::from_secs_f64(self.smoothed()).max(LEAST_TIME);
+        self.step_at = Some(now + smoothed);
+        self.sent = 0;
+    }
+
+    /// An SRTT has passed without a loss.
+    fn step(&mut self, now: Time) {
+        let smoothed = self.smoothed();
+        let is_used = f64::from(self.sent) * self.gap >= self.config.used_share * smoothed;
+        if is_used && self.round_trip.is_some() {
+            self.gap *= smoothed / (smoothed + self.config.increase * self.gap);
+            self.gap = self.gap.max(LEAST_GAP);
+        }
+        if self.sent == 0 {
+            // The next packet starts the clock again.
+            self.step_at = None;
+        } else {
+            self.await_step(now);
+        }
+    }
+
+    fn react(&mut self, now: Time) {
+        self.gap = (self.gap / self.config.decrease).min(LARGEST_GAP);
+        self.reacted_at = Some(now);
+        self.has_lost = true;
+        self.suspect = None;
+        // What is in flight is of the same cluster.
+        self.flight = Flight::default();
+        self.await_step(now);
+        self.decide();
+    }
+}
+
+impl Controller for Rap {
+    fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.measure(ack.now, rtt.max(LEAST_TIME).as_secs_f64());
+            self.flight.on_acked(ack.now.saturating_sub(rtt));
+        }
+        if ack.in_flight == Bytes::ZERO {
+            self.flight = Flight::default();
+        }
+        if let Some(suspect) = &mut self.suspect {
+            suspect.later = suspect.later.saturating_add(ack.packets);
+            if suspect.later >= LATER_PACKETS {
+                self.react(ack.now);
+            }
+        }
+        self.decide();
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        let is_cluster = self.reacted_at.is_some_and(|at| loss.sent_at <= at);
+        if is_cluster {
+            return;
+        }
+        let due = loss.sent_at + self.timeout();
+        if loss.cause == LossCause::Delay && due > loss.now {
+            // The acknowledgement that comes with this is counted next.
+            self.suspect.get_or_insert(Suspect { due, later: 0 });
+        } else {
+            self.react(loss.now);
+        }
+    }
+
+    /// The transport's own timer; this law's has expired long before.
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+
+    fn on_sent(&mut self, sent: &Sent) {
+        self.sent = self.sent.saturating_add(1);
+        if sent.wire > self.wire {
+            self.wire = sent.wire;
+            self.decide();
+        }
+        let together = Span::from_secs_f64(self.smoothed()) / FLIGHT_PARTS;
+        self.flight.on_sent(sent.now, together);
+        if self.step_at.is_none() && self.round_trip.is_some() {
+            self.await_step(sent.now);
+            self.sent = 1;
+        }
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        let suspect = self.suspect.map(|suspect| suspect.due);
+        let times = [self.step_at, self.timeout_at(), suspect];
+        times.into_iter().flatten().min()
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        if self.suspect.is_some_and(|suspect| suspect.due <= now) {
+            self.react(now);
+        }
+        if self.timeout_at().is_some_and(|at| at <= now) {
+            self.react(now);
+        }
+        if self.step_at.is_some_and(|at| at <= now) {
+            self.step(now);
+            self.decide();
+        }
+    }
+
+    fn decision(&self) -> Decision {
+        self.decision
+    }
+}
+
+/// So many packets after a missing one prove that it is lost.
+const LATER_PACKETS: u32 = 3;
+
+/// Departures are told apart to this part of a round trip.
+const FLIGHT_PARTS: u64 = 64;
+
+/// Before anything was measured, in seconds.
+const INITIAL_ROUND_TRIP: f64 = 2.0;
+
+/// Until the first acknowledgement, in seconds: one additive step from the initial round trip.
+const INITIAL_GAP: f64 = 1.0;
+
+/// No faster than a packet in so many seconds.
+const LEAST_GAP: f64 = 1e-9;
+
+/// No slower, either.
+const LARGEST_GAP: f64 = 64.0;
+
+/// Clocks go on.
+const LEAST_TIME: Span = Span::from_micros(1);
+
+#[cfg(test)]
+mod tests;

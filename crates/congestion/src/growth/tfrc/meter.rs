@@ -1,0 +1,323 @@
+//! TFRC's receiver: loss events, loss intervals, and when to report.
+
+use alloc::collections::VecDeque;
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+use super::TfrcConfig;
+use crate::equation::loss_event_rate;
+use crate::{Arrival, LossIntervals, Meter, Report, Tag};
+
+/// Measures the loss event rate and what arrives, and reports both.
+///
+/// ```text
+/// lost         three packets with higher numbers arrived (duplicate_threshold)
+/// time lost    between the arrivals around it, in proportion to the numbers
+/// loss event   losses within a round trip of the first; a marked packet counts as lost
+/// interval     from the first lost packet of an event to that of the next, in packets
+/// first        1 / p with X(p) = the most that arrived in a round trip before; s / 2R before anything did
+/// report       at the first packet, a round trip after the last report if something has arrived, and at once for a
+///              loss event that raises p
+/// X_recv       what arrived since the last report, over a round trip at the least
+/// ```
+///
+/// For small packets an interval of up to two round trips is divided by the losses in it, and does not count while it
+/// is open.
+///
+/// Source: RFC 5348, sections 5 and 6; RFC 4828, section 4.4. Differs from them in: 1. a packet that arrives after
+/// it was declared lost does not take the loss back; 2. where a report comes early, `X_recv` takes the rest of its
+/// round trip from the rate before the last report instead of single arrivals; 3. of one hole no more events are told
+/// apart than the mean has memory for.
+#[derive(Clone, Debug)]
+pub struct TfrcMeter {
+    config: TfrcConfig,
+    /// The sender's round-trip time; zero while unknown.
+    rtt: Span,
+    /// The last packets in the order of their numbers: as many as it takes to declare a hole lost.
+    recent: VecDeque<(u64, Time)>,
+    /// Packets in a row that were older than all of those.
+    outdated: u32,
+    event: Option<Event>,
+    intervals: LossIntervals,
+    /// What arrived since the last report, and when that was.
+    arrived: Bytes,
+    since: Option<Time>,
+    /// What arrived per second before it.
+    before: Rate,
+    most: Rate,
+    /// `p` of the last report.
+    told: f64,
+    is_urgent: bool,
+    pending: Option<Report>,
+}
+
+/// The loss event that is open.
+#[derive(Clone, Copy, Debug)]
+struct Event {
+    number: u64,
+    began_at: Time,
+    losses: u64,
+}
+
+impl TfrcMeter {
+    /// Nothing has arrived yet.
+    pub fn new(config: TfrcConfig) -> Self {
+        let intervals = LossIntervals::new(config.memory);
+        Self {
+            config,
+            rtt: Span::ZERO,
+            recent: VecDeque::new(),
+            outdated: 0,
+            event: None,
+            intervals: if config.discounting {
+                intervals.discounted(config.least_discount)
+            } else {
+                intervals
+            },
+            arrived: Bytes::ZERO,
+            since: None,
+            before: Rate::ZERO,
+            most: Rate::ZERO,
+            told: 0.0,
+            is_urgent: false,
+            pending: None,
+        }
+    }
+
+    /// The full number of one that wraps, the nearest to the last one.
+    fn unwrap(&self, number: u32) -> u64 {
+        match self.recent.back() {
+            None => FIRST + u64::from(number),
+            Some(&(last, _)) => {
+                let ahead = number
+                    .wrapping_sub(last.wrapping_sub(FIRST) as u32)
+                    .cast_signed();
+                last.saturating_add_signed(i64::from(ahead))
+            }
+        }
+    }
+
+    /// Section 5.1 and 5.2: puts a packet in its place, and declares lost what has enough packets behind it.
+    fn take(&mut self, number: u64, now: Time) {
+        if self.recent.is_empty() && number - FIRST <= u64::from(self.config.duplicate_threshold) {
+            // What is missing before the first packet was lost with the beginning of the flow.
+            self.recent.push_back((FIRST - 1, now));
+        }
+        if self
+            .recent
+            .front()
+            .is_some_and(|(oldest, _)| number <= *oldest)
+        {
+            self.outdated += 1;
+            if self.outdated > MOST_OUTDATED {
+                // A sender that counts from the beginning again, on a new path: nothing measured holds.
+                *self = Self::new(self.config);
+                self.recent.push_back((number, now));
+            }
+            return;
+        }
+        self.outdated = 0;
+        let place = self.recent.partition_point(|(known, _)| *known < number);
+        if self
+            .recent
+            .get(place)
+            .is_some_and(|(known, _)| *known == number)
+        {
+            return;
+        }
+        self.recent.insert(place, (number, now));
+        while self.recent.len() > self.config.duplicate_threshold as usize {
+            let (Some(before), Some(&after)) = (self.recent.pop_front(), self.recent.front())
+            else {
+                return;
+            };
+            self.lose(before, after);
+        }
+    }
+
+    /// All numbers between two arrivals are lost.
+    fn lose(&mut self, before: (u64, Time), after: (u64, Time)) {
+        let missing = (after.0 - before.0).saturating_sub(1);
+        if missing == 0 {
+            return;
+        }
+        let elapsed = after.1.saturating_since(before.1);
+        let step = elapsed.as_secs_f64() / (after.0 - before.0) as f64;
+        // Where packets overtook each other the later number may have come first.
+        let back = before.1.saturating_since(after.1).as_secs_f64() / (after.0 - before.0) as f64;
+        let at = |number: u64| {
+            let place = (number - before.0) as f64;
+            let later = before.1 + Span::from_secs_f64(step * place);
+            later.saturating_sub(Span::from_secs_f64(back * place))
+        };
+        let mut number = before.0 + 1;
+        for _ in 0..=self.config.memory {
+            self.on_lost(number, at(number));
+            // The first that can be of another event: a round trip after this one began.
+            let Some(event) = self.event else { return };
+            let rest = (event.began_at + self.rtt).saturating_since(before.1);
+            let next = if step > 0.0 {
+                libm::floor(rest.as_secs_f64() / step) + 1.0
+            } else {
+                f64::INFINITY
+            };
+            let last = (after.0 - before.0) as f64;
+            let next = next.min(last) as u64 + before.0;
+            let next = next.max(number + 1);
+            if let Some(event) = &mut self.event {
+                event.losses += next.min(after.0) - number - 1;
+            }
+            if next >= after.0 {
+                return;
+            }
+            number = next;
+        }
+    }
+
+    fn on_lost(&mut self, number: u64, at: Time) {
+        let Some(event) = &mut self.event else {
+            let first = self.first_interval();
+            self.begin_event(number, at, first);
+            return;
+        };
+        if at <= event.began_at + self.rtt || number <= event.number {
+            event.losses += 1;
+            return;
+        }
+        let length = (number - event.number) as f64;
+        let is_short = at <= event.began_at + self.rtt * 2;
+        let length = if self.config.small_packets && is_short {
+            length / event.losses.max(1) as f64
+        } else {
+            length
+        };
+        self.begin_event(number, at, length);
+    }
+
+    fn begin_event(&mut self, number: u64, began_at: Time, length: f64) {
+        self.update_open(began_at);
+        self.intervals.close(length);
+        self.event = Some(Event {
+            number,
+            began_at,
+            losses: 1,
+        });
+    }
+
+    /// Section 6.3.1.
+    fn first_interval(&self) -> f64 {
+        if self.rtt.is_zero() {
+            return 1.0;
+        }
+        let size = self.config.equation_size();
+        let begun = Rate::of(self.config.mss, self.rtt).mul_f64(0.5);
+        let most = self.measured().max(self.most).max(begun);
+        1.0 / loss_event_rate(size, self.rtt, most)
+    }
+
+    /// What arrived in the round trip before the last report; before there was one, what has arrived, over a round
+    /// trip.
+    fn measured(&self) -> Rate {
+        if self.before == Rate::ZERO {
+            Rate::of(self.arrived, self.rtt)
+        } else {
+            self.before
+        }
+    }
+
+    fn update_open(&mut self, now: Time) {
+        let (Some(event), Some(&(highest, _))) = (self.event, self.recent.back()) else {
+            return;
+        };
+        let is_short = now <= event.began_at + self.rtt * 2;
+        let open = if self.config.small_packets && is_short {
+            0.0
+        } else {
+            (highest + 1).saturating_sub(event.number) as f64
+        };
+        self.intervals.set_open(open);
+    }
+
+    /// What arrived per second in the last round trip.
+    fn receive_rate(&self, now: Time) -> Rate {
+        let Some(since) = self.since else {
+            return Rate::ZERO;
+        };
+        let elapsed = now.saturating_since(since);
+        if elapsed >= self.rtt {
+            return Rate::of(self.arrived, elapsed);
+        }
+        let rest = self.before.amount_in(self.rtt.saturating_sub(elapsed));
+        Rate::of(self.arrived + rest, self.rtt)
+    }
+}
+
+impl Meter for TfrcMeter {
+    fn on_arrival(&mut self, arrival: &Arrival) {
+        let Tag::Numbered { number, rtt } = arrival.tag else {
+            return;
+        };
+        let now = arrival.now;
+        self.rtt = rtt;
+        let is_first = self.since.is_none();
+        let was_known = self.event;
+        let number = self.unwrap(number);
+        self.take(number, now);
+        self.arrived += arrival.payload;
+        if arrival.marked {
+            self.on_lost(number, now);
+        }
+        let has_event = match (was_known, self.event) {
+            (None, Some(_)) => true,
+            (Some(was), Some(is)) => is.number != was.number,
+            _ => false,
+        };
+        if has_event {
+            self.update_open(now);
+            self.is_urgent |= self.intervals.rate().unwrap_or(0.0) > self.told;
+        }
+        // Before the sender knows its round trip it needs an answer to each packet.
+        self.is_urgent |= is_first || rtt.is_zero();
+        self.since.get_or_insert(now);
+    }
+
+    fn report(&mut self, _now: Time) -> Report {
+        self.pending.take().unwrap_or(Report::None)
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        if self.arrived == Bytes::ZERO {
+            return None;
+        }
+        let since = self.since?;
+        Some(if self.is_urgent {
+            since
+        } else {
+            since + self.rtt
+        })
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        if self.wakeup().is_none_or(|due| now < due) {
+            return;
+        }
+        let received = self.receive_rate(now);
+        self.update_open(now);
+        self.told = self.intervals.rate().unwrap_or(0.0);
+        self.pending = Some(Report::LossEvents {
+            rate: self.told,
+            received,
+        });
+        self.before = received;
+        self.most = self.most.max(received);
+        self.arrived = Bytes::ZERO;
+        self.since = Some(now);
+        self.is_urgent = false;
+    }
+}
+
+/// Numbers are counted from here, so that there is room before the first.
+const FIRST: u64 = 1 << 33;
+
+/// So many packets in a row with old numbers are no reordering.
+const MOST_OUTDATED: u32 = 64;

@@ -1,0 +1,149 @@
+//! The row of TFRC.
+
+use alloc::boxed::Box;
+
+use comity_units::Bytes;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{flag, number};
+use crate::growth::{Tfrc, TfrcConfig, TfrcMeter};
+use crate::{Controller, Meter};
+
+pub(super) const ROW: Row = Row {
+    name: "tfrc",
+    summary: "TCP-friendly rate control: the rate of TCP's throughput equation, from loss events that the receiver \
+              counts. With `small_packets` the variant for small packets.",
+    source: "RFC 5348; RFC 4828 for small packets",
+    parameters: PARAMETERS,
+    meter: Some(build_meter),
+    build,
+};
+
+const RTT_MEMORY: Parameter = number(
+    "rtt_memory",
+    "How much of the smoothed round trip stays with a new measurement (q).",
+    0.9,
+    (0.0, 0.999),
+    "",
+);
+const DAMPING: Parameter = flag(
+    "damping",
+    "Whether the rate follows the square root of the round-trip time, against oscillation.",
+    true,
+);
+const TIMEOUT: Parameter = number(
+    "timeout",
+    "The retransmission timeout in the equation.",
+    4.0,
+    (0.5, 100.0),
+    "round trips",
+);
+const GRADUAL: Parameter = flag(
+    "gradual",
+    "Whether, after the first loss, the rate grows by at most a packet in a round trip (ns-2), or to what the \
+     equation says at once.",
+    false,
+);
+const PATIENCE: Parameter = number(
+    "patience",
+    "After how long without a report the rate is halved, at the least.",
+    4.0,
+    (1.0, 100.0),
+    "round trips",
+);
+const LEAST_LIMIT: Parameter = number(
+    "least_limit",
+    "What arrives limits the rate to no less than this (1 in ns-2).",
+    0.0,
+    (0.0, 100.0),
+    "packets per round trip",
+);
+const SMALL_PACKETS: Parameter = flag(
+    "small_packets",
+    "Whether small packets get the rate of packets of 1460 bytes less headers, 10 ms apart at the least (RFC 4828).",
+    false,
+);
+const HEADER: Parameter = Parameter {
+    name: "header",
+    summary: "What the headers of small packets weigh.",
+    default: Value::Bytes(Bytes::new(40)),
+    domain: Domain::Bytes {
+        min: Bytes::ZERO,
+        max: Bytes::new(10_000),
+    },
+};
+const DUPLICATE_THRESHOLD: Parameter = Parameter {
+    name: "duplicate_threshold",
+    summary: "So many packets after a missing one make it lost.",
+    default: Value::Number(3.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 64,
+        unit: "packets",
+    },
+};
+const MEMORY: Parameter = Parameter {
+    name: "memory",
+    summary: "Over how many loss intervals the mean is taken (n).",
+    default: Value::Number(8.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 64,
+        unit: "intervals",
+    },
+};
+const DISCOUNTING: Parameter = flag(
+    "discounting",
+    "Whether the past counts for less in a long interval without losses.",
+    true,
+);
+const LEAST_DISCOUNT: Parameter = number(
+    "least_discount",
+    "To which share of its weight each time, at the least.",
+    0.5,
+    (0.0, 1.0),
+    "",
+);
+const PARAMETERS: &[Parameter] = &[
+    SMALL_PACKETS,
+    HEADER,
+    RTT_MEMORY,
+    DAMPING,
+    TIMEOUT,
+    PATIENCE,
+    GRADUAL,
+    LEAST_LIMIT,
+    DUPLICATE_THRESHOLD,
+    MEMORY,
+    DISCOUNTING,
+    LEAST_DISCOUNT,
+];
+
+fn config(setup: &Setup, parameters: &Parameters) -> Result<TfrcConfig, ParameterError> {
+    Ok(TfrcConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        max_window: setup.max_window,
+        rtt_memory: parameters.number(&RTT_MEMORY)?,
+        damping: parameters.flag(&DAMPING)?,
+        timeout: parameters.number(&TIMEOUT)?,
+        gradual: parameters.flag(&GRADUAL)?,
+        patience: parameters.number(&PATIENCE)?,
+        least_limit: parameters.number(&LEAST_LIMIT)?,
+        small_packets: parameters.flag(&SMALL_PACKETS)?,
+        header: parameters.bytes(&HEADER)?,
+        // The domains of both end at 64.
+        duplicate_threshold: parameters.number(&DUPLICATE_THRESHOLD)? as u32,
+        memory: parameters.number(&MEMORY)? as usize,
+        discounting: parameters.flag(&DISCOUNTING)?,
+        least_discount: parameters.number(&LEAST_DISCOUNT)?,
+    })
+}
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(Tfrc::new(config(setup, parameters)?)))
+}
+
+fn build_meter(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(TfrcMeter::new(config(setup, parameters)?)))
+}

@@ -1,0 +1,146 @@
+//! TFRC in a network: against the throughput equation under random loss, against itself, and in place of TCP.
+
+mod common;
+
+use comity_congestion::equation::throughput;
+use comity_congestion::table::Parameters;
+use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
+use comity_sim::network::{Network, SectionsSpec, Start, TransportSpec, Workload};
+use comity_sim::report::RunReport;
+use comity_sim::{RunOptions, run};
+use comity_transport::datagram::Config;
+use comity_transport::timeline::Reliability;
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+
+use common::Builder;
+
+fn spec(controller: &str) -> TransportSpec {
+    let config = Config {
+        reliability: Reliability::None,
+        ack_frequency: 1,
+        ack_delay: Span::ZERO,
+        ecn: false,
+        keep_alive: Span::from_secs(600),
+        idle_timeout: Span::from_secs(600),
+        send_buffer: 1_000_000,
+        ..Config::default()
+    };
+    TransportSpec::Sections(SectionsSpec {
+        acknowledgement: None,
+        config,
+        controller: controller.to_owned(),
+        parameters: Parameters::new(),
+        initial_window: Bytes::new(u64::from(config.payload) * 10),
+        latency: None,
+        section: Bytes::new(140_000),
+    })
+}
+
+fn network(seconds: u64, there: LinkConfig, controllers: &[&str]) -> Network {
+    let mut builder = Builder::new(seconds, seconds / 4);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    let back = LinkConfig {
+        losses: Vec::new(),
+        ..there.clone()
+    };
+    builder.link(a, b, there);
+    builder.link(b, a, back);
+    for (index, controller) in controllers.iter().enumerate() {
+        let flow = builder.flow("flow", (a, b), spec(controller), Workload::Greedy);
+        flow.start = Start {
+            at: Time::from_secs(index as u64 * 5),
+            ..Start::default()
+        };
+    }
+    builder.network
+}
+
+fn play(network: &Network, seed: u64) -> RunReport {
+    run(network, Seed::new(seed), &RunOptions::default()).unwrap()
+}
+
+/// At N packets in a round trip an event begins with a loss and takes in the losses of a round trip: p / (1 + N p)
+/// events for each packet. The mean interval is taken where it raises the rate, and the rate bends downwards in the
+/// interval, so that it comes out a little above or below X(p): within a fifth.
+#[test]
+fn under_random_loss_the_rate_is_that_of_the_equation() {
+    let rtt = Span::from_millis(100);
+    let segment = Bytes::new(1_400);
+    for loss in [0.003, 0.01, 0.03, 0.1] {
+        let there = LinkConfig {
+            losses: vec![Loss {
+                model: LossModel::Bernoulli(loss),
+                place: LossPlace::AfterTransmission,
+            }],
+            ..LinkConfig::new(Rate::from_mbps(100), Span::from_millis(50))
+        };
+        let network = network(400, there, &["tfrc"]);
+        let sent = |seed| {
+            let report = play(&network, seed);
+            // Headers off, and what was lost back on.
+            report.flows[0].throughput_bps * 1_400.0 / 1_457.0 / (1.0 - loss)
+        };
+        let mean = (1..=3).map(sent).sum::<f64>() / 3.0;
+        let packets = mean / 8.0 / 1_400.0 * rtt.as_secs_f64();
+        let events = loss / (1.0 + packets * loss);
+        let expected = throughput(segment, rtt, events).as_bps() as f64;
+        let ratio = mean / expected;
+        assert!(
+            (0.8..1.2).contains(&ratio),
+            "{loss}: {mean} of {expected}, {ratio}"
+        );
+    }
+}
+
+/// From starts five seconds apart, and whatever the first one has by then.
+#[test]
+fn two_flows_come_to_equal_shares() {
+    for controller in ["tfrc", "rap"] {
+        let there = LinkConfig {
+            queue: Queue::DropTail(Limit::Packets(60)),
+            ..LinkConfig::new(Rate::from_mbps(4), Span::from_millis(20))
+        };
+        let network = network(200, there, &[controller, controller]);
+        let shares: Vec<f64> = (1..=5)
+            .map(|seed| {
+                let report = play(&network, seed);
+                let rates = [
+                    report.flows[0].throughput_bps,
+                    report.flows[1].throughput_bps,
+                ];
+                assert!(rates[0] + rates[1] > 3.4e6, "{controller}: {rates:?}");
+                rates[0] / (rates[0] + rates[1])
+            })
+            .collect();
+        let mean = shares.iter().sum::<f64>() / 5.0;
+        assert!((0.4..0.6).contains(&mean), "{controller}: {shares:?}");
+    }
+}
+
+#[test]
+fn tcp_does_not_take_a_law_for_sections() {
+    let mut builder = Builder::new(1, 0);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    builder.duplex(
+        a,
+        b,
+        &LinkConfig::new(Rate::from_mbps(4), Span::from_millis(20)),
+    );
+    let tcp = common::ns2_tcp(
+        comity_transport::tcp::Config::NS2_2_35,
+        comity_congestion::recovery::RecoveryConfig::by_name("sack").unwrap(),
+        1_500,
+        20,
+    );
+    let TransportSpec::Tcp(mut tcp) = tcp else {
+        panic!()
+    };
+    tcp.controller = "tfrc".into();
+    tcp.parameters = Parameters::new();
+    builder.flow("tcp", (a, b), TransportSpec::Tcp(tcp), Workload::Greedy);
+    let error = run(&builder.network, Seed::new(1), &RunOptions::default()).unwrap_err();
+    assert!(
+        error.to_string().contains("drives sections only"),
+        "{error}"
+    );
+}
