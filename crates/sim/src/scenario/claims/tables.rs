@@ -220,6 +220,6 @@ table! {
         /// The file, from the root of the repository.
         file: String = Required(Text("the path of a file"));
         /// The function.
-        name: String = Required(Name("the name of a function"));
+        name: String = Required(Text("the name of a function"));
     }
 }
