@@ -86,11 +86,10 @@ fn overview() -> String {
     text
 }
 
-/// What stands before the first full stop that ends a sentence, or a colon.
+/// What stands before the first full stop that ends a sentence.
 fn first_sentence(text: &str) -> &str {
-    let ends = [". ", ": "].into_iter().filter_map(|end| text.find(end));
-    let end = ends.min().unwrap_or(text.trim_end_matches('.').len());
-    text.get(..end).unwrap_or(text)
+    let (first, _) = text.split_once(". ").unwrap_or((text, ""));
+    first.trim_end_matches('.')
 }
 
 fn of_row(row: &Row) -> String {
