@@ -224,7 +224,15 @@ fn number(value: f64) -> String {
     if !(1e-6..1e15).contains(&size) {
         return format!("{value:.3e}");
     }
-    let decimals = (3 - size.log10().floor() as i32).max(0) as usize;
+    let (mut decimals, mut scaled) = (3_usize, size);
+    while scaled < 1.0 {
+        scaled *= 10.0;
+        decimals += 1;
+    }
+    while scaled >= 10.0 {
+        scaled /= 10.0;
+        decimals = decimals.saturating_sub(1);
+    }
     let text = format!("{value:.decimals$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').into()
