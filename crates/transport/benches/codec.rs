@@ -63,6 +63,7 @@ fn segments() -> [(&'static str, Segment); 4] {
                     sack_permitted: true,
                     timestamps,
                     sack: SackBlocks::EMPTY,
+                    seq_update: None,
                 })
             },
         ),
