@@ -188,6 +188,7 @@ says = "nothing yet"
 missing = "nobody wrote it"
 "#
     );
+    use Outcome::{Fails, Holds, Shown, Skipped};
     let folder = folder("judged", &claims);
     let outcome = |form, jobs| {
         let book = Book::load(&folder.0, form).unwrap_or_else(|error| panic!("{error}"));
@@ -222,7 +223,6 @@ missing = "nobody wrote it"
         assert_eq!(paper, [Some(0.2), Some(0.4)]);
         (outcomes, finished.len(), format!("{reports:?}"))
     };
-    use Outcome::{Fails, Holds, Shown, Skipped};
     let (outcomes, runs, quick) = outcome(Form::Quick, 1);
     assert_eq!(outcomes, [Holds, Holds, Holds, Holds, Skipped, Fails]);
     assert_eq!(runs, 2 * 2, "two of three points, two of four seeds");

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use comity_units::Span;
 
-use super::arrivals::ArrivalGaps;
 use super::expression::{Column, Expression, Function, Kind, Operator, Stage, Table};
 use super::fault::{Fault, Faulty};
 use super::grid::{extreme, unknown};
@@ -13,13 +12,6 @@ use crate::metrics;
 use crate::network::Network;
 use crate::report::{RunReport, is_within};
 use crate::results::{Picked, columns, pick};
-
-/// The columns that are recorded because a measure names them, besides those of results files.
-pub(super) const ARRIVALS: [&str; 3] = [
-    "arrival_spacing_mean_s",
-    "arrival_spacing_deviation_s",
-    "arrival_spacing_count",
-];
 
 /// What the runs of a scenario have: what a measure is checked against.
 #[derive(Clone, Debug, Default)]
@@ -117,10 +109,7 @@ fn of_column(column: &Column, there: &There) -> Result<Form, Faulty> {
     if column.bins && !there.bins {
         return Err(Faulty::new(&column.column_range, Fault::NoBins));
     }
-    let mut known = columns(table_name(column));
-    if column.table == Table::Flow && !column.bins {
-        known.extend(ARRIVALS.map(String::from));
-    }
+    let known = columns(table_name(column));
     if !known.contains(&column.column) {
         let fault = unknown("column", &column.column, known.iter().map(String::as_str));
         return Err(Faulty::new(&column.column_range, fault));
@@ -190,12 +179,6 @@ impl Needed {
             }
         }
     }
-
-    /// Whether a column is among them that only an [`ArrivalGaps`] records.
-    pub(super) fn has_arrivals(&self) -> bool {
-        let flows = self.tables.get("flows");
-        flows.is_some_and(|columns| ARRIVALS.iter().any(|column| columns.contains(*column)))
-    }
 }
 
 /// The results of one run, as far as measures need them.
@@ -205,18 +188,12 @@ pub(super) struct Results {
 }
 
 impl Results {
-    pub(super) fn of(report: &RunReport, arrivals: Option<&ArrivalGaps>, needed: &Needed) -> Self {
-        let mut tables: BTreeMap<&'static str, Picked> = needed
+    pub(super) fn of(report: &RunReport, needed: &Needed) -> Self {
+        let tables: BTreeMap<&'static str, Picked> = needed
             .tables
             .iter()
             .map(|(table, columns)| (*table, pick(report, table, columns)))
             .collect();
-        if let (Some(arrivals), Some(flows)) = (arrivals, tables.get_mut("flows")) {
-            for (at, column) in ARRIVALS.iter().enumerate() {
-                let values = arrivals.columns().iter().map(|of| of[at]).collect();
-                flows.columns.insert((*column).into(), values);
-            }
-        }
         Self {
             tables,
             bin: report.series.as_ref().map(|series| series.bin),
@@ -447,7 +424,7 @@ mod tests {
         let expression = parser::expression(text).unwrap();
         let mut needed = Needed::default();
         needed.add(&expression);
-        measure(&expression, &Results::of(&report(), None, &needed))
+        measure(&expression, &Results::of(&report(), &needed))
     }
 
     #[test]
@@ -563,7 +540,7 @@ mod tests {
             ),
             Fault::Mixed
         );
-        let fine = parser::expression("mean(flow.'a-0'.arrival_spacing_mean_s)").unwrap();
+        let fine = parser::expression("mean(flow.'a-0'.delay_mean_s)").unwrap();
         assert_eq!(check(&fine, &there), Ok(()));
     }
 }

@@ -13,7 +13,6 @@
 //! Nothing here knows a paper: facts are in the files alone. A check that does not hold stays in its file
 //! with what is behind it, and is reported as failing every time.
 
-mod arrivals;
 mod coordinate;
 mod expression;
 mod fault;

@@ -6,14 +6,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use super::super::{Execution, Interrupted, Run, RunSettings, execute, play};
-use super::arrivals::ArrivalGaps;
 use super::grid::Samples;
 use super::measure::{Needed, Results, measure};
 use super::{Book, Claim, Measure, Pooled};
-use crate::engine::{BuildError, RunOptions};
+use crate::engine::BuildError;
 use crate::network::Network;
-use crate::report::Series;
-use crate::series::Recorder;
 
 /// The numbers of all measures of some claims.
 #[derive(Debug, Default)]
@@ -168,7 +165,7 @@ impl Pooled {
         }
         // All measures of a run are taken where it was played, so that nothing else of it is kept.
         let measure_run = |network: &Network, run: &Run, settings: &RunSettings| {
-            let results = results(network, run, settings, &needed)?;
+            let results = Results::of(&play(network, run, settings)?, &needed);
             let asked = demands.iter().enumerate();
             Ok(asked
                 .filter(|(_, demand)| demand.runs.contains(&run.number))
@@ -220,28 +217,4 @@ impl Pooled {
         }
         Ok(())
     }
-}
-
-/// Plays one run and keeps what measures need of it.
-fn results(
-    network: &Network,
-    run: &Run,
-    settings: &RunSettings,
-    needed: &Needed,
-) -> Result<Results, BuildError> {
-    if !needed.has_arrivals() {
-        let report = play(network, run, settings)?;
-        return Ok(Results::of(&report, None, needed));
-    }
-    let recorder = settings.bins.map(|bin| Recorder::new(network, bin));
-    let mut arrivals = ArrivalGaps::new(network.flows.len(), network.warmup, recorder);
-    let options = RunOptions::default();
-    let mut report = crate::run_observed(network, run.seed, &options, &mut arrivals)?;
-    if let Some(recorder) = arrivals.recorder.take() {
-        report.series = Some(Series {
-            convergence: settings.convergence,
-            ..recorder.finish()
-        });
-    }
-    Ok(Results::of(&report, Some(&arrivals), needed))
 }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::super::reference::tables;
 use super::super::schema::Table as _;
 use super::expression::{FUNCTIONS, Stage};
-use super::measure::ARRIVALS;
 use super::tables::ClaimsFile;
 
 /// The reference as Markdown, to be put behind what `docs/claims.md` says by hand.
@@ -20,11 +19,5 @@ pub fn markdown() -> String {
         };
         let _ = writeln!(text, "| `{}` | {stage} | {} |", row.usage, row.doc);
     }
-    let _ = writeln!(
-        text,
-        "\nColumns of flows that are recorded for claims alone, over the times between the arrivals of data \
-         packets at the destination in measured time: `{}`.",
-        ARRIVALS.join("`, `")
-    );
     tables(&text, &ClaimsFile::describe())
 }
