@@ -15,9 +15,10 @@ use proptest::prelude::*;
 /// A data packet: its number, and its `seq_update`.
 type Packet = (u32, u32);
 
-/// A node of the time-line list: the number after the section, and its deadline.
+/// A node of the time-line list: `lowest_seqno`, the number after the section, and its deadline.
 #[derive(Clone, Copy, Debug)]
 struct Node {
+    lowest: u32,
     end: u32,
     deadline: u64,
 }
@@ -50,6 +51,7 @@ impl Sender {
             .iter()
             .map(|&(length, deadline)| {
                 let node = Node {
+                    lowest,
                     end: lowest + length,
                     deadline,
                 };
