@@ -91,3 +91,13 @@ dumbbell() { # name count options..
         for seed in $(seeds 40); do ns "$here/on_off.tcl" variant=reno way=back loss=$loss seed="$seed"; done
     done
 } > "$here/on_off.txt"
+{
+    echo "# name seed packets_per_second"
+    for law in rap tfrc; do
+        for loss in 0.001 0.003 0.01 0.03 0.1 0.2; do
+            for seed in $(seeds 4); do
+                ns "$here/random_loss.tcl" name=$law-$loss law=$law loss=$loss seed="$seed"
+            done
+        done
+    done
+} > "$here/random_loss.txt"

@@ -196,7 +196,7 @@ missing = "nobody wrote it"
         let mut finished = Vec::new();
         let measured = book
             .play(&all, NonZeroUsize::new(jobs), None, |done| {
-                finished.push(done)
+                finished.push(done);
             })
             .unwrap();
         assert_eq!(finished.len(), book.run_count(&all));

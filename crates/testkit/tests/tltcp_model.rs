@@ -15,9 +15,10 @@ use proptest::prelude::*;
 /// A data packet: its number, and its `seq_update`.
 type Packet = (u32, u32);
 
-/// A node of the time-line list: the number after the section, and its deadline.
+/// A node of the time-line list: `lowest_seqno`, the number after the section, and its deadline.
 #[derive(Clone, Copy, Debug)]
 struct Node {
+    lowest: u32,
     end: u32,
     deadline: u64,
 }
@@ -50,6 +51,7 @@ impl Sender {
             .iter()
             .map(|&(length, deadline)| {
                 let node = Node {
+                    lowest,
                     end: lowest + length,
                     deadline,
                 };
@@ -97,18 +99,21 @@ impl Sender {
     /// Figure 1.
     fn lifetime_timer(&mut self, now: u64) {
         // rem_expired_data(timeline_list, &buf)
-        let mut end_of_expired = None;
+        let before = self.timeline_list.len();
         while self
             .timeline_list
             .front()
             .is_some_and(|node| node.deadline <= now)
         {
-            end_of_expired = self.timeline_list.pop_front().map(|node| node.end);
+            self.timeline_list.pop_front();
         }
-        if let Some(end) = end_of_expired {
-            // store_unacked_seq(): what is outstanding stays in the window. move_window(cur_node.lowest_seq)
-            self.lowest_current = end;
-            self.next = self.next.max(end);
+        // cur_node = get_cur_node(timeline_list)
+        let has_expired = self.timeline_list.len() < before;
+        if let Some(node) = self.timeline_list.front().filter(|_| has_expired) {
+            // store_unacked_seq(): what is outstanding stays in the window.
+            // move_window(cur_node.lowest_seq)
+            self.lowest_current = node.lowest;
+            self.next = self.next.max(node.lowest);
         }
         self.send();
     }

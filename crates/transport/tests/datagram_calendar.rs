@@ -117,6 +117,6 @@ fn waiting_for_its_turn_is_no_want_of_data() {
         }
     }
     let limited = limited.lock().unwrap();
-    assert_eq!(*limited.first().unwrap(), false, "{limited:?}");
-    assert_eq!(*limited.last().unwrap(), true, "{limited:?}");
+    assert!(!*limited.first().unwrap(), "{limited:?}");
+    assert!(*limited.last().unwrap(), "{limited:?}");
 }

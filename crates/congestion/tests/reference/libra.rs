@@ -35,7 +35,7 @@ impl Figure2 {
         } else {
             (rtt - rtt_min) / (rtt_max - rtt_min)
         };
-        self.x * self.c * (-self.y * beta).exp()
+        self.x * self.c * libm::exp(-self.y * beta)
     }
 
     fn an_ack_is_successfully_received(&mut self) {
@@ -43,7 +43,7 @@ impl Figure2 {
             // Stevens, TCP/IP Illustrated, volume 1, 20.6.
             self.window += 1.0;
         } else if let Some(rtt) = self.rtt() {
-            let step = 1.0 / self.window * self.alpha(rtt) * rtt.powi(2) / (rtt + self.a);
+            let step = 1.0 / self.window * self.alpha(rtt) * (rtt * rtt) / (rtt + self.a);
             self.window += step.min(1.0);
         }
     }

@@ -92,12 +92,15 @@ fn ask(meter: &mut dyn Meter, now: Time) -> Option<(f64, Rate)> {
 
 const RTT: Span = Span::from_millis(100);
 
+/// Reports of loss events: when in ms, the rate of events, and the rate of arrival.
+type Reports = Vec<(u64, f64, Rate)>;
+
 /// 1000 B packets every 10 ms under a round trip of 100 ms, from which `lost` are missing.
 fn stream(
     parameters: &Parameters,
     count: u32,
     lost: impl Fn(u32) -> bool,
-) -> (Box<dyn Meter>, Vec<(u64, f64, Rate)>) {
+) -> (Box<dyn Meter>, Reports) {
     let mut meter = build(parameters);
     let mut reports = Vec::new();
     for number in (0..count).filter(|number| !lost(*number)) {

@@ -145,7 +145,7 @@ fn a_seq_update_of_another_form_is_refused_and_another_experiment_skipped() {
     let with_option = |option: &[u8]| {
         let mut bytes = SEQ_UPDATE[..20].to_vec();
         bytes.extend(option);
-        while bytes.len() % 4 != 0 {
+        while !bytes.len().is_multiple_of(4) {
             bytes.push(0);
         }
         bytes[12] = (bytes.len() as u8 / 4) << 4;

@@ -86,11 +86,10 @@ fn overview() -> String {
     text
 }
 
-/// What stands before the first full stop that ends a sentence, or a colon.
+/// What stands before the first full stop that ends a sentence.
 fn first_sentence(text: &str) -> &str {
-    let ends = [". ", ": "].into_iter().filter_map(|end| text.find(end));
-    let end = ends.min().unwrap_or(text.trim_end_matches('.').len());
-    text.get(..end).unwrap_or(text)
+    let (first, _) = text.split_once(". ").unwrap_or((text, ""));
+    first.trim_end_matches('.')
 }
 
 fn of_row(row: &Row) -> String {
@@ -182,9 +181,9 @@ fn parameter(parameter: &Parameter) -> Value {
         Domain::Number { min, max, unit } => ("number", json!(min), json!(max), unit),
         Domain::Whole { min, max, unit } => ("whole", json!(min), json!(max), unit),
         Domain::Flag => ("flag", Value::Null, Value::Null, ""),
-        Domain::Span { min, max } => ("time", shown(min), limit(&max.to_string()), ""),
-        Domain::Rate { min, max } => ("rate", shown(min), limit(&max.to_string()), ""),
-        Domain::Bytes { min, max } => ("data", shown(min), limit(&max.to_string()), ""),
+        Domain::Span { min, max } => ("time", shown(&min), limit(&max.to_string()), ""),
+        Domain::Rate { min, max } => ("rate", shown(&min), limit(&max.to_string()), ""),
+        Domain::Bytes { min, max } => ("data", shown(&min), limit(&max.to_string()), ""),
         Domain::Choice(choices) => {
             value["choices"] = json!(choices);
             ("choice", Value::Null, Value::Null, "")
@@ -211,7 +210,7 @@ fn default(parameter: &Parameter) -> Value {
     }
 }
 
-fn shown(value: impl ToString) -> Value {
+fn shown(value: &impl ToString) -> Value {
     json!(value.to_string())
 }
 

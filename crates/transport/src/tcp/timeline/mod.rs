@@ -8,7 +8,7 @@
 //! # Two numberings
 //! A sequence number on the wire counts the bytes that the application gave, discarded ones included, so that
 //! the receiver knows how much is missing and where. Windows count places: the bytes that were sent or will
-//! be, without what was discarded. The sender reckons in places throughout, and [`Line`] translates at
+//! be, without what was discarded. The sender reckons in places throughout, and its time-line translates at
 //! the edge. The *logical window* of the paper, in which obsolete data keeps its places, is then nothing but
 //! the window: {10..14, 20..24} on the wire are ten places in a row.
 //!
