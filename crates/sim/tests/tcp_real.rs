@@ -136,6 +136,7 @@ fn levels_rule_the_datagram_transport_too() {
         play(&builder.network, 1)[0].throughput_bps
     };
     let (opened, held) = (goodput(24.0), goodput(5.0));
-    assert!((5.4e6..6.0e6).contains(&opened), "{opened}");
+    // The whole link at the most, and a packet that lies across the end of measuring.
+    assert!((5.4e6..6.001e6).contains(&opened), "{opened}");
     assert!((2.0e6..3.2e6).contains(&held), "{held}");
 }

@@ -223,7 +223,7 @@ impl<O: Observer> Engine<'_, O> {
             Agent::Tcp(tcp) => {
                 tcp.track_window(now, self.watch.warmup);
                 let connection = &mut tcp.source.connection;
-                match &tcp.workload {
+                match &mut tcp.workload {
                     TcpWorkload::Greedy => connection.write_without_end(),
                     TcpWorkload::File(bytes) => {
                         connection.write(*bytes);
@@ -234,6 +234,7 @@ impl<O: Observer> Engine<'_, O> {
                         self.queue.schedule(first);
                     }
                     TcpWorkload::Timeline(timeline) => {
+                        timeline.fill(connection);
                         let first = timeline.next_emission();
                         if !first.is_never() {
                             self.queue

@@ -440,14 +440,12 @@ impl<O: Observer> Engine<'_, O> {
             let Agent::Tcp(tcp) = &mut flow.agent else {
                 return;
             };
-            if !at_destination && let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
-                timeline.fill(&mut tcp.source.connection);
-            }
             let end = tcp.end(at_destination);
             let mut segment = end.connection.poll_transmit(now);
             end.is_sending = true;
             if segment.is_none() && !at_destination {
-                segment = draw_tokens(tcp, &mut flow.counts.tokens_used, now, self.watch.warmup);
+                let tokens = &mut flow.counts.tokens_used;
+                segment = draw_more(tcp, tokens, now, self.watch.warmup);
             }
             let Some(segment) = segment else {
                 tcp.end(at_destination).is_sending = false;
@@ -706,6 +704,27 @@ impl<O: Observer> Engine<'_, O> {
             + self.queue.memory()
             + self.arena.memory()
             + self.paths.capacity() * size_of::<u32>()
+    }
+}
+
+/// Gives a TCP source that has sent what it had as much as its workload lets it send right now.
+fn draw_more(
+    tcp: &mut flow::TcpFlow,
+    tokens_used: &mut u64,
+    now: Time,
+    warmup: Time,
+) -> Option<Segment> {
+    match &mut tcp.workload {
+        TcpWorkload::Bucket { .. } => draw_tokens(tcp, tokens_used, now, warmup),
+        TcpWorkload::Timeline(timeline) => {
+            let connection = &mut tcp.source.connection;
+            if timeline.fill(connection) {
+                connection.poll_transmit(now)
+            } else {
+                None
+            }
+        }
+        _ => None,
     }
 }
 

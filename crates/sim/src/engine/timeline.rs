@@ -150,17 +150,19 @@ impl TimelineFlow {
         self.has_stopped = true;
     }
 
-    /// Sees to it that a greedy source has a whole section ready.
-    pub(super) fn fill(&mut self, connection: &mut Connection) {
+    /// Sees to it that a greedy source has a whole section ready. Whether it gave one.
+    pub(super) fn fill(&mut self, connection: &mut Connection) -> bool {
         let Producer::Greedy(bytes) = self.producer else {
-            return;
+            return false;
         };
+        let before = self.counts.given;
         while !self.has_stopped && connection.unsent() < u64::from(bytes) {
             let deadline = self.start + self.life * (self.counts.given + 1);
             if !self.give(connection, bytes, deadline, FrameKind::Other) {
-                return;
+                break;
             }
         }
+        self.counts.given > before
     }
 
     /// Gives all sections that have come into being by `now`. Returns when the next one will.

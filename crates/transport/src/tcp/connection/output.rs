@@ -87,24 +87,25 @@ impl Connection {
         if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
             flags |= Flags::PSH;
         }
-        let wire = self.sender.stream.wire(outgoing.start);
-        let sequence = self.config.initial_sequence + wire as u32;
-        let mut segment = self.segment(now, sequence, outgoing.length, flags);
-        self.add_update(outgoing.start, &mut segment.options);
-        segment
+        if self.sender.stream.line.is_some() {
+            return self.segment_with_update(now, outgoing.start, outgoing.length, flags);
+        }
+        let sequence = self.config.initial_sequence + outgoing.start as u32;
+        self.segment(now, sequence, outgoing.length, flags)
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
         // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
         let max = self.sender.stream.max;
-        let sequence = self.config.initial_sequence + self.sender.stream.wire(max) as u32;
-        let mut segment = self.segment(now, sequence, 0, Flags::ACK);
-        self.add_update(max, &mut segment.options);
-        segment
+        if self.sender.stream.line.is_some() {
+            return self.segment_with_update(now, max, 0, Flags::ACK);
+        }
+        let sequence = self.config.initial_sequence + max as u32;
+        self.segment(now, sequence, 0, Flags::ACK)
     }
 
     /// A segment that acknowledges what arrived, whatever else it carries.
-    #[inline]
+    #[inline(always)]
     fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
         let window = self
             .receiver
@@ -126,17 +127,29 @@ impl Connection {
         segment
     }
 
-    /// The option of a time-lined stream for a segment that begins at the offset `start`.
-    #[inline]
-    fn add_update(&self, start: u64, options: &mut Options) {
+    /// A segment of a time-lined stream that begins at the offset `start`. An end that gave no section says
+    /// nothing of its stream.
+    #[inline(never)]
+    fn segment_with_update(
+        &mut self,
+        now: Time,
+        start: u64,
+        payload: u32,
+        flags: Flags,
+    ) -> Segment {
+        let initial = self.config.initial_sequence;
+        let sequence = initial + self.sender.stream.wire(start) as u32;
+        let mut segment = self.segment(now, sequence, payload, flags);
         let stream = &self.sender.stream;
-        let Some(line) = &stream.line else { return };
-        if line.statistics.sections == 0 {
-            return;
+        if let Some(line) = &stream.line
+            && line.statistics.sections > 0
+        {
+            let options = &mut segment.options;
+            options.seq_update = Some(line.update(stream.una, start, initial));
+            // What leaves no room for all blocks leaves out the oldest.
+            options.sack.truncate(sack_room(options));
         }
-        options.seq_update = Some(line.update(stream.una, start, self.config.initial_sequence));
-        // What leaves no room for all blocks leaves out the oldest.
-        options.sack.truncate(sack_room(options));
+        segment
     }
 
     /// The options of a segment that is no SYN.

@@ -181,17 +181,29 @@ impl Stream {
     }
 
     /// The segment that begins at `start`, up to `limit`: a full one, or what there is.
+    #[inline]
     pub(super) fn segment_at(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
-        let mut data_end = self.end.min(limit);
-        if let Some(line) = &self.line {
-            data_end = data_end.min(line.section_end(start));
+        if self.line.is_some() {
+            return self.segment_of_section(start, limit, config);
         }
+        let data_end = self.end.min(limit);
         let length = data_end.saturating_sub(start).min(u64::from(config.mss)) as u32;
-        // A FIN stands right behind its segment's data, and so not behind a jump.
+        let fin = self.fin && start + u64::from(length) == self.end && limit > self.end;
+        Outgoing { start, length, fin }
+    }
+
+    /// The same where the stream has sections: it ends with its section, and has a FIN only right behind its
+    /// data and so not behind a jump.
+    #[inline(never)]
+    fn segment_of_section(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
+        let section_end = match &self.line {
+            Some(line) => line.section_end(start),
+            None => u64::MAX,
+        };
+        let data_end = self.end.min(limit).min(section_end);
+        let length = data_end.saturating_sub(start).min(u64::from(config.mss)) as u32;
         let is_last = start + u64::from(length) == self.end
-            && (length == 0
-                || self.line.is_none()
-                || self.wire(start) + u64::from(length) == self.wire(self.end));
+            && (length == 0 || self.wire(start) + u64::from(length) == self.wire(self.end));
         let fin = self.fin && is_last && limit > self.end;
         Outgoing { start, length, fin }
     }

@@ -55,6 +55,8 @@ pub(in crate::tcp) struct Line {
     config: TimelineConfig,
     sections: VecDeque<Section>,
     jumps: VecDeque<Jump>,
+    /// A copy of the last jump; of no length at the place 0 before the first.
+    last: Jump,
     /// By how much wire offsets are ahead of places below the first jump.
     base_skip: u64,
     /// The wire offset after the last byte given.
@@ -87,6 +89,11 @@ impl Line {
             config,
             sections: VecDeque::new(),
             jumps: VecDeque::new(),
+            last: Jump {
+                at: 0,
+                from: 0,
+                to: 0,
+            },
             base_skip: 0,
             wire_end: 1,
             confirmed: 1,
@@ -108,16 +115,19 @@ impl Line {
     /// The wire offset of a place. The place of a jump is that of the byte behind it.
     #[inline]
     pub(in crate::tcp) fn wire(&self, place: u64) -> u64 {
-        match self.jumps.back() {
-            Some(jump) if jump.at <= place => jump.to + (place - jump.at),
+        if self.last.at <= place {
+            self.last.to + (place - self.last.at)
+        } else {
+            self.wire_of_earlier(place)
+        }
+    }
+
+    #[inline(never)]
+    fn wire_of_earlier(&self, place: u64) -> u64 {
+        let after = self.jumps.partition_point(|jump| jump.at <= place);
+        match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+            Some(jump) => jump.to + (place - jump.at),
             None => place + self.base_skip,
-            Some(_) => {
-                let after = self.jumps.partition_point(|jump| jump.at <= place);
-                match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
-                    Some(jump) => jump.to + (place - jump.at),
-                    None => place + self.base_skip,
-                }
-            }
         }
     }
 
@@ -137,6 +147,12 @@ impl Line {
     /// The place after the section that `place` lies in.
     pub(in crate::tcp) fn section_end(&self, place: u64) -> u64 {
         let wire = self.wire(place);
+        if let Some(first) = self.sections.front()
+            && first.start <= wire
+            && wire < first.end
+        {
+            return place + (first.end - wire);
+        }
         let at = self.sections.partition_point(|section| section.end <= wire);
         self.sections
             .get(at)
@@ -287,6 +303,7 @@ impl Line {
                 self.jumps.push_back(Jump { at, from, to });
             }
         }
+        self.last = self.jumps.back().copied().unwrap_or(self.last);
     }
 
     /// Whether all that is outstanding and all that there is to send is current and without a jump, so that
@@ -299,7 +316,7 @@ impl Line {
     /// Whether no jump lies ahead of `una` and nothing outstanding is obsolete.
     #[inline]
     pub(in crate::tcp) fn is_straight(&self, una: u64) -> bool {
-        una >= self.obsolete && self.jumps.back().is_none_or(|jump| jump.at <= una)
+        una >= self.obsolete && self.last.at <= una
     }
 
     // ---------------------------------------------------------------- the logical window
@@ -404,8 +421,8 @@ impl Line {
     /// begins that is not obsolete, or what an acknowledged byte is followed by.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
-        if self.is_straight(una) && self.floor <= self.jumps.back().map_or(0, |jump| jump.at) {
-            return self.jumps.back().map_or(1, |jump| jump.to);
+        if self.is_straight(una) && self.floor <= self.last.at {
+            return self.last.to.max(1);
         }
         let after = self.jumps.partition_point(|jump| jump.at <= una);
         let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
