@@ -40,7 +40,7 @@ impl Literal {
         let (r, p) = (self.r.unwrap(), self.p);
         let t_rto = 4.0 * r;
         S / (r * (2.0 * p / 3.0).sqrt()
-            + t_rto * (3.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p.powi(2))))
+            + t_rto * (3.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)))
     }
 
     fn max_set(&self) -> f64 {

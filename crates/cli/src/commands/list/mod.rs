@@ -181,9 +181,9 @@ fn parameter(parameter: &Parameter) -> Value {
         Domain::Number { min, max, unit } => ("number", json!(min), json!(max), unit),
         Domain::Whole { min, max, unit } => ("whole", json!(min), json!(max), unit),
         Domain::Flag => ("flag", Value::Null, Value::Null, ""),
-        Domain::Span { min, max } => ("time", shown(min), limit(&max.to_string()), ""),
-        Domain::Rate { min, max } => ("rate", shown(min), limit(&max.to_string()), ""),
-        Domain::Bytes { min, max } => ("data", shown(min), limit(&max.to_string()), ""),
+        Domain::Span { min, max } => ("time", shown(&min), limit(&max.to_string()), ""),
+        Domain::Rate { min, max } => ("rate", shown(&min), limit(&max.to_string()), ""),
+        Domain::Bytes { min, max } => ("data", shown(&min), limit(&max.to_string()), ""),
         Domain::Choice(choices) => {
             value["choices"] = json!(choices);
             ("choice", Value::Null, Value::Null, "")
@@ -210,7 +210,7 @@ fn default(parameter: &Parameter) -> Value {
     }
 }
 
-fn shown(value: impl ToString) -> Value {
+fn shown(value: &impl ToString) -> Value {
     json!(value.to_string())
 }
 
