@@ -5,7 +5,7 @@ CARGO_DENY := 0.20.2
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim picture test lint docs bench race media fuzz
+.PHONY: help demo demo-sim claims picture test lint docs bench race media fuzz
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: rust ## send video with deadlines beside TCP-like flows, for 20 s, and wri
 
 demo-sim: rust ## simulate 30 TCP flows through one bottleneck and print what they got
 	cargo run --quiet --release --package comity-cli -- sim run experiments/demo/dumbbell.toml
+
+claims: rust ## say which claims of the papers hold, in the quick form
+	cargo run --quiet --release --package comity-cli -- claims
 
 picture: rust ## play the demo and keep the timeline that its report shows as docs/demo.svg
 	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg

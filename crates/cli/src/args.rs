@@ -1,5 +1,6 @@
 //! What can be written on the command line.
 
+mod claims;
 mod demo;
 mod stream;
 
@@ -14,6 +15,7 @@ use clap_complete::Shell;
 use comity_sim::results::Format;
 use comity_units::{Bytes, ParseError, Span};
 
+pub(crate) use claims::Claims;
 pub(crate) use demo::Demo;
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
 
@@ -33,6 +35,7 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
   comity sim list experiments
   comity list
   comity sim schema > scenario.md
+  comity claims packet_spacing
   comity emulate --listen :9000 --to 127.0.0.1:9001 --rate 8Mbps --delay 20ms --queue 60
   comity keygen ~/.config/comity/key
   comity doctor
@@ -59,6 +62,8 @@ pub(crate) enum Command {
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    /// Say which claims of the papers hold, by playing the experiments that show them
+    Claims(Claims),
     /// Put the links of the simulator between real programs: a UDP proxy that needs no privileges
     #[command(arg_required_else_help = true)]
     Emulate(Box<Emulate>),

@@ -2,7 +2,7 @@
 //! run, and handshakes per second; and how late paced packets leave while it serves fifty streams.
 //!
 //! ```sh
-//! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|pacing|handshakes|all] [MB or s]
+//! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|pacing|spacing|handshakes|all] [MB or s]
 //! ```
 //!
 //! Both ends run in this process, so that the processor seconds of `getrusage` are those of both together.
@@ -297,6 +297,65 @@ async fn pacing(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The spacings that real sockets keep: packets of one section each, with a fixed gap, by their arrival at the
+/// application of the other end.
+async fn spacing(seconds: u64) -> Result<(), Failure> {
+    for gap_us in [50, 100, 200, 500, 1_000] {
+        let row = comity_congestion::table::find("fixed")?;
+        let gap = row.parse("gap", &format!("{gap_us}us"))?;
+        let options = options()
+            .controller("fixed")
+            .controller_parameters(comity_congestion::table::Parameters::new().with("gap", gap))
+            .reliability(Reliability::Full)
+            .build()?;
+        let endpoint = Endpoint::bind(loopback(), options.clone())?;
+        let caller = Endpoint::for_calls(loopback(), options)?;
+        let (called, accepted) =
+            tokio::join!(caller.connect(endpoint.local_address()), endpoint.accept());
+        let (called, accepted) = (called?, accepted.ok_or("not accepted")?);
+        let packets = seconds * 1_000_000 / gap_us;
+        let sender = tokio::spawn(async move {
+            let payload = bytes::Bytes::from(vec![7; SECTION]);
+            for _ in 0..packets {
+                if called.send(Section::new(payload.clone())).await.is_err() {
+                    break;
+                }
+            }
+            let _ = called.finish().await;
+        });
+        let mut arrivals = Vec::new();
+        while let Some(item) = accepted.recv().await {
+            if matches!(item, Item::Section(_)) {
+                arrivals.push(Instant::now());
+            }
+        }
+        sender.await?;
+        let mut gaps: Vec<f64> = arrivals
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e6)
+            .collect();
+        gaps.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let rank = (share * gaps.len() as f64) as usize;
+            gaps.get(rank.min(gaps.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        println!(
+            "gap {gap_us} us: {} of {packets} packets, gaps of {mean:.1} us on the average; 1 % {:.0}, 10 % {:.0}, \
+             50 % {:.0}, 90 % {:.0}, 99 % {:.0} us",
+            arrivals.len(),
+            at(0.01),
+            at(0.1),
+            at(0.5),
+            at(0.9),
+            at(0.99),
+        );
+    }
+    Ok(())
+}
+
 async fn handshakes(seconds: u64) -> Result<(), Failure> {
     let options = options().build()?;
     let endpoint = Endpoint::bind(loopback(), options.clone())?;
@@ -339,6 +398,9 @@ fn main() -> Result<(), Failure> {
     }
     if is_on("streams") {
         runtime.block_on(streams(given.unwrap_or(4)))?;
+    }
+    if is_on("spacing") {
+        runtime.block_on(spacing(given.unwrap_or(4)))?;
     }
     if is_on("pacing") {
         runtime.block_on(pacing(given.unwrap_or(4)))?;

@@ -348,6 +348,35 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
     assert_eq!(outcomes, 20);
 }
 
+/// A law with a half at the receiver: the peer is asked for its meter by name, tags and reports cross real
+/// sockets, and everything arrives in both directions.
+#[tokio::test]
+async fn a_law_with_a_meter_runs_between_sockets() {
+    let options = options().controller("real").build().unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    let send = async |connection: &Connection| {
+        for section in 0..40 {
+            let given = Section::new(payload(section, 50_000)).deadline(Duration::MAX);
+            connection.send(given).await.unwrap();
+        }
+        connection.end(StreamId(0)).unwrap();
+    };
+    let receive = async |connection: &Connection| {
+        for section in 0..40 {
+            let received = connection.recv().await.unwrap().into_section();
+            assert!(received.unwrap().payload == payload(section, 50_000));
+        }
+    };
+    tokio::join!(
+        send(&caller),
+        send(&listener),
+        receive(&caller),
+        receive(&listener)
+    );
+    caller.finish().await.unwrap();
+    assert!(listener.closed().await.is_clean());
+}
+
 #[tokio::test]
 async fn options_that_are_none_say_why() {
     let no_credentials = Options::builder().build().unwrap_err();

@@ -28,6 +28,15 @@ pub trait Controller: Debug + Send {
     /// The retransmission timer expired (byte sequence) or persistent congestion was found (packets).
     fn on_timeout(&mut self, timeout: &Timeout);
 
+    /// The arrival of one packet was acknowledged, at once and in order. Called right before
+    /// [`Controller::on_ack`], for controllers that [ask](Controller::needs_answers).
+    fn on_answered(&mut self, _answered: &Answered) {}
+
+    /// The packet `number` arrived, by an acknowledgement that names packets one by one. Called before the
+    /// [`Controller::on_ack`] of the same acknowledgement, once for each number, only for controllers that
+    /// [ask](Controller::needs_packet_numbers) and only where the transport has packet numbers.
+    fn on_packet_acked(&mut self, _now: Time, _number: PacketNumber) {}
+
     /// A packet left. Called for every packet that counts against the window.
     fn on_sent(&mut self, _sent: &Sent) {}
 
@@ -67,11 +76,41 @@ pub trait Controller: Debug + Send {
     /// What the flow may do now.
     fn decision(&self) -> Decision;
 
+    /// The capacity of the bottleneck, for laws that know or estimate it: for reports.
+    fn capacity(&self) -> Option<Rate> {
+        None
+    }
+
     /// Whether [`Ack::sample`] is needed. Delivery-rate samples cost the transport a record per packet,
     /// so it keeps them only for controllers that ask (BBR does).
     fn needs_rate_samples(&self) -> bool {
         false
     }
+
+    /// Whether [`Controller::on_answered`] is needed, from the beginning on. The byte-sequence transport has no
+    /// packet numbers in its acknowledgements and keeps a record for each packet in flight to give them (Libra).
+    fn needs_answers(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Controller::on_packet_acked`] is needed: laws that find losses by themselves (IFTP) ask.
+    fn needs_packet_numbers(&self) -> bool {
+        false
+    }
+}
+
+/// The arrival of one packet brought an acknowledgement about: it is the newest of those that the
+/// acknowledgement covers for the first time, which lie without a gap behind those acknowledged before, and none
+/// of them was sent twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// When the acknowledgement arrived.
+    pub now: Time,
+    /// The packet, as [`Sent::number`] named it.
+    pub number: PacketNumber,
+    /// When it arrived, on the clock of the receiver, where the receiver says so: only differences mean
+    /// something. In whole microseconds on the packet-number transport.
+    pub arrived_at: Option<Time>,
 }
 
 /// New data was acknowledged.

@@ -28,7 +28,8 @@ mod rtt;
 pub mod table;
 
 pub use controller::{
-    Ack, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, RateSample, Sent, Timeout,
+    Ack, Answered, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, RateSample,
+    Sent, Timeout,
 };
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};

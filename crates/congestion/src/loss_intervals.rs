@@ -109,6 +109,11 @@ impl LossIntervals {
         }
     }
 
+    /// Whether as many intervals are known as the mean is taken over.
+    pub fn is_full(&self) -> bool {
+        self.closed.len() >= self.memory
+    }
+
     /// The loss event rate `p`; `None` before the first event.
     pub fn rate(&self) -> Option<f64> {
         if self.closed.is_empty() {

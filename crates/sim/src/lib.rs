@@ -17,6 +17,8 @@ pub mod trace;
 
 mod engine;
 
+pub use scenario::claims;
+
 pub use engine::{
     Body, BuildError, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet,
     RunOptions, SectionPacket, SenderState, run, run_observed,

@@ -102,6 +102,20 @@ pub struct TcpSpec {
     pub initial_ssthresh: Option<Bytes>,
     /// What the headers weigh on the wire.
     pub headers: Headers,
+    /// How sections are made of the workload, where [`tcp::Config::timeline`] is set.
+    pub timeline: Option<TimelineSpec>,
+}
+
+/// The sections of a time-lined flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimelineSpec {
+    /// The size of the sections of workloads that are no frames.
+    pub section: Bytes,
+    /// How long a section is worth sending.
+    pub deadline: Span,
+    /// How often the reader tells the source which share of the frames it had in time; the source then leaves
+    /// out bidirectional, and then predicted frames as needed. `None` for never.
+    pub feedback: Option<Span>,
 }
 
 /// What the headers of a segment weigh on the wire.
@@ -153,6 +167,8 @@ pub struct SectionsSpec {
     pub latency: Option<Span>,
     /// The size of the sections of workloads that say nothing of sizes.
     pub section: Bytes,
+    /// The size on the wire of what the destination sends; `None` for what it has in it.
+    pub acknowledgement: Option<Bytes>,
 }
 
 /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.

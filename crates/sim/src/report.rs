@@ -27,6 +27,32 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// The groups in the order of their first flows, and behind them those that are counted together: groups whose
+    /// names begin alike up to a `+` also count as one group of that name. `net+long` and `net+short` make
+    /// `net`.
+    pub fn groups(&self) -> Vec<&str> {
+        let mut groups: Vec<&str> = Vec::new();
+        for flow in &self.flows {
+            if !groups.contains(&flow.group.as_str()) {
+                groups.push(&flow.group);
+            }
+        }
+        let mut together: Vec<&str> = Vec::new();
+        for group in &groups {
+            together.extend(group.match_indices('+').map(|(at, _)| &group[..at]));
+        }
+        together.retain(|name| {
+            let inside = groups.iter().filter(|group| is_within(group, name));
+            !groups.contains(name) && inside.count() > 1
+        });
+        for name in together {
+            if !groups.contains(&name) {
+                groups.push(name);
+            }
+        }
+        groups
+    }
+
     /// How long after the start of its last flow a group came to share equally, by the criterion of the
     /// [`Series`]. `None` when it did not, has fewer than two flows, or no criterion was given.
     pub fn convergence(&self, group: &str) -> Option<Span> {
@@ -36,7 +62,7 @@ impl RunReport {
             .flows
             .iter()
             .zip(&self.flows)
-            .filter(|(_, report)| report.group == group)
+            .filter(|(_, report)| report.is_in(group))
             .map(|(flow, report)| {
                 let delivered = flow.delivered_bytes.iter();
                 (delivered.map(|&bytes| bytes as f64).collect(), report)
@@ -47,6 +73,13 @@ impl RunReport {
             .ok()??
             .since(last_start)
     }
+}
+
+/// Whether a group is the one called `name`, or one of those that are counted together as that.
+pub(crate) fn is_within(group: &str, name: &str) -> bool {
+    group
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
 }
 
 /// What a run cost.
@@ -110,6 +143,8 @@ pub struct FlowReport {
     pub returned_packets: u64,
     /// One-way delay of data packets, measured; its standard deviation is the jitter of the papers.
     pub delay: Summary,
+    /// The time from one arrival at the destination to the next, measured, for datagrams and flows of sections.
+    pub arrival_spacing: Summary,
     /// The smoothed round-trip time at the end, in seconds.
     pub srtt_s: Option<f64>,
     /// The mean of the round-trip samples, measured, in seconds.
@@ -122,14 +157,74 @@ pub struct FlowReport {
     pub mean_window_bytes: Option<f64>,
     /// The slow-start threshold at the end, in bytes.
     pub ssthresh_bytes: Option<u64>,
+    /// The capacity of the bottleneck at the end, in bits per second, as the controller was told or estimates it.
+    pub capacity_bps: Option<u64>,
     /// Reads that the receiving application tried, measured.
     pub reads: u64,
     /// Reads that found all their data, measured.
     pub reads_satisfied: u64,
     /// Bytes that the source's token bucket let through, measured.
     pub tokens_used_bytes: u64,
+    /// How many of them it let through in a round trip on the average, for a TCP flow with such a bucket:
+    /// intervals as long as the last round trip measured when they begin.
+    pub tokens_per_rtt_bytes: Option<f64>,
+    /// The standard deviation of that from round trip to round trip.
+    pub tokens_per_rtt_deviation_bytes: Option<f64>,
     /// What became of its sections, for flows of sections.
     pub sections: Option<SectionsReport>,
+    /// What became of its sections, for time-lined TCP.
+    pub timeline: Option<TimelineReport>,
+}
+
+/// What became of the sections of time-lined TCP, since the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TimelineReport {
+    /// Sections that the transport took.
+    pub given: u64,
+    /// Sections that it did not take, because the stream was too far ahead of what was acknowledged.
+    pub refused: u64,
+    /// Frames that the source left out because too few came in time.
+    pub left_out: u64,
+    /// Sections that the reader had complete by their deadline.
+    pub in_time: u64,
+    /// Intra frames among them.
+    pub intra_in_time: u64,
+    /// Predicted frames among them.
+    pub predicted_in_time: u64,
+    /// Bidirectional frames among them.
+    pub bidirectional_in_time: u64,
+    /// Sections among them that are no frames.
+    pub other_in_time: u64,
+    /// Sections that it had complete after it.
+    pub late: u64,
+    /// Sections of which something is missing for good.
+    pub broken: u64,
+    /// Sections of which something was not acknowledged at their deadline.
+    pub expired: u64,
+    /// Times that sending went on beyond bytes never sent.
+    pub jumps: u64,
+    /// Gaps in what the reader got.
+    pub gaps: u64,
+    /// The bytes in them.
+    pub gap_bytes: u64,
+    /// Bytes that were discarded before they were sent.
+    pub discarded_bytes: u64,
+    /// Bytes that were sent and not acknowledged when they became obsolete.
+    pub obsolete_bytes: u64,
+    /// Losses of obsolete data that were answered with current data sent before.
+    pub pseudo_retransmissions: u64,
+    /// Losses of obsolete data that were answered with a packet not sent before.
+    pub replacements: u64,
+    /// Segments that carried nothing but `seq_update`.
+    pub notices: u64,
+}
+
+impl FlowReport {
+    /// Whether the flow counts in the group, by its own group or because that is counted together with others
+    /// ([`RunReport::groups`]).
+    pub fn is_in(&self, group: &str) -> bool {
+        is_within(&self.group, group)
+    }
 }
 
 /// What became of the sections of a flow. Counts are of those that came into being in measured time:
@@ -328,4 +423,47 @@ pub struct LinkSeries {
     pub dropped_packets: Vec<u32>,
     /// The most packets waiting or in service in the bin.
     pub max_queue_packets: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(groups: &[&str]) -> RunReport {
+        let flow = |group: &&str| FlowReport {
+            group: (*group).into(),
+            ..FlowReport::default()
+        };
+        RunReport {
+            seed: Seed::new(1),
+            fingerprint: 0,
+            duration: Span::from_secs(1),
+            warmup: Span::ZERO,
+            flows: groups.iter().map(flow).collect(),
+            links: Vec::new(),
+            cost: Cost::default(),
+            series: None,
+        }
+    }
+
+    #[test]
+    fn groups_that_begin_alike_are_counted_together_too() {
+        let names = ["net+along+long", "net+along+medium", "net+short", "netting"];
+        let report = report(&[names[0], names[1], names[0], names[2], names[3]]);
+        let groups = report.groups();
+        assert_eq!(groups[..4], names);
+        assert_eq!(groups[4..], ["net", "net+along"]);
+        let count = |name: &str| report.flows.iter().filter(|flow| flow.is_in(name)).count();
+        assert_eq!(count("net"), 4);
+        assert_eq!(count("net+along"), 3);
+        assert_eq!(count("net+along+long"), 2);
+        assert_eq!(count("netting"), 1);
+    }
+
+    #[test]
+    fn one_group_alone_is_not_counted_twice() {
+        assert_eq!(report(&["a+b", "a+b"]).groups(), ["a+b"]);
+        assert_eq!(report(&["a+b", "a"]).groups(), ["a+b", "a"]);
+        assert_eq!(report(&["a", "b"]).groups(), ["a", "b"]);
+    }
 }

@@ -22,6 +22,7 @@ fn spec(latency: u64, config: Config) -> SectionsSpec {
         initial_window: Bytes::new(u64::from(config.payload) * 10),
         latency: Some(Span::from_millis(latency)),
         section: Bytes::new(1_000),
+        acknowledgement: None,
     }
 }
 

@@ -26,6 +26,7 @@ fn spec(controller: &str) -> TransportSpec {
         ..Config::default()
     };
     TransportSpec::Sections(SectionsSpec {
+        acknowledgement: None,
         config,
         controller: controller.to_owned(),
         parameters: Parameters::new(),

@@ -62,7 +62,7 @@ fn segments() -> [(&'static str, Segment); 4] {
                     window_scale: Some(7),
                     sack_permitted: true,
                     timestamps,
-                    sack: SackBlocks::EMPTY,
+                    ..Options::default()
                 })
             },
         ),

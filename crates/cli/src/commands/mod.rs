@@ -1,10 +1,12 @@
 //! One module for each verb.
 
+mod claims;
 mod demo;
 mod doctor;
 mod emulate;
 mod keygen;
 mod list;
+mod progress;
 mod sim;
 pub(crate) mod stream;
 
@@ -62,6 +64,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Keygen(args) => keygen::keygen(&args),
         Command::List(args) => list::list(&args),

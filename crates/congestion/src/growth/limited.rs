@@ -1,8 +1,8 @@
 //! A ceiling over another law.
 
-use comity_units::{Bytes, Time};
+use comity_units::{Bytes, Rate, Time};
 
-use crate::{Ack, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout};
+use crate::{Ack, Answered, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout};
 
 /// Runs another law and never lets its window rise above a ceiling.
 ///
@@ -37,6 +37,10 @@ impl<C: Controller> Controller for Limited<C> {
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.law.on_timeout(timeout);
+    }
+
+    fn on_answered(&mut self, answered: &Answered) {
+        self.law.on_answered(answered);
     }
 
     fn on_sent(&mut self, sent: &Sent) {
@@ -79,8 +83,16 @@ impl<C: Controller> Controller for Limited<C> {
         }
     }
 
+    fn capacity(&self) -> Option<Rate> {
+        self.law.capacity()
+    }
+
     fn needs_rate_samples(&self) -> bool {
         self.law.needs_rate_samples()
+    }
+
+    fn needs_answers(&self) -> bool {
+        self.law.needs_answers()
     }
 }
 
@@ -88,7 +100,7 @@ impl<C: Controller> Controller for Limited<C> {
 mod tests {
     use super::*;
     use crate::{LossCause, Pacing, Phase, Report};
-    use comity_units::{PacketNumber, Rate, Span};
+    use comity_units::{PacketNumber, Span};
 
     /// Answers differently after every kind of event.
     #[derive(Clone, Debug, Default)]
@@ -139,6 +151,15 @@ mod tests {
         }
         fn needs_rate_samples(&self) -> bool {
             true
+        }
+        fn on_answered(&mut self, _: &Answered) {
+            self.0 += 1_000_000_000;
+        }
+        fn needs_answers(&self) -> bool {
+            true
+        }
+        fn capacity(&self) -> Option<Rate> {
+            Some(Rate::from_bps(self.0))
         }
     }
 
@@ -207,5 +228,13 @@ mod tests {
             (Some(Bytes::new(3)), Phase::Probing)
         );
         assert!(limited.needs_rate_samples());
+        limited.on_answered(&Answered {
+            now,
+            number: PacketNumber::ZERO,
+            arrived_at: None,
+        });
+        assert_eq!(limited.wakeup(), Some(Time::from_nanos(1_111_111_111)));
+        assert!(limited.needs_answers());
+        assert_eq!(limited.capacity(), Some(Rate::from_bps(1_111_111_111)));
     }
 }

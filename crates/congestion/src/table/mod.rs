@@ -400,7 +400,7 @@ mod tests {
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"steady\", \"tfrc\", \"rap\" and \"fixed\"; \
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"steady\" and \"fixed\"; \
              `comity list` tells of each"
         );
     }

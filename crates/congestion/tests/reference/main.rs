@@ -1,6 +1,10 @@
 //! Laws and estimators against slow, literal readings of their sources.
 
 mod cubic;
+mod iftp;
+mod libra;
+mod psp;
+mod real;
 mod reno;
 mod rtt;
 mod tfrc_receiver;

@@ -90,17 +90,17 @@ fn ask(meter: &mut dyn Meter, now: Time) -> Option<(f64, Rate)> {
     }
 }
 
-/// When a report came, in milliseconds, and what it said.
-type Told = (u64, f64, Rate);
-
 const RTT: Span = Span::from_millis(100);
+
+/// Reports of loss events: when in ms, the rate of events, and the rate of arrival.
+type Reports = Vec<(u64, f64, Rate)>;
 
 /// 1000 B packets every 10 ms under a round trip of 100 ms, from which `lost` are missing.
 fn stream(
     parameters: &Parameters,
     count: u32,
     lost: impl Fn(u32) -> bool,
-) -> (Box<dyn Meter>, Vec<Told>) {
+) -> (Box<dyn Meter>, Reports) {
     let mut meter = build(parameters);
     let mut reports = Vec::new();
     for number in (0..count).filter(|number| !lost(*number)) {
@@ -123,7 +123,7 @@ fn plain() -> Parameters {
     Parameters::new().with("discounting", Value::Flag(false))
 }
 
-fn last(reports: &[Told]) -> f64 {
+fn last(reports: &[(u64, f64, Rate)]) -> f64 {
     reports.last().unwrap().1
 }
 
@@ -201,8 +201,8 @@ fn history_is_discounted() {
     let lost = |number: u32| number <= 1_050 && number % 100 == 50;
     let (_, with) = stream(&Parameters::new(), 2_050, lost);
     let (_, without) = stream(&plain(), 2_050, lost);
-    let highest = |reports: &[Told]| (reports.last().unwrap().0 - 1_000) / 10;
-    let open = |reports: &[Told]| (highest(reports) - 1_050 + 1) as f64;
+    let highest = |reports: &[(u64, f64, Rate)]| (reports.last().unwrap().0 - 1_000) / 10;
+    let open = |reports: &[(u64, f64, Rate)]| (highest(reports) - 1_050 + 1) as f64;
     near(last(&with), 3.5 / (open(&with) + 250.0));
     near(last(&without), 6.0 / (open(&without) + 500.0));
 }
@@ -214,7 +214,8 @@ fn short_intervals_of_small_packets_count_their_losses() {
     let lost = |number: u32| matches!(number, 50 | 52 | 61);
     let (_, reports) = stream(&small, 66, lost);
     let (_, large) = stream(&plain(), 66, lost);
-    let first = |reports: &[Told]| reports.iter().find(|report| report.1 > 0.0).unwrap().1;
+    let first =
+        |reports: &[(u64, f64, Rate)]| reports.iter().find(|report| report.1 > 0.0).unwrap().1;
     near(last(&reports), 2.0 / (5.5 + 1.0 / first(&reports)));
     near(last(&large), 2.0 / (11.0 + 1.0 / first(&large)));
 }

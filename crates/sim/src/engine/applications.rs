@@ -97,9 +97,13 @@ impl<O: Observer> Engine<'_, O> {
                     schedule.advance();
                     schedule.peek()
                 }
-                TcpWorkload::Bucket { bucket, .. } => {
-                    bucket.refill();
-                    bucket.next_refill
+                TcpWorkload::Bucket(source) => {
+                    source.bucket.refill();
+                    source.bucket.next_refill
+                }
+                TcpWorkload::Timeline(timeline) => {
+                    let next = timeline.produce(now, &mut tcp.source.connection);
+                    return (!next.is_never()).then_some(next);
                 }
                 TcpWorkload::Greedy | TcpWorkload::File(_) => return None,
             },
@@ -188,7 +192,12 @@ impl<O: Observer> Engine<'_, O> {
         let flow = &mut self.flows[index as usize];
         if source % 2 == 1 {
             match &mut flow.agent {
-                Agent::Tcp(tcp) => tcp.source.connection.truncate(),
+                Agent::Tcp(tcp) => {
+                    if let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
+                        timeline.stop();
+                    }
+                    tcp.source.connection.truncate();
+                }
                 Agent::Sections(sections) => {
                     sections.stop();
                     self.pump_sections(now, index, false);
@@ -224,8 +233,16 @@ impl<O: Observer> Engine<'_, O> {
                         let first = Event::new(schedule.peek(), Class::Application, index * 2);
                         self.queue.schedule(first);
                     }
-                    TcpWorkload::Bucket { bucket, .. } => {
-                        let first = Event::new(bucket.next_refill, Class::Application, index * 2);
+                    TcpWorkload::Timeline(timeline) => {
+                        let first = timeline.next_emission();
+                        if !first.is_never() {
+                            self.queue
+                                .schedule(Event::new(first, Class::Application, index * 2));
+                        }
+                    }
+                    TcpWorkload::Bucket(source) => {
+                        let at = source.bucket.next_refill;
+                        let first = Event::new(at, Class::Application, index * 2);
                         self.queue.schedule(first);
                     }
                 }

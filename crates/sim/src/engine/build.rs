@@ -12,10 +12,11 @@ use comity_transport::datagram;
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
+use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::flow::{
-    Agent, Bucket, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow,
-    TcpWorkload, start_time,
+    Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, Path, ReaderState, TcpFlow, TcpWorkload,
+    start_time,
 };
 use super::links::{LinkState, Model, Watch};
 use super::packet::Arena;
@@ -23,6 +24,8 @@ use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
 use super::schedule::{Interval, Schedule};
 use super::sections::{Producer, SectionFlow};
+use super::timeline::TimelineFlow;
+use super::tokens::Bucket;
 use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{
@@ -374,9 +377,10 @@ impl Paths {
                 Agent::Datagram(_) => (false, true),
                 Agent::Sections(_) => (false, false),
                 Agent::Tcp(tcp) => (
-                    matches!(tcp.workload, TcpWorkload::Greedy | TcpWorkload::File(_))
+                    tcp.workload.acts_on_packets_alone()
                         && self.has_own_way_out(flow.forward, links),
                     matches!(tcp.reader, ReaderState::Immediate)
+                        && tcp.workload.is_blind_to_its_reader()
                         && self.has_own_way_out(flow.backward, links),
                 ),
             };
@@ -509,6 +513,19 @@ fn build_flow(
         .map(|&link| &network.links[link as usize].config);
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
+            if let Some(timeline) = &tcp.timeline {
+                let random = stream("workload");
+                let producer = section_producer(spec, timeline.section, started_at, random)?;
+                let source = TimelineFlow::new(producer, timeline, started_at);
+                let workload = TcpWorkload::Timeline(Box::new(source));
+                let flow = build_tcp(spec, tcp, workload, seed, shared)?;
+                return Ok(new_flow(
+                    (forward, backward),
+                    Agent::Tcp(Box::new(flow)),
+                    started_at,
+                    spec,
+                ));
+            }
             let chunk = tcp.config.mss;
             let interval = workload_interval(spec, u64::from(chunk), first_link)?;
             let schedule = Schedule::new(&spec.workload, interval, started_at, stream("workload"));
@@ -524,16 +541,26 @@ fn build_flow(
                 source,
                 next_number: 0,
                 is_drawn: false,
+                arrivals: Arrivals::default(),
             }))
         }
         TransportSpec::Sections(sections) => {
             let random = stream("workload");
-            let producer = section_producer(spec, sections, started_at, random)?;
+            let producer = section_producer(spec, sections.section, started_at, random)?;
             let flow = build_sections(spec, sections, producer, seed, (started_at, warmup))?;
             Agent::Sections(Box::new(flow))
         }
     };
-    Ok(Flow {
+    Ok(new_flow((forward, backward), agent, started_at, spec))
+}
+
+fn new_flow(
+    (forward, backward): (Path, Path),
+    agent: Agent,
+    started_at: Time,
+    spec: &FlowSpec,
+) -> Flow {
+    Flow {
         forward,
         backward,
         agent,
@@ -542,7 +569,7 @@ fn build_flow(
         waiting: [0; 2],
         counts: FlowCounts::default(),
         hash: Fingerprint::default(),
-    })
+    }
 }
 
 fn build_tcp(
@@ -581,18 +608,33 @@ fn build_tcp(
         mss: Bytes::new(u64::from(tcp.config.mss)),
         initial_window: tcp.initial_window,
         initial_ssthresh: tcp.initial_ssthresh.unwrap_or(tcp.config.receive_buffer),
-        max_window: Bytes::MAX,
+        // Waves are counted by the window, and so have to know how large it may become.
+        max_window: if row.has_meter() {
+            tcp.config.receive_buffer
+        } else {
+            Bytes::MAX
+        },
         seed: seed.derive("controller"),
     };
-    let controller = row
-        .build(&setup, &tcp.parameters)
-        .map_err(|error| BuildError::Parameter {
-            flow: flow(),
-            error,
-        })?;
-    let config = share(shared, &tcp.config);
+    let refused = |error| BuildError::Parameter {
+        flow: flow(),
+        error,
+    };
+    let controller = row.build(&setup, &tcp.parameters).map_err(refused)?;
+    let meter = row
+        .build_meter(&setup, &tcp.parameters)
+        .transpose()
+        .map_err(refused)?;
+    let config = Config {
+        metered: meter.is_some(),
+        ..tcp.config
+    };
+    let config = share(shared, &config);
     let source = Connection::connect(Arc::clone(&config), controller);
-    let sink = Connection::listen_to_receive(config);
+    let mut sink = Connection::listen_to_receive(config);
+    if let Some(meter) = meter {
+        sink = sink.with_meter(meter);
+    }
     Ok(TcpFlow::new(
         source,
         sink,
@@ -692,14 +734,19 @@ fn build_sections(
         source,
         sink,
         producer,
-        sections.latency,
+        (
+            sections.latency,
+            sections
+                .acknowledgement
+                .and_then(|bytes| u32::try_from(bytes.get()).ok()),
+        ),
         warmup,
     ))
 }
 
 fn section_producer(
     spec: &FlowSpec,
-    sections: &SectionsSpec,
+    section: Bytes,
     start: Time,
     random: Random,
 ) -> Result<Producer, BuildError> {
@@ -707,7 +754,7 @@ fn section_producer(
         flow: spec.name.clone(),
         reason,
     };
-    let bytes = u32::try_from(sections.section.get())
+    let bytes = u32::try_from(section.get())
         .ok()
         .filter(|bytes| (1..=LARGEST_FRAME).contains(bytes))
         .ok_or_else(|| fail("its sections are empty or larger than 16 MiB"))?;

@@ -1,18 +1,24 @@
 //! A flow in the engine: its two endpoints, its workload, and what it counts.
 
-use comity_congestion::{RttConfig, RttEstimator};
+use comity_congestion::{Controller, RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
+use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
+use super::timeline::TimelineFlow;
+use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
+
+/// What the wave of TCP-Real takes in the header of a data segment.
+const WAVE_OPTION: u32 = 8;
 
 /// A stretch of the engine's list of path entries: links from here on, and then an end.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +73,7 @@ pub(super) struct DatagramFlow {
     pub(super) next_number: u64,
     /// Whether the next packet is emitted when the one before it meets others.
     pub(super) is_drawn: bool,
+    pub(super) arrivals: Arrivals,
 }
 
 /// What a datagram flow has to send.
@@ -76,33 +83,6 @@ pub(super) enum DatagramSource {
     Schedule(Schedule),
     /// Packets as tokens allow.
     Bucket(Bucket),
-}
-
-/// A token bucket.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket {
-    pub(super) depth: u64,
-    pub(super) refill: u64,
-    pub(super) interval: Span,
-    pub(super) tokens: u64,
-    pub(super) next_refill: Time,
-}
-
-impl Bucket {
-    pub(super) fn new(depth: Bytes, refill: Bytes, interval: Span, start: Time) -> Self {
-        Self {
-            depth: depth.get(),
-            refill: refill.get(),
-            interval,
-            tokens: depth.get(),
-            next_refill: start + interval,
-        }
-    }
-
-    pub(super) fn refill(&mut self) {
-        self.tokens = (self.tokens + self.refill).min(self.depth);
-        self.next_refill += self.interval;
-    }
 }
 
 /// A TCP connection and the applications at its ends.
@@ -137,7 +117,8 @@ pub(super) enum TcpWorkload {
     Greedy,
     File(u64),
     Schedule { schedule: Box<Schedule>, chunk: u32 },
-    Bucket { bucket: Box<Bucket>, chunk: u32 },
+    Bucket(Box<TokenSource>),
+    Timeline(Box<TimelineFlow>),
 }
 
 /// What the receiving application is at.
@@ -228,8 +209,12 @@ impl TcpFlow {
 
     /// The headers of a data segment without SACK blocks, for accounts in wire bytes.
     pub(super) fn data_headers(&self) -> u32 {
-        self.headers
-            .of_data(self.source.connection.config().timestamps)
+        let config = self.source.connection.config();
+        let wave = match self.headers {
+            Headers::Real if config.metered => WAVE_OPTION,
+            _ => 0,
+        };
+        self.headers.of_data(config.timestamps) + wave
     }
 
     /// Takes note of the window after an event at the source.
@@ -315,10 +300,10 @@ impl TcpWorkload {
                     interval,
                 },
                 _,
-            ) => Self::Bucket {
-                bucket: Box::new(Bucket::new(*depth, *refill, *interval, start)),
+            ) => Self::Bucket(Box::new(TokenSource::new(
+                Bucket::new(*depth, *refill, *interval, start),
                 chunk,
-            },
+            ))),
             (_, Some(schedule)) => Self::Schedule {
                 schedule: Box::new(schedule),
                 chunk,
@@ -329,11 +314,29 @@ impl TcpWorkload {
 }
 
 impl TcpWorkload {
+    /// Whether nothing but packets and timers makes the source act.
+    pub(super) const fn acts_on_packets_alone(&self) -> bool {
+        match self {
+            Self::Greedy | Self::File(_) => true,
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            Self::Schedule { .. } | Self::Bucket { .. } => false,
+        }
+    }
+
+    /// Whether the source never learns what the reader found.
+    pub(super) const fn is_blind_to_its_reader(&self) -> bool {
+        match self {
+            Self::Timeline(timeline) => timeline.is_greedy(),
+            _ => true,
+        }
+    }
+
     fn heap_memory(&self) -> usize {
         match self {
             Self::Greedy | Self::File(_) => 0,
             Self::Schedule { .. } => size_of::<Schedule>(),
-            Self::Bucket { .. } => size_of::<Bucket>(),
+            Self::Bucket(_) => size_of::<TokenSource>(),
+            Self::Timeline(timeline) => timeline.heap_memory(),
         }
     }
 }
@@ -360,7 +363,7 @@ impl Flow {
     pub(super) fn memory(&self) -> usize {
         let agent = match &self.agent {
             Agent::Tcp(tcp) => tcp.memory(),
-            Agent::Datagram(_) => size_of::<DatagramFlow>(),
+            Agent::Datagram(datagram) => size_of::<DatagramFlow>() + datagram.arrivals.memory(),
             Agent::Sections(sections) => sections.memory(),
         };
         size_of::<Self>() + agent + self.counts.delay.memory()
@@ -404,6 +407,10 @@ impl Flow {
             }
             (Agent::Sections(sections), TransportSpec::Sections(settings)) => {
                 sections.complete(&mut report, settings);
+                report.arrival_spacing = sections.arrivals.summary();
+            }
+            (Agent::Datagram(datagram), _) => {
+                report.arrival_spacing = datagram.arrivals.summary();
             }
             _ => {}
         }
@@ -443,6 +450,21 @@ impl TcpFlow {
         report.window_bytes = Some(connection.congestion_window());
         report.mean_window_bytes = mean_window;
         report.ssthresh_bytes = ssthresh(connection);
+        let capacity = connection.controller().and_then(Controller::capacity);
+        report.capacity_bps = capacity.map(Rate::as_bps);
+        if let TcpWorkload::Bucket(source) = &mut self.workload {
+            if let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
+                source.rounds.advance(watch.end, rtt);
+            }
+            if let Some((mean, deviation)) = source.rounds.mean_and_deviation() {
+                report.tokens_per_rtt_bytes = Some(mean);
+                report.tokens_per_rtt_deviation_bytes = Some(deviation);
+            }
+        }
+        if let TcpWorkload::Timeline(timeline) = &self.workload {
+            report.timeline = Some(timeline.report(connection, &self.sink.connection));
+            report.kind.push_str("/timeline");
+        }
         if let ReaderState::Playback(playback) = &self.reader {
             report.reads = playback.reads;
             report.reads_satisfied = playback.satisfied;

@@ -16,6 +16,7 @@
 //! the computation: a run with `collapse` off gives the same.
 
 mod applications;
+mod arrivals;
 mod build;
 mod fingerprint;
 mod flow;
@@ -28,8 +29,11 @@ mod room;
 mod route;
 mod schedule;
 mod sections;
+mod timeline;
+mod tokens;
 mod tournament;
 
+use comity_congestion::RttEstimator;
 use comity_link::Outcome;
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
@@ -351,17 +355,18 @@ impl<O: Observer> Engine<'_, O> {
         let flow = &mut self.flows[index as usize];
         let at_destination = !flow.is_return(at);
         flow.counts.received_packets += u64::from(at_destination);
-        match &flow.agent {
+        let datagram = match &mut flow.agent {
             Agent::Tcp(_) => return self.receive_segment(now, slot, index, at_destination),
             Agent::Sections(_) => return self.receive_sections(now, slot, index, at_destination),
-            Agent::Datagram(_) => {}
-        }
+            Agent::Datagram(datagram) => datagram,
+        };
         flow.hash.add(now.as_nanos(), wire);
         let delivered = u64::from(wire);
         flow.counts.delivered_total += delivered;
         if now >= self.watch.warmup {
             flow.counts.delivered_measured += delivered;
             flow.counts.delay.record(now.saturating_since(sent_at));
+            datagram.arrivals.record(now);
         }
         self.show_received(index, now, slot, delivered);
         self.arena.free(slot);
@@ -413,7 +418,11 @@ impl<O: Observer> Engine<'_, O> {
         };
         match &mut tcp.reader {
             ReaderState::Immediate => {
-                tcp.sink.connection.read(u64::MAX);
+                if let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
+                    timeline.read(now, &mut tcp.sink.connection);
+                } else {
+                    tcp.sink.connection.read(u64::MAX);
+                }
             }
             ReaderState::Playback(playback) if playback.next_read.is_never() => {
                 playback.next_read = now + playback.delay;
@@ -431,6 +440,9 @@ impl<O: Observer> Engine<'_, O> {
             let Agent::Tcp(tcp) = &mut flow.agent else {
                 return;
             };
+            if !at_destination && let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
+                timeline.fill(&mut tcp.source.connection);
+            }
             let end = tcp.end(at_destination);
             let mut segment = end.connection.poll_transmit(now);
             end.is_sending = true;
@@ -704,18 +716,18 @@ fn draw_tokens(
     now: Time,
     warmup: Time,
 ) -> Option<Segment> {
-    let TcpWorkload::Bucket { bucket, chunk } = &mut tcp.workload else {
+    let TcpWorkload::Bucket(source) = &mut tcp.workload else {
         return None;
     };
-    let (connection, chunk) = (&mut tcp.source.connection, u64::from(*chunk));
-    // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
-    if bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
-        return None;
+    let connection = &mut tcp.source.connection;
+    let is_measured = now >= warmup;
+    if is_measured && let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
+        source.rounds.advance(now, rtt);
     }
-    connection.write(chunk);
-    bucket.tokens -= chunk;
-    if now >= warmup {
-        *tokens_used += chunk;
+    let tokens = source.draw(connection)?;
+    if is_measured {
+        *tokens_used += tokens;
+        source.rounds.add(tokens);
     }
     connection.poll_transmit(now)
 }

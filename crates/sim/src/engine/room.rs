@@ -100,7 +100,9 @@ fn acknowledgement(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(_) => 0,
         // A departure and an acknowledgement of one range, in the smallest numbers.
-        TransportSpec::Sections(sections) => u64::from(sections.config.overhead) + 13,
+        TransportSpec::Sections(sections) => sections
+            .acknowledgement
+            .map_or(u64::from(sections.config.overhead) + 13, Bytes::get),
         TransportSpec::Tcp(tcp) => tcp.headers.of_data(tcp.config.timestamps).into(),
     }
 }

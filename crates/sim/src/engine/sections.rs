@@ -9,6 +9,7 @@ use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, Section
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::Engine;
+use super::arrivals::Arrivals;
 use super::flow::Agent;
 use super::ledger::Ledger;
 use super::observe::{FlowEventKind, Observer, SenderState};
@@ -41,6 +42,9 @@ pub(super) struct SectionFlow {
     filled: (Time, u32),
     closed_at: Option<Time>,
     at_warmup: AtWarmup,
+    /// The size on the wire of what the destination sends, where it is fixed.
+    acknowledgement: Option<u32>,
+    pub(super) arrivals: Arrivals,
 }
 
 /// One end of a connection.
@@ -78,7 +82,7 @@ pub(super) enum Producer {
 
 impl Producer {
     /// When the next section comes into being; [`Time::MAX`] for never, or whenever there is room.
-    fn peek(&self) -> Time {
+    pub(super) fn peek(&self) -> Time {
         match self {
             Self::Greedy(_) => Time::MAX,
             Self::Schedule(schedule, _) => schedule.peek(),
@@ -94,7 +98,7 @@ impl Producer {
     }
 
     /// The next section.
-    fn next(&mut self) -> Option<(u32, FrameKind)> {
+    pub(super) fn next(&mut self) -> Option<(u32, FrameKind)> {
         match self {
             Self::Greedy(bytes) => Some((*bytes, FrameKind::Other)),
             Self::Schedule(schedule, bytes) => {
@@ -119,7 +123,7 @@ impl SectionFlow {
         source: Connection<Elided>,
         sink: Connection<Elided>,
         producer: Producer,
-        latency: Option<Span>,
+        (latency, acknowledgement): (Option<Span>, Option<u32>),
         warmup: Time,
     ) -> Self {
         let end = |connection| End {
@@ -139,6 +143,8 @@ impl SectionFlow {
             filled: (Time::ZERO, 0),
             closed_at: None,
             at_warmup: AtWarmup::default(),
+            acknowledgement,
+            arrivals: Arrivals::default(),
         }
     }
 
@@ -291,6 +297,7 @@ impl SectionFlow {
         report.min_rtt_s = path.min_rtt.map(Span::as_secs_f64);
         report.window_bytes = (path.window != Bytes::MAX).then(|| path.window.get());
         report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
+        report.capacity_bps = self.source.connection.capacity().map(Rate::as_bps);
         let mut sections = self.ledger.report();
         sections.late_bytes = sent.late_bytes;
         sections.repeated_bytes = sent.repeated_bytes - before.sent.repeated_bytes;
@@ -303,7 +310,7 @@ impl SectionFlow {
     }
 
     pub(super) fn memory(&self) -> usize {
-        size_of::<Self>() + self.ledger.memory()
+        size_of::<Self>() + self.ledger.memory() + self.arrivals.memory()
     }
 }
 
@@ -340,6 +347,7 @@ impl<O: Observer> Engine<'_, O> {
             if now >= self.watch.warmup {
                 let sent_at = self.arena.header(slot).sent_at;
                 flow.counts.delay.record(now.saturating_since(sent_at));
+                sections.arrivals.record(now);
             }
         } else {
             flow.hash.add(now.as_nanos(), packet.number.get() as u32);
@@ -389,8 +397,9 @@ impl<O: Observer> Engine<'_, O> {
             let Some(sent) = connection.poll_transmit(now, &mut self.arena.draft) else {
                 break;
             };
-            let wire = sent.payload + connection.config().overhead;
+            let mut wire = sent.payload + connection.config().overhead;
             let path = if at_destination {
+                wire = sections.acknowledgement.unwrap_or(wire);
                 flow.counts.returned_packets += 1;
                 flow.backward
             } else {

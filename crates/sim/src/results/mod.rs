@@ -29,6 +29,7 @@ mod column;
 mod compare;
 mod json;
 mod parquet;
+mod pick;
 mod place;
 mod separated;
 mod tables;
@@ -41,6 +42,8 @@ use comity_units::Seed;
 
 pub use compare::{Comparison, Difference, RunKey, compare};
 pub use place::WriteError;
+
+pub(crate) use pick::{Picked, columns, pick};
 
 use crate::report::RunReport;
 

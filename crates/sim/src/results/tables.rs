@@ -8,7 +8,9 @@ use super::column::{AXIS, Columns, Table, Values, Visitor};
 use super::variation::{Variation, variations};
 use super::{AxisValue, CompletedRun, ENGINE_VERSION, ScenarioInfo, WriteError, hash};
 use crate::metrics;
-use crate::report::{FlowReport, FlowSeries, LinkReport, LinkSeries, SectionsReport};
+use crate::report::{
+    FlowReport, FlowSeries, LinkReport, LinkSeries, SectionsReport, TimelineReport,
+};
 
 /// The names of all tables, in their order.
 pub(super) const NAMES: [&str; 7] = [
@@ -257,6 +259,7 @@ impl<'a> Tables<'a> {
             .unsigned("duplicated_packets", |row| row.of.duplicated_packets)
             .unsigned("returned_packets", |row| row.of.returned_packets)
             .summary("delay", |row| row.of.delay)
+            .summary("arrival_spacing", |row| row.of.arrival_spacing)
             .maybe_number("srtt_s", |row| row.of.srtt_s)
             .maybe_number("mean_rtt_s", |row| row.of.mean_rtt_s)
             .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)
@@ -265,10 +268,15 @@ impl<'a> Tables<'a> {
             .maybe_unsigned("ssthresh_bytes", |row| {
                 row.of.ssthresh_bytes.filter(is_limited)
             })
+            .maybe_unsigned("capacity_bps", |row| row.of.capacity_bps)
             .unsigned("reads", |row| row.of.reads)
             .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
-            .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes);
-        let columns = sections(columns);
+            .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes)
+            .maybe_number("tokens_per_rtt_bytes", |row| row.of.tokens_per_rtt_bytes)
+            .maybe_number("tokens_per_rtt_deviation_bytes", |row| {
+                row.of.tokens_per_rtt_deviation_bytes
+            });
+        let columns = timeline(sections(columns));
         let rows = self.runs.iter().flat_map(|run| {
             (0..)
                 .zip(&run.completed.report.flows)
@@ -471,15 +479,9 @@ impl<'a> Tables<'a> {
 impl<'a> Run<'a> {
     fn new(number: u64, completed: &'a CompletedRun) -> Self {
         let flows = &completed.report.flows;
-        let mut names: Vec<&str> = Vec::new();
-        for flow in flows {
-            if !names.contains(&flow.group.as_str()) {
-                names.push(&flow.group);
-            }
-        }
         let group = |name: &'a str| {
             let (inside, outside): (Vec<&FlowReport>, _) =
-                flows.iter().partition(|flow| flow.group == name);
+                flows.iter().partition(|flow| flow.is_in(name));
             let throughputs = |flows: &[&FlowReport]| -> Vec<f64> {
                 flows.iter().map(|flow| flow.throughput_bps).collect()
             };
@@ -495,7 +497,7 @@ impl<'a> Run<'a> {
             number,
             completed,
             all: Sharing::of(flows.iter()),
-            groups: names.into_iter().map(group).collect(),
+            groups: completed.report.groups().into_iter().map(group).collect(),
         }
     }
 }
@@ -602,6 +604,39 @@ fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
         .maybe_number("slack_p1_s", move |row| of(row)?.slack_p1_s)
         .maybe_number("slack_p50_s", move |row| of(row)?.slack_median_s)
         .maybe_unsigned("closed_ns", move |row| of(row)?.closed.map(Time::as_nanos))
+}
+
+/// Adds what became of the sections of time-lined TCP; empty for other flows.
+fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
+    type Count = fn(&TimelineReport) -> u64;
+    const COUNTS: [(&str, Count); 19] = [
+        ("timeline_sections", |of| of.given),
+        ("timeline_refused", |of| of.refused),
+        ("timeline_left_out", |of| of.left_out),
+        ("timeline_in_time", |of| of.in_time),
+        ("timeline_intra_in_time", |of| of.intra_in_time),
+        ("timeline_predicted_in_time", |of| of.predicted_in_time),
+        ("timeline_bidirectional_in_time", |of| {
+            of.bidirectional_in_time
+        }),
+        ("timeline_other_in_time", |of| of.other_in_time),
+        ("timeline_late", |of| of.late),
+        ("timeline_broken", |of| of.broken),
+        ("timeline_expired", |of| of.expired),
+        ("timeline_jumps", |of| of.jumps),
+        ("timeline_gaps", |of| of.gaps),
+        ("timeline_gap_bytes", |of| of.gap_bytes),
+        ("timeline_discarded_bytes", |of| of.discarded_bytes),
+        ("timeline_obsolete_bytes", |of| of.obsolete_bytes),
+        ("timeline_pseudo_retransmissions", |of| {
+            of.pseudo_retransmissions
+        }),
+        ("timeline_replacements", |of| of.replacements),
+        ("timeline_notices", |of| of.notices),
+    ];
+    COUNTS.iter().fold(columns, |columns, &(name, count)| {
+        columns.maybe_unsigned(name, move |row| row.of.timeline.as_ref().map(count))
+    })
 }
 
 /// A count summed over the flows of a run.

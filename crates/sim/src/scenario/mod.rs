@@ -43,6 +43,7 @@
 //! ```
 
 mod build;
+pub mod claims;
 mod document;
 mod duplex;
 mod execute;

@@ -8,6 +8,7 @@ use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
 use comity_units::{Bytes, ParseError};
 
+use super::claims::Fault;
 use super::source::{Place, Sources};
 use crate::frames::FramesError;
 
@@ -224,6 +225,11 @@ pub enum ProblemKind {
         /// The text as given.
         text: String,
     },
+    /// An expression in a file of claims that cannot be calculated.
+    Expression {
+        /// What is wrong with it.
+        fault: Fault,
+    },
     /// Axes that advance together have different lengths.
     UnevenZip {
         /// The name of the group.
@@ -367,7 +373,7 @@ impl fmt::Display for Unfit {
             Self::PacketWithinHeader => "the headers leave no room for payload",
             Self::BufferBelowSection => "the buffer has to hold at least one section",
             Self::FramesWithoutSections => {
-                "frames are sent with transport = \"sections\" only"
+                "frames are sent with transport = \"sections\" or over TCP with a `timeline`"
             }
             Self::WorkloadWithoutSections => {
                 "sections have the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
@@ -483,6 +489,7 @@ impl Problem {
                 format!("`{path}` goes into `{part}`, which is the plain value {value}")
             }
             ProblemKind::NotSwept => format!("`{path}` belongs to all runs and cannot be swept"),
+            ProblemKind::Expression { fault } => format!("`{path}`: {fault}"),
             ProblemKind::BadOverride { text } => format!("{text:?} is not of the form key=value"),
             ProblemKind::UnevenZip {
                 group,
@@ -535,6 +542,7 @@ impl Problem {
                     None => String::new(),
                 }
             }
+            ProblemKind::Expression { fault } => fault.expected(),
             _ => String::new(),
         }
     }

@@ -11,9 +11,14 @@ use super::tables::ScenarioFile;
 
 /// The reference as Markdown, which also reads well as it is.
 pub fn markdown() -> String {
+    tables(INTRODUCTION, &ScenarioFile::describe())
+}
+
+/// An introduction, and behind it a table with all that are in it.
+pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
     let mut page = Page::default();
-    page.text.push_str(INTRODUCTION);
-    page.table(&ScenarioFile::describe(), 2);
+    page.text.push_str(introduction);
+    page.table(table, 2);
     while !page.waiting.is_empty() {
         for table in std::mem::take(&mut page.waiting) {
             page.table(&table, 2);

@@ -122,6 +122,7 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
             bytes: 40,
             per_sack_block: 8,
         },
+        timeline: None,
     })
 }
 
@@ -228,6 +229,7 @@ pub fn crowd(flows: usize, millis: u64) -> Network {
             initial_window: Bytes::new(10 * 1_448),
             initial_ssthresh: None,
             headers: Headers::Real,
+            timeline: None,
         };
         let start = Start {
             at: Time::ZERO,

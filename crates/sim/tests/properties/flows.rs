@@ -46,6 +46,7 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
                     parameters: Parameters::new(),
                     initial_window: Bytes::new(2 * u64::from(mss)),
                     initial_ssthresh: None,
+                    timeline: None,
                     headers: if real_headers {
                         Headers::Real
                     } else {
@@ -183,6 +184,7 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                 initial_window: Bytes::new(u64::from(payload) * 10),
                 latency,
                 section: Bytes::new(section),
+                acknowledgement: None,
             })
         },
     )

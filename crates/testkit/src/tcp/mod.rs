@@ -33,6 +33,8 @@ pub const PLAIN: Config = Config {
     restart_timer_before_sample: false,
     max_burst: None,
     give_up_after: None,
+    metered: false,
+    timeline: None,
     time_wait: Span::from_secs(60),
 };
 

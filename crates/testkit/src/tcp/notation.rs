@@ -3,6 +3,9 @@
 //! ```text
 //! S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>
 //! P. 1+100 ack 1 win 10000 <sack 201-301,401-501>
+//! . 1+100 ack 1 win 10000 <level 3 wave 7:1/6>      TCP-Real: the next level, and segment 1 of 6 of wave 7
+//! . 701+100 ack 1 win 10000 <upd 701>
+//! . 701+100 ack 1 win 10000 <upd 1/501-701>    (with a void)
 //! │  │ │
 //! │  │ └ payload
 //! │  └ sequence number
@@ -12,7 +15,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps};
+use comity_transport::tcp::timeline::SeqUpdate;
+use comity_transport::tcp::{Flags, Options, SackBlock, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 
 const FLAGS: [(char, Flags); 8] = [
@@ -82,6 +86,14 @@ fn render_options(options: &Options) -> String {
     if let Some(timestamps) = options.timestamps {
         parts.push(format!("ts {}/{}", timestamps.value, timestamps.echo));
     }
+    if let Some(update) = options.seq_update {
+        let void = if update.has_void() {
+            format!("/{}-{}", update.void_start, update.void_end)
+        } else {
+            String::new()
+        };
+        parts.push(format!("upd {}{void}", update.expected));
+    }
     if !options.sack.is_empty() {
         let blocks: Vec<String> = options
             .sack
@@ -90,6 +102,15 @@ fn render_options(options: &Options) -> String {
             .map(|block| format!("{}-{}", block.start, block.end))
             .collect();
         parts.push(format!("sack {}", blocks.join(",")));
+    }
+    if let Some(level) = options.level {
+        parts.push(format!("level {level}"));
+    }
+    if let Some(wave) = options.wave {
+        parts.push(format!(
+            "wave {}:{}/{}",
+            wave.wave, wave.position, wave.segments
+        ));
     }
     parts.join(" ")
 }
@@ -137,6 +158,19 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
                 let (value, echo) = pair(value, '/').ok_or_else(bad)?;
                 segment.options.timestamps = Some(Timestamps { value, echo });
             }
+            "level" => segment.options.level = Some(number(value).ok_or_else(bad)?),
+            "wave" => segment.options.wave = Some(wave(value).ok_or_else(bad)?),
+            "upd" => {
+                let (expected, void) = value.split_once('/').unwrap_or((value, ""));
+                let expected = SeqNo::new(number(expected).ok_or_else(bad)?);
+                let mut update = SeqUpdate::to(expected);
+                if !void.is_empty() {
+                    let (start, end) = pair(void, '-').ok_or_else(bad)?;
+                    update.void_start = SeqNo::new(start);
+                    update.void_end = SeqNo::new(end);
+                }
+                segment.options.seq_update = Some(update);
+            }
             "sack" => {
                 for block in value.split(',') {
                     let (start, end) = pair(block, '-').ok_or_else(bad)?;
@@ -149,7 +183,12 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
                     }
                 }
             }
-            _ => return Err(error(word, "ack, win, mss, ws, sackok, ts or sack")),
+            _ => {
+                return Err(error(
+                    word,
+                    "ack, win, mss, ws, sackok, ts, sack, upd, level or wave",
+                ));
+            }
         }
     }
     Ok(segment)
@@ -157,6 +196,16 @@ pub fn parse(line: &str) -> Result<Segment, NotationError> {
 
 fn number<N: FromStr>(text: &str) -> Option<N> {
     text.parse().ok()
+}
+
+fn wave(text: &str) -> Option<Wave> {
+    let (wave, place) = text.split_once(':')?;
+    let (position, segments) = place.split_once('/')?;
+    Some(Wave {
+        wave: number(wave)?,
+        segments: number(segments)?,
+        position: number(position)?,
+    })
 }
 
 fn pair(text: &str, between: char) -> Option<(u32, u32)> {
@@ -174,6 +223,7 @@ mod tests {
             "S 0+0 win 10000 <mss 100 ws 7 sackok ts 1/0>",
             "P. 1+100 ack 1 win 10000 <sack 201-301,401-501>",
             "F. 4294967295+0 ack 7 win 0",
+            ". 1+100 ack 1 win 10 <ts 1/0 level 24 wave 65535:1/48>",
             "- 5+0 win 1",
         ] {
             assert_eq!(render(&parse(line).unwrap()), line);

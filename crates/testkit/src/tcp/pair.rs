@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use comity_transport::tcp::timeline::Piece;
 use comity_transport::tcp::{Connection, Flags, Segment};
 use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 
@@ -180,7 +181,8 @@ struct Offered {
 /// Two connections, a path each way, and a clock that jumps from event to event.
 ///
 /// While it runs it checks what holds for every transmission whatever the configuration:
-/// * no payload goes beyond the highest window edge that ever reached its sender;
+/// * no payload goes beyond the highest window edge that ever reached its sender, unless its stream is
+///   time-lined: windows do not count what is jumped over;
 /// * the window edge that an end offers never moves left, but by less than a unit of its scale;
 /// * nothing is acknowledged that was not sent;
 /// * no timer asks to be woken at the same moment again and again.
@@ -193,6 +195,8 @@ pub struct Pair {
     sent: u64,
     /// Whether the applications take what arrives, at once.
     reads: [bool; 2],
+    /// What they took.
+    pieces: [Vec<Piece>; 2],
     offered_to: [Offered; 2],
     /// The highest edge that each end offered, on the wire.
     offered_by: [Option<SeqNo>; 2],
@@ -235,6 +239,7 @@ impl Pair {
             in_network: BTreeMap::new(),
             sent: 0,
             reads: [true; 2],
+            pieces: [Vec::new(), Vec::new()],
             offered_by: [None; 2],
             highest: [None; 2],
             records: Vec::new(),
@@ -255,6 +260,11 @@ impl Pair {
     /// Whether the application at `side` takes what arrives at once (as it does by default) or not at all.
     pub fn set_reads(&mut self, side: Side, reads: bool) {
         self.reads[side.index()] = reads;
+    }
+
+    /// What the application at `side` read, in order.
+    pub fn pieces(&self, side: Side) -> &[Piece] {
+        &self.pieces[side.index()]
     }
 
     /// Calls `check` after each transmission with the end that sent and what it sent.
@@ -352,7 +362,8 @@ impl Pair {
         let end = &mut self.ends[side.index()];
         end.on_segment(now, segment);
         if self.reads[side.index()] {
-            end.read(u64::MAX);
+            let read = core::iter::from_fn(|| end.read_piece(u64::MAX));
+            self.pieces[side.index()].extend(read);
         }
         self.pump(side);
     }
@@ -415,7 +426,9 @@ impl Pair {
         let offered = self.offered_to[side.index()];
         let payload_end = segment.sequence + segment.payload;
         assert!(
-            segment.payload == 0 || (offered.is_known && !payload_end.follows(offered.edge)),
+            segment.payload == 0
+                || segment.options.seq_update.is_some()
+                || (offered.is_known && !payload_end.follows(offered.edge)),
             "{} {side:?} sends {} beyond the edge {}\n{}",
             self.now,
             render(segment),
@@ -425,10 +438,13 @@ impl Pair {
         if segment.flags.contains(Flags::RST) {
             return;
         }
+        // What a jump leads over counts as sent.
+        let end = match segment.options.seq_update {
+            Some(update) => segment.sequence_end().latest(update.expected),
+            None => segment.sequence_end(),
+        };
         let highest = &mut self.highest[side.index()];
-        *highest = Some(highest.map_or(segment.sequence_end(), |highest| {
-            highest.latest(segment.sequence_end())
-        }));
+        *highest = Some(highest.map_or(end, |highest| highest.latest(end)));
         if !segment.flags.contains(Flags::ACK) {
             return;
         }

@@ -52,7 +52,14 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// Keeps the account up to now, where the law has one, and finds how fast packets have to leave.
+    /// Keeps the account up to now, where the law has one.
+    pub(super) fn fill_account(&mut self, now: Time) {
+        if let Pacing::Bucket { rate, depth, .. } = self.decision.pacing {
+            self.account.bucket.fill(now, rate, depth);
+        }
+    }
+
+    /// Keeps the account up to now, and finds how fast packets have to leave.
     ///
     /// ```text
     /// pace = min( peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
@@ -60,10 +67,10 @@ impl<P: Payload> Connection<P> {
     ///
     /// with a round trip and a quarter kept back for repairs. Sent any faster, a burst would only fill queues.
     pub(super) fn keep_account(&mut self, now: Time) {
-        let Pacing::Bucket { rate, peak, depth } = self.decision.pacing else {
+        self.fill_account(now);
+        let Pacing::Bucket { rate, peak, .. } = self.decision.pacing else {
             return;
         };
-        self.account.bucket.fill(now, rate, depth);
         let is_fresh = |at: Time| now.saturating_since(at) < PACE_INTERVAL;
         if self.account.paced_at.is_some_and(is_fresh) {
             return;

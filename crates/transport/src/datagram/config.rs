@@ -48,6 +48,8 @@ pub struct Config {
     pub receive_buffer: u64,
     /// The most sections that are open at the receiver.
     pub receive_sections: u32,
+    /// Whether packets with sections are filled up to [`Config::payload`], so that all have one size.
+    pub pad: bool,
     /// The seed of the numbers that are left out.
     pub seed: Seed,
 }
@@ -74,6 +76,7 @@ impl Default for Config {
             send_sections: 4_096,
             receive_buffer: 16 << 20,
             receive_sections: 4_096,
+            pad: false,
             seed: Seed::new(0),
         }
     }

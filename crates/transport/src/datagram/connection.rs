@@ -161,6 +161,8 @@ impl<P: Payload> Connection<P> {
             config,
         };
         connection.control.report_at = now + REPORT_INTERVAL;
+        let keeps = connection.controller.needs_packet_numbers();
+        connection.sent.keep_numbers(keeps);
         connection.choose_skip();
         Ok(connection)
     }
@@ -208,7 +210,7 @@ impl<P: Payload> Connection<P> {
             });
         }
         // A section is judged by what is known now, not by what was when the last one left.
-        self.keep_account(now);
+        self.fill_account(now);
         self.account.on_queue_changed();
         let outlook = self.outlook(now);
         self.outbox.look_ahead(now, &outlook);
@@ -342,6 +344,7 @@ impl<P: Payload> Connection<P> {
     /// counting until they are acknowledged or lost.
     pub fn on_new_path(&mut self, controller: Box<dyn Controller>) {
         self.loss.on_new_path();
+        self.sent.keep_numbers(controller.needs_packet_numbers());
         self.controller = controller;
         self.path = Path::new();
         self.peak = Peak::default();
@@ -398,6 +401,11 @@ impl<P: Payload> Connection<P> {
     /// What the application may send now; `None` while the controller has not found a limit yet.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
+    }
+
+    /// The capacity of the bottleneck, when the controller knows or estimates it.
+    pub fn capacity(&self) -> Option<Rate> {
+        self.controller.capacity()
     }
 
     /// The local time at which the peer's clock, on which the times of its sections are, shows `time`.

@@ -1,6 +1,6 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
-use comity_congestion::{Ack as AckEvent, Arrival, Feedback, Loss, LossCause, Tag};
+use comity_congestion::{Ack as AckEvent, Answered, Arrival, Feedback, Loss, LossCause, Tag};
 use comity_units::{Bytes, PacketNumber, Time};
 
 use super::connection::Connection;
@@ -102,6 +102,10 @@ impl<P: Payload> Connection<P> {
                 marked,
                 tag: reading.tag,
             });
+            if meter.wakeup().is_some_and(|due| due <= now) {
+                meter.on_wakeup(now);
+                self.received.demand(now);
+            }
         }
         Ok(())
     }
@@ -291,8 +295,21 @@ impl<P: Payload> Connection<P> {
         let (before, in_flight) = (self.episode.acknowledged_sent_at, was_in_flight);
         self.episode.acknowledged_sent_at = before.max(newest_sent_at);
         self.detect_losses_with(now, in_flight.saturating_sub(news.bytes), before);
+        for number in &news.numbers {
+            self.controller.on_packet_acked(now, *number);
+        }
         if news.packets == 0 {
+            self.obey();
             return Ok(());
+        }
+        if let Some(number) = news.answered
+            && self.controller.needs_answers()
+        {
+            self.controller.on_answered(&Answered {
+                now,
+                number,
+                arrived_at: Some(Time::from_micros(ack.arrival.as_micros().into())),
+            });
         }
         let began_at = self.episode.began_at.unwrap_or(Time::ZERO);
         let is_repairing = self.episode.is_open && newest_sent_at <= began_at;

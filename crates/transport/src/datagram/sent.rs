@@ -52,12 +52,16 @@ pub(super) struct Acknowledged<C> {
     pub(super) largest: Option<(PacketNumber, Time)>,
     /// The least of them.
     pub(super) least: Option<PacketNumber>,
+    /// The largest of them, when they lie without a gap behind everything acknowledged before.
+    pub(super) answered: Option<PacketNumber>,
     /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
     /// arrived after all; the most of all such. Zero when there was none.
     pub(super) reordering: u64,
     /// When the oldest of them had left.
     pub(super) late_sent_at: Option<Time>,
     pub(super) sample: Option<RateSample>,
+    /// The numbers of all of them and of those that had been declared lost, where they are kept.
+    pub(super) numbers: Vec<PacketNumber>,
 }
 
 /// What loss detection found.
@@ -102,6 +106,8 @@ pub(super) struct SentPackets<C> {
     delivered_at: Time,
     first_sent_at: Time,
     lost: u64,
+    /// Whether an acknowledgement is to name the packets that are new in it.
+    keeps_numbers: bool,
 }
 
 impl<C> SentPackets<C> {
@@ -119,7 +125,13 @@ impl<C> SentPackets<C> {
             delivered_at: now,
             first_sent_at: now,
             lost: 0,
+            keeps_numbers: false,
         }
+    }
+
+    /// From now on an acknowledgement names the packets that are new in it, or does so no longer.
+    pub(super) const fn keep_numbers(&mut self, keeps: bool) {
+        self.keeps_numbers = keeps;
     }
 
     /// The number that the next packet gets.
@@ -225,13 +237,24 @@ impl<C> SentPackets<C> {
             bytes: 0,
             largest: None,
             least: None,
+            answered: None,
             reordering: 0,
             late_sent_at: None,
             sample: None,
+            numbers: Vec::new(),
         };
         let mut sampled: Option<(Time, Progress)> = None;
+        let expected = self
+            .largest_acknowledged
+            .map_or(0, |last| last.next().get());
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
+            if self.keeps_numbers {
+                let late = self.missing.iter().map(|missing| missing.number);
+                result
+                    .numbers
+                    .extend(late.filter(|number| contains(&range, *number)));
+            }
             if let Some((packets, sent_at)) = self.find_missing(now, &range) {
                 result.reordering = result.reordering.max(packets);
                 let before = result.late_sent_at.unwrap_or(sent_at);
@@ -259,12 +282,20 @@ impl<C> SentPackets<C> {
                 result.packets += 1;
                 result.bytes += size;
                 let number = packet.number;
+                if self.keeps_numbers {
+                    result.numbers.push(number);
+                }
                 if result.largest.is_none_or(|(largest, _)| largest < number) {
                     result.largest = Some((number, packet.sent_at));
                     sampled = Some((packet.sent_at, packet.progress));
                 }
                 result.least = Some(result.least.map_or(number, |least| least.min(number)));
             }
+        }
+        if let (Some((largest, _)), None) = (result.largest, result.late_sent_at)
+            && largest.next().get().checked_sub(expected) == Some(u64::from(result.packets))
+        {
+            result.answered = Some(largest);
         }
         if let Some((sent_at, progress)) = sampled {
             let sending = sent_at.saturating_since(progress.first_sent_at);
@@ -278,6 +309,7 @@ impl<C> SentPackets<C> {
                 app_limited: progress.app_limited,
             });
         }
+        result.numbers.sort_unstable();
         self.let_go();
         Ok(result)
     }

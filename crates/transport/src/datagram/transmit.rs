@@ -130,6 +130,13 @@ impl<P: Payload> Connection<P> {
         }
         if contents.chunk.is_some() {
             self.push_tag(now, &mut builder);
+            if self.config.pad {
+                let length = builder.room();
+                // A frame of padding is as long as one asks, but for none at all.
+                if length > 0 {
+                    builder.push(&Frame::Padding { length });
+                }
+            }
         }
         let (is_eliciting, section_bytes) = (builder.is_eliciting, builder.section_bytes);
         let size = u32::try_from(builder.size()).unwrap_or(u32::MAX);
@@ -145,11 +152,11 @@ impl<P: Payload> Connection<P> {
         self.keep_account(now);
         // What only the ceiling holds back, the law does not: it must not grow for want of trying.
         let is_paced = self.law_releases_at() > now;
-        let is_held_by_law = if self.decision.window == Bytes::MAX {
-            is_paced
-        } else {
-            !has_window
-        };
+        // A pacer that follows from the window only spreads it; a law's own calendar is a limit of its own.
+        let has_calendar =
+            self.decision.window == Bytes::MAX || matches!(self.decision.pacing, Pacing::At(_));
+        let is_held_by_law =
+            (!has_window && self.decision.window < Bytes::MAX) || (is_paced && has_calendar);
         if is_held_by_law {
             self.limited_before = Some(self.sent.next_number());
         }

@@ -31,16 +31,22 @@
 //! | MSS | 4 | [`Options::mss`] |
 //! | SACK-permitted, timestamps | 4 or 12 | both; alone, each has two NOPs in front |
 //! | NOP, window scale | 4 | [`Options::window_scale`] |
+//! | TCP_REAL | 4 | [`Options::level`] |
+//! | wave | 8 | [`Options::wave`] |
+//! | `seq_update` | 8 or 16 | [`Options::seq_update`] |
 //! | NOP, NOP, SACK | 4 + 8 n | n ≥ 1 blocks |
 //!
-//! Without SACK blocks the groups take at most 20 of the 40 bytes. What remains decides how many blocks
+//! Without SACK blocks the groups take 20 of the 40 bytes at most on a plain connection, up to 12 more with TCP-Real
+//! and up to 16 more with a time-lined stream; [`encode`] refuses more than 40. What remains decides how many blocks
 //! fit beside them ([`sack_room`] tells a receiver how many it may offer); [`encode`] refuses more:
 //!
 //! | bytes of the other groups | for example | SACK blocks |
 //! |---|---|---|
 //! | 0, 4 | none; window scale | 4 |
 //! | 8, 12 | timestamps; MSS, SACK-permitted and window scale | 3 |
-//! | 16, 20 | timestamps and MSS; the full set of a SYN | 2 |
+//! | 16, 20 | timestamps and MSS, or and TCP_REAL; the full set of a SYN | 2 |
+//! | 24, 28 | timestamps, TCP_REAL and wave | 1 |
+//! | 32 | all of them | none |
 //!
 //! A peer that leaves the NOPs out fits more in; such a header is read, but may be refused by [`encode`].
 //!
@@ -52,20 +58,25 @@
 //! a reader that picks one of two meanings can be made to disagree with the next one;
 //! 4. segments over 65,535 bytes (RFC 2675) are refused.
 //!
-//! # Room for experimental options
+//! # Options of TCP-Real
 //!
-//! Later options share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
+//! Both have the experimental kind 254 and are told apart by their length, because the paper fixes the length
+//! and the content of the first (its section 2.2) and so leaves no room for an experiment identifier
+//! (RFC 6994); `docs/protocol.md` has their bytes.
+//!
+//! | option | length | value | rides on |
+//! |---|---|---|---|
+//! | TCP_REAL | 4 | next wave level, from 1 | acknowledgements, data included |
+//! | wave | 8 | number of the wave, its segments, which of them this is, from 1 | segments with payload |
+//!
+//! # Experimental options
+//!
+//! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
 //! (RFC 6994): `kind, length, ExID, value`. With 4 bytes of value each is 8 bytes, two whole words, and
 //! needs no padding. Each becomes one `Option` field of [`Options`], one arm in the reader behind
-//! the ExID (an unknown ExID counts as skipped, as now), and one group of the writer behind the others:
-//!
-//! | option | value | rides on | leaves beside timestamps |
-//! |---|---|---|---|
-//! | `seq_update` of TLTCP | sequence number | every segment | 2 SACK blocks |
-//! | TCP_REAL | next wave level | ACKs | 2 SACK blocks |
-//! | wave tag | number and length of the wave | data segments | 2 SACK blocks |
-//!
-//! [`sack_room`] counts what the other groups take, so it needs no change.
+//! the ExID (an unknown ExID counts as skipped, as now), and one group of the writer. `seq_update` of TLTCP,
+//! a sequence number on every segment, is to be the first. [`sack_room`] counts what the other groups take,
+//! so it needs no change.
 
 mod error;
 mod options;

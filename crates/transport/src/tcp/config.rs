@@ -6,6 +6,8 @@ use comity_congestion::RttConfig;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_units::{Bytes, SeqNo, Span};
 
+use super::timeline::TimelineConfig;
+
 /// How one endpoint speaks TCP. Congestion control is given apart, as a controller.
 ///
 /// Two named presets reproduce ns-2: [`Config::NS2_2_35`], the defaults of its last release, and
@@ -44,6 +46,12 @@ pub struct Config {
     /// How many expiries of the retransmission or the persist timer in a row, with no sign of life from the
     /// peer between them, end the connection (R2 of RFC 9293, section 3.8.3); `None` for never.
     pub give_up_after: Option<NonZeroU32>,
+    /// Whether the controller has a half at the receiver (TCP-Real): data segments carry its tags, and
+    /// acknowledgements what the peer's meter reports. Not negotiated: both ends have to be set so, and the
+    /// receiving one be given its meter ([`Connection::with_meter`](super::Connection::with_meter)).
+    pub metered: bool,
+    /// Whether and how data is given in sections with deadlines; with a handshake, the peer has to agree.
+    pub timeline: Option<TimelineConfig>,
     /// How long a closed connection remembers its sequence numbers: twice the maximum segment lifetime.
     pub time_wait: Span,
 }
@@ -78,6 +86,8 @@ impl Config {
         restart_timer_before_sample: false,
         max_burst: None,
         give_up_after: None,
+        metered: false,
+        timeline: None,
         time_wait: Span::from_secs(60),
     };
 

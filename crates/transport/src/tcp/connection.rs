@@ -1,12 +1,13 @@
 //! The connection: states, handshake, and the two halves.
 
 mod getters;
+mod meter;
 mod output;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use comity_congestion::Controller;
+use comity_congestion::{Controller, Meter};
 use comity_units::{SeqNo, Span, Time};
 
 use super::config::Config;
@@ -14,6 +15,7 @@ use super::receiver::Receiver;
 use super::segment::{Flags, SackBlocks, Segment};
 use super::sender::{Acknowledgement, Sender};
 use super::state::State;
+use super::timeline::{Piece, SectionError, SeqUpdate};
 
 /// One end of a TCP connection, as a pure state machine.
 ///
@@ -53,6 +55,8 @@ pub struct Connection {
     config: Arc<Config>,
     sender: Sender,
     receiver: Receiver,
+    /// The receiver's half of the peer's controller.
+    meter: Option<Box<dyn Meter>>,
     /// By how many bits the peer's windows are shifted.
     peer_scale: u8,
     /// The peer's timestamp to echo, and when it arrived.
@@ -88,6 +92,7 @@ impl Connection {
             state,
             sender: Sender::new(&config, controller),
             receiver: Receiver::new(&config),
+            meter: None,
             config,
             peer_scale: 0,
             timestamp_recent: 0,
@@ -149,15 +154,27 @@ impl Connection {
     /// The application gives `bytes` more bytes to send. Ignored after [`Connection::close`] and at an end that
     /// only receives.
     pub fn write(&mut self, bytes: u64) {
+        // What has no deadline is refused only by a closed stream, which ignores it.
+        let _ = self.write_section(bytes, Time::MAX);
+    }
+
+    /// The application gives a section of `bytes` bytes that is worth nothing after `deadline`. Without a
+    /// time-line that both ends agreed on, it is delivered as any other data.
+    ///
+    /// # Errors
+    /// [`SectionError`], and nothing was taken.
+    pub fn write_section(&mut self, bytes: u64, deadline: Time) -> Result<(), SectionError> {
         self.sender.begin_event();
-        if !self.sender.stream.fin && !self.sender.only_receives() {
-            self.sender.stream.end = self
-                .sender
-                .stream
-                .end
-                .saturating_add(bytes)
-                .min(u64::MAX / 4);
+        if self.sender.stream.fin || self.sender.only_receives() {
+            return Err(SectionError::Closed);
         }
+        let stream = &mut self.sender.stream;
+        let bytes = bytes.min((u64::MAX / 4).saturating_sub(stream.end));
+        if let Some(line) = &mut stream.line {
+            line.add(bytes, deadline)?;
+        }
+        stream.end += bytes;
+        Ok(())
     }
 
     /// The application always has more to send.
@@ -167,7 +184,11 @@ impl Connection {
 
     /// What was given without end ends here: nothing beyond what has been sent will be sent.
     pub fn truncate(&mut self) {
-        self.sender.stream.end = self.sender.stream.end.min(self.sender.stream.max.max(1));
+        let stream = &mut self.sender.stream;
+        stream.end = stream.end.min(stream.max.max(1));
+        if let Some(line) = &mut stream.line {
+            line.truncate(stream.end);
+        }
     }
 
     /// The application has nothing more to send; a FIN follows what it gave.
@@ -201,6 +222,12 @@ impl Connection {
         self.receiver.read(limit, &self.config)
     }
 
+    /// The application takes what comes next in the stream: up to `limit` bytes that arrived, or the whole of
+    /// a gap. `None` when it has everything that is known. [`Connection::read`] passes over gaps.
+    pub fn read_piece(&mut self, limit: u64) -> Option<Piece> {
+        self.receiver.read_piece(limit, &self.config)
+    }
+
     /// Payload in order that waits to be read.
     pub fn readable(&self) -> u64 {
         self.receiver.unread
@@ -229,7 +256,9 @@ impl Connection {
     fn on_expected(&mut self, now: Time, segment: &Segment) -> bool {
         let only_ack = segment.flags.bits() & !Flags::PSH.bits() == Flags::ACK.bits();
         if !only_ack
+            || self.config.metered
             || self.config.timestamps
+            || self.config.timeline.is_some() && !self.is_without_jump(segment)
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
         {
@@ -256,6 +285,10 @@ impl Connection {
         if offset > self.sender.stream.max {
             return false;
         }
+        let wire = self.sender.stream.wire(offset);
+        if let Some(line) = &mut self.sender.stream.line {
+            line.on_confirmed(wire);
+        }
         let ack = Acknowledgement {
             offset,
             window,
@@ -265,6 +298,20 @@ impl Connection {
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
         true
+    }
+
+    /// Whether a segment of a time-lined connection tells of no jump, and no jump of ours lies between what was
+    /// acknowledged and what is to be sent.
+    fn is_without_jump(&self, segment: &Segment) -> bool {
+        let stream = &self.sender.stream;
+        let is_straight = stream
+            .line
+            .as_ref()
+            .is_none_or(|line| line.is_straight(stream.una));
+        is_straight
+            && segment.options.seq_update.as_ref().is_none_or(|update| {
+                !update.has_void() && !update.expected.follows(self.receiver.expected())
+            })
     }
 
     /// Answers a segment that belongs to no connection of ours with a reset, unless it is one.
@@ -316,8 +363,15 @@ impl Connection {
             recovery,
             timestamps: self.config.timestamps && options.timestamps.is_some(),
             window_scaling: self.config.window_scaling && options.window_scale.is_some(),
+            timeline: self
+                .config
+                .timeline
+                .filter(|_| options.seq_update.is_some()),
             ..*self.config
         };
+        if agreed.timeline.is_none() {
+            self.sender.stream.line = None;
+        }
         if recovery != self.config.recovery {
             self.sender.set_recovery(recovery);
         }
@@ -400,6 +454,11 @@ impl Connection {
             self.on_reset_or_syn(now, start, segment);
             return;
         }
+        if let Some(update) = &segment.options.seq_update
+            && self.config.timeline.is_some()
+        {
+            self.take_update(now, start, segment, update);
+        }
         let is_fin = flags.contains(Flags::FIN);
         let end = start + u64::from(segment.payload) + u64::from(is_fin);
         // RFC 9293, 3.10.7.4: a segment is acceptable in the window and, when it is empty, at its edges.
@@ -433,6 +492,9 @@ impl Connection {
             self.receiver.ack_now = true;
             return;
         }
+        if self.config.metered {
+            self.exchange_measurements(now, start, segment);
+        }
         if segment.payload > 0 {
             self.receiver
                 .on_data(now, start, u64::from(segment.payload), &self.config);
@@ -443,15 +505,40 @@ impl Connection {
         self.consume_fin(now);
     }
 
+    /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not older than
+    /// what was seen.
+    fn take_update(&mut self, now: Time, start: u64, segment: &Segment, update: &SeqUpdate) {
+        let is_stale = self.config.timestamps
+            && segment
+                .options
+                .timestamps
+                .is_none_or(|timestamps| self.is_stale(now, timestamps.value));
+        let is_answer =
+            segment.flags.contains(Flags::ACK) && self.acknowledged_wire(segment).is_some();
+        if is_stale || !is_answer {
+            return;
+        }
+        let receiver = &mut self.receiver;
+        let places = [update.expected, update.void_start, update.void_end]
+            .map(|number| receiver.offset(number).unwrap_or(0));
+        // Nothing lies in a void, and what carries data is not given up.
+        let [expected, void_start, void_end] = places;
+        if segment.payload > 0 && (start < expected || start < void_end) {
+            return;
+        }
+        if receiver.on_update(expected, (void_start, void_end)) {
+            // What made the acknowledgement move is what the echo is about.
+            self.last_ack_sent = self.last_ack_sent.max(receiver.next);
+        }
+    }
+
     /// RFC 7323, section 5: drops old duplicates by their timestamp and remembers what to echo.
     fn admit_timestamps(&mut self, now: Time, start: u64, is_old: bool, segment: &Segment) -> bool {
         let Some(timestamps) = segment.options.timestamps else {
             // RFC 7323, 3.2: once agreed on, only resets may come without.
             return false;
         };
-        let age = timestamps.value.wrapping_sub(self.timestamp_recent) as i32;
-        let is_comparable = now.saturating_since(self.timestamp_recent_at) < TIMESTAMP_LIFE;
-        if age < 0 && is_comparable {
+        if self.is_stale(now, timestamps.value) {
             self.receiver.ack_now = true;
             return false;
         }
@@ -460,6 +547,12 @@ impl Connection {
             self.timestamp_recent_at = now;
         }
         true
+    }
+
+    /// Whether a timestamp is older than the one to be echoed (RFC 7323, section 5).
+    fn is_stale(&self, now: Time, value: u32) -> bool {
+        let age = value.wrapping_sub(self.timestamp_recent) as i32;
+        age < 0 && now.saturating_since(self.timestamp_recent_at) < TIMESTAMP_LIFE
     }
 
     /// RFC 5961: a reset counts only at the exact number expected; elsewhere in the window it is answered
@@ -495,29 +588,23 @@ impl Connection {
     /// Takes in what a segment acknowledges; `false` when that cannot be an answer to what was sent.
     #[must_use]
     fn take_acknowledgement(&mut self, now: Time, segment: &Segment, is_pure: bool) -> bool {
-        let reference = self.sender.stream.una_number(&self.config);
-        let distance = segment.acknowledgement.distance_from(reference);
-        let Some(offset) = self
-            .sender
-            .stream
-            .una
-            .checked_add_signed(i64::from(distance))
-        else {
+        let Some(wire) = self.acknowledged_wire(segment) else {
             return false;
         };
-        if offset > self.sender.stream.max || offset < self.sender.stream.oldest_acceptable() {
-            return false;
+        let reference = self.sender.stream.una_number(&self.config);
+        let una_wire = self.sender.stream.wire(self.sender.stream.una);
+        let offset = self.sender.stream.offset(wire);
+        if let Some(line) = &mut self.sender.stream.line {
+            line.on_confirmed(wire);
         }
         let mut ranges = [(0, 0); SackBlocks::CAPACITY];
         let mut count = 0;
         if self.config.sack {
             for (block, range) in segment.options.sack.as_slice().iter().zip(&mut ranges) {
                 let place = |number: SeqNo| {
-                    self.sender
-                        .stream
-                        .una
-                        .checked_add_signed(i64::from(number.distance_from(reference)))
-                        .unwrap_or(0)
+                    let distance = i64::from(number.distance_from(reference));
+                    let wire = una_wire.checked_add_signed(distance);
+                    wire.map_or(0, |wire| self.sender.stream.offset(wire))
                 };
                 *range = (place(block.start), place(block.end));
                 count += 1;
@@ -550,6 +637,20 @@ impl Connection {
         true
     }
 
+    /// How far from our first number a segment acknowledges; `None` when that cannot be an answer to what was
+    /// sent.
+    fn acknowledged_wire(&self, segment: &Segment) -> Option<u64> {
+        let stream = &self.sender.stream;
+        let distance = segment
+            .acknowledgement
+            .distance_from(stream.una_number(&self.config));
+        let wire = stream
+            .wire(stream.una)
+            .checked_add_signed(i64::from(distance))?;
+        let is_sent = wire <= stream.wire(stream.max);
+        (is_sent && stream.offset(wire) >= stream.oldest_acceptable()).then_some(wire)
+    }
+
     #[inline]
     fn consume_fin(&mut self, now: Time) {
         if !self.receiver.consume_fin() {
@@ -575,6 +676,7 @@ impl Connection {
             self.receiver.ack_at = Time::MAX;
             self.receiver.ack_now = true;
         }
+        self.wake_meter(now);
         if self.time_wait_until <= now {
             self.time_wait_until = Time::MAX;
             self.state = State::Closed;
@@ -599,6 +701,7 @@ impl Connection {
             .next_timer()
             .min(self.receiver.ack_at)
             .min(self.time_wait_until)
+            .min(self.meter_wakeup())
     }
 }
 

@@ -8,9 +8,10 @@ mod scoreboard;
 mod segment;
 mod sender;
 mod state;
+pub mod timeline;
 
 pub use config::{Config, DelayedAck};
 pub use connection::Connection;
-pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 pub use sender::SenderStatistics;
 pub use state::State;

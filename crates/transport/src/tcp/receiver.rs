@@ -7,6 +7,7 @@ use comity_units::{SeqNo, Time};
 
 use super::config::Config;
 use super::segment::{SackBlock, SackBlocks};
+use super::timeline::{GapStatistics, Gaps, Piece};
 
 /// A range of bytes that arrived ahead of their turn.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,10 @@ pub(super) struct Receiver {
     pub(super) ack_at: Time,
     /// Boxed, because most connections wait for nothing most of the time.
     disorder: Option<Box<Disorder>>,
+    /// Present once the peer jumped.
+    gaps: Option<Box<Gaps>>,
+    /// Payload that the application has read.
+    taken: u64,
 }
 
 impl Receiver {
@@ -73,6 +78,8 @@ impl Receiver {
             fin: u64::MAX,
             ack_at: Time::MAX,
             disorder: None,
+            gaps: None,
+            taken: 0,
         }
         .with_scale(config)
     }
@@ -112,7 +119,8 @@ impl Receiver {
     /// How far the right edge of the window could move with the buffer as it is.
     fn room_beyond_limit(&self, config: &Config) -> u64 {
         let free = config.receive_buffer.get().saturating_sub(self.unread);
-        (self.next + free).saturating_sub(self.limit.max(self.next))
+        let ahead = self.gaps_ahead();
+        (self.next + ahead + free).saturating_sub(self.limit.max(self.next + ahead))
     }
 
     /// The window field of a header, and the memory of having offered it.
@@ -125,13 +133,16 @@ impl Receiver {
     pub(super) fn offer(&mut self, config: &Config, scaled: bool) -> u16 {
         let scale = if scaled { self.scale } else { 0 };
         let opened = self.room_beyond_limit(config);
+        let ahead = self.gaps_ahead();
         if opened >= u64::from(config.mss).min(config.receive_buffer.get() / 2) {
-            self.limit = self.limit.max(self.next) + opened;
+            self.limit = self.limit.max(self.next + ahead) + opened;
         }
-        let window = self.limit.saturating_sub(self.next);
+        let window = self.limit.saturating_sub(self.next + ahead);
         let field = (window + (1 << scale) - 1) >> scale;
         let field = u16::try_from(field).unwrap_or(u16::MAX);
-        self.edge = self.edge.max(self.next + (u64::from(field) << scale));
+        self.edge = self
+            .edge
+            .max(self.next + ahead + (u64::from(field) << scale));
         field
     }
 
@@ -161,8 +172,116 @@ impl Receiver {
         } else {
             self.hold_or_answer(now, config);
         }
-        self.delivered += self.next - before;
-        self.unread += self.next - before;
+        self.hand_over(before);
+    }
+
+    /// The expected number moved on from `before`: what lies between is for the application.
+    #[inline]
+    fn hand_over(&mut self, before: u64) {
+        let mut arrived = self.next - before;
+        if let Some(gaps) = &mut self.gaps {
+            arrived -= gaps.pass(before, self.next);
+        }
+        self.delivered += arrived;
+        self.unread += arrived;
+    }
+
+    // ---------------------------------------------------------------- time-lined streams
+
+    /// Bytes of gaps beyond the expected number. They take no room, so windows do not count them.
+    #[inline]
+    fn gaps_ahead(&self) -> u64 {
+        self.gaps.as_ref().map_or(0, |gaps| gaps.ahead)
+    }
+
+    /// The peer sends nothing below `expected` any more, and nothing in `void`. Whether that moved the expected
+    /// number.
+    pub(super) fn on_update(&mut self, expected: u64, void: (u64, u64)) -> bool {
+        let before = self.next;
+        self.give_up(before, expected);
+        let (start, end) = void;
+        self.give_up(start, end);
+        let has_jumped = self.next > before;
+        if let Some(gaps) = &mut self.gaps
+            && has_jumped
+        {
+            gaps.statistics.jumps += 1;
+        }
+        has_jumped
+    }
+
+    /// Records as gaps what did not arrive of `[start, end)`, and passes over it.
+    fn give_up(&mut self, start: u64, end: u64) {
+        let (mut at, end) = (start.max(self.next), end.min(self.fin));
+        if at >= end {
+            return;
+        }
+        let gaps = self
+            .gaps
+            .get_or_insert_with(|| Box::new(Gaps::new(self.taken + 1)));
+        let mut missing = 0;
+        if let Some(disorder) = &self.disorder {
+            let first = disorder.ranges.partition_point(|range| range.end <= at);
+            for range in disorder.ranges.iter().skip(first) {
+                if range.start >= end {
+                    break;
+                }
+                if at < range.start {
+                    gaps.record(at, range.start);
+                    missing += range.start - at;
+                }
+                at = range.end;
+            }
+        }
+        if at < end {
+            gaps.record(at, end);
+            missing += end - at;
+        }
+        if missing == 0 {
+            return;
+        }
+        // What was offered holds for what comes in place of the missing.
+        self.limit += missing;
+        self.edge += missing;
+        self.ack_now = true;
+        let start = start.max(self.next);
+        if start > self.next {
+            self.disorder.get_or_insert_default().insert(start, end);
+            return;
+        }
+        let before = self.next;
+        self.next = end;
+        if let Some(disorder) = &mut self.disorder {
+            self.next = disorder.absorb(end);
+            if disorder.ranges.is_empty() {
+                self.disorder = None;
+            }
+        }
+        self.hand_over(before);
+    }
+
+    /// The application takes what is next in the stream.
+    pub(super) fn read_piece(&mut self, limit: u64, config: &Config) -> Option<Piece> {
+        let piece = match &mut self.gaps {
+            Some(gaps) => gaps.read(limit, self.next, self.unread),
+            None => {
+                let length = limit.min(self.unread);
+                (length > 0).then_some(Piece::Data {
+                    offset: self.taken,
+                    length,
+                })
+            }
+        }?;
+        if let Piece::Data { length, .. } = piece {
+            self.take(length, config);
+        }
+        Some(piece)
+    }
+
+    pub(super) fn gap_statistics(&self) -> GapStatistics {
+        self.gaps
+            .as_ref()
+            .map_or(GapStatistics::default(), |gaps| gaps.statistics)
     }
 
     /// The peer's stream ends at `at`. Ignored where that cannot be: below what arrived, beyond the window,
@@ -210,9 +329,11 @@ impl Receiver {
     }
 
     pub(super) fn heap_memory(&self) -> usize {
-        self.disorder.as_ref().map_or(0, |disorder| {
+        let gaps = self.gaps.as_ref().map_or(0, |gaps| gaps.heap_memory());
+        let disorder = self.disorder.as_ref().map_or(0, |disorder| {
             size_of::<Disorder>() + disorder.ranges.capacity() * size_of::<Ahead>()
-        })
+        });
+        gaps + disorder
     }
 
     /// Whether anything arrived ahead of its turn.
@@ -230,8 +351,23 @@ impl Receiver {
     /// The application takes up to `limit` bytes. Opens the window and says whether the peer should be told:
     /// when it opened by two segments or half the buffer (RFC 9293, section 3.8.6.2.2).
     pub(super) fn read(&mut self, limit: u64, config: &Config) -> u64 {
-        let taken = limit.min(self.unread);
+        if self.gaps.is_none() {
+            return self.take(limit.min(self.unread), config);
+        }
+        let mut taken = 0;
+        while taken < limit
+            && let Some(piece) = self.read_piece(limit - taken, config)
+        {
+            if let Piece::Data { length, .. } = piece {
+                taken += length;
+            }
+        }
+        taken
+    }
+
+    fn take(&mut self, taken: u64, config: &Config) -> u64 {
         self.unread -= taken;
+        self.taken += taken;
         let opened = self.room_beyond_limit(config);
         let worth = (2 * u64::from(config.mss)).min(config.receive_buffer.get() / 2);
         if taken > 0 && opened >= worth.max(1) && self.fin == u64::MAX {

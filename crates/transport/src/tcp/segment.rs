@@ -1,9 +1,12 @@
 //! Segments in the form that the state machines handle.
 
 use core::fmt;
+use core::num::NonZeroU16;
 use core::ops::{BitOr, BitOrAssign};
 
 use comity_units::SeqNo;
+
+use super::timeline::SeqUpdate;
 
 /// A TCP segment without its payload bytes.
 ///
@@ -133,6 +136,12 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     /// Selective acknowledgements (RFC 2018, section 3).
     pub sack: SackBlocks,
+    /// To which wave of TCP-Real the payload belongs.
+    pub wave: Option<Wave>,
+    /// The level of the next wave, as TCP-Real's receiver wants it: its option TCP_REAL.
+    pub level: Option<NonZeroU16>,
+    /// Where the sender of a time-lined stream stands.
+    pub seq_update: Option<SeqUpdate>,
 }
 
 impl Options {
@@ -151,8 +160,17 @@ impl Options {
         if self.timestamps.is_some() {
             length += 10;
         }
+        if let Some(update) = &self.seq_update {
+            length += if update.has_void() { 16 } else { 8 };
+        }
         if !self.sack.is_empty() {
             length += 2 + 8 * self.sack.len() as u32;
+        }
+        if self.level.is_some() {
+            length += 4;
+        }
+        if self.wave.is_some() {
+            length += 8;
         }
         length.next_multiple_of(4)
     }
@@ -165,6 +183,17 @@ pub struct Timestamps {
     pub value: u32,
     /// The peer's clock as last seen, TSecr; valid with [`Flags::ACK`].
     pub echo: u32,
+}
+
+/// The place of a segment in a wave of TCP-Real: see [`comity_congestion::Tag::Wave`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wave {
+    /// Counts the waves of a connection, wrapping.
+    pub wave: u16,
+    /// The segments in the wave.
+    pub segments: NonZeroU16,
+    /// Which of them this is, from 1 to `segments`.
+    pub position: u16,
 }
 
 /// A range of sequence numbers that arrived above the cumulative acknowledgement.
@@ -205,6 +234,14 @@ impl SackBlocks {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Leaves out what stands beyond the first `count` blocks.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(u8::try_from(count).unwrap_or(u8::MAX));
+        for unused in self.blocks.iter_mut().skip(usize::from(self.count)) {
+            *unused = SackBlock::default();
         }
     }
 

@@ -1,6 +1,8 @@
 //! The sending half of a connection.
 
+mod answers;
 mod glance;
+mod obsolete;
 mod pipe;
 mod stream;
 mod transfer;
@@ -8,13 +10,15 @@ mod transfer;
 use alloc::boxed::Box;
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_congestion::{Controller, RttEstimator};
+use comity_congestion::{Controller, Report, RttEstimator};
 use comity_units::Time;
 
 pub(super) use self::stream::{Acknowledgement, Outgoing, Stream};
 pub use self::transfer::SenderStatistics;
 use self::transfer::Transfer;
 use super::config::Config;
+use super::segment::Wave;
+use super::timeline::Line;
 
 /// Decides what to send, and when to send it again.
 ///
@@ -29,8 +33,14 @@ pub(super) struct Sender {
 impl Sender {
     /// The half of an end that sends under `controller`, or of one that only receives.
     pub(super) fn new(config: &Config, controller: Option<Box<dyn Controller>>) -> Self {
+        let mut stream = Stream::new();
+        if controller.is_some() {
+            stream.line = config
+                .timeline
+                .map(|timeline| Box::new(Line::new(timeline)));
+        }
         Self {
-            stream: Stream::new(),
+            stream,
             transfer: controller.map(|controller| Box::new(Transfer::new(config, controller))),
         }
     }
@@ -62,6 +72,18 @@ impl Sender {
             Some(transfer) => transfer.on_acknowledgement(&mut self.stream, now, ack, config),
             None => self.stream.on_acknowledgement(now, ack, config),
         }
+    }
+
+    /// The receiver's half reported with the acknowledgement that was taken in last.
+    pub(super) fn on_report(&mut self, now: Time, report: &Report) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.on_report(now, report);
+        }
+    }
+
+    /// What the controller says on the segment that [`Sender::poll`] gave last.
+    pub(super) fn wave(&self) -> Option<Wave> {
+        self.transfer.as_ref()?.wave
     }
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
@@ -132,8 +154,15 @@ impl Sender {
 
     /// The memory held on the heap.
     pub(super) fn heap_memory(&self) -> usize {
-        self.transfer
+        let line = self
+            .stream
+            .line
             .as_ref()
-            .map_or(0, |transfer| size_of::<Transfer>() + transfer.heap_memory())
+            .map_or(0, |line| line.heap_memory());
+        let transfer = self
+            .transfer
+            .as_ref()
+            .map_or(0, |transfer| size_of::<Transfer>() + transfer.heap_memory());
+        line + transfer
     }
 }

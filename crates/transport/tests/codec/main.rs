@@ -5,10 +5,15 @@ mod reading;
 mod writing;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU16;
 
 use comity_transport::checksum::{Checksum, PseudoHeader};
-use comity_transport::tcp::codec::{Decoded, Ports, decode, encode, encoded_length};
-use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+use comity_transport::tcp::codec::{
+    DecodeError, Decoded, EncodeError, MAX_HEADER, Ports, decode, decode_unverified, encode,
+    encoded_length,
+};
+use comity_transport::tcp::timeline::SeqUpdate;
+use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -62,9 +67,145 @@ fn syn() -> Segment {
                 echo: 0,
             }),
             sack: SackBlocks::EMPTY,
+            ..Options::default()
         },
         ..Segment::default()
     }
+}
+
+/// The header of a data segment of a time-lined stream, as in docs/protocol.md.
+const SEQ_UPDATE: [u8; 28] = [
+    0xc0, 0x00, 0x00, 0x50, // 49152 to 80
+    0x00, 0x0a, 0xae, 0x60, // sequence 700000
+    0x00, 0x00, 0x00, 0x01, // acknowledgement 1
+    0x70, 0x10, 0x3a, 0x98, // seven words, ACK, window 15000
+    0x00, 0x00, 0x00, 0x00, // checksum (not verified here), urgent pointer
+    0xfd, 0x08, 0x54, 0x4c, // experiment, 8 bytes, "TL"
+    0x00, 0x0a, 0xae, 0x60, // expected: 700000
+];
+
+/// The same with a void from 650000 to 700000, of a stream that is expected to go on at 640000.
+const SEQ_UPDATE_AND_VOID: [u8; 36] = [
+    0xc0, 0x00, 0x00, 0x50, //
+    0x00, 0x0a, 0xae, 0x60, //
+    0x00, 0x00, 0x00, 0x01, //
+    0x90, 0x10, 0x3a, 0x98, // nine words
+    0x00, 0x00, 0x00, 0x00, //
+    0xfd, 0x10, 0x54, 0x4c, // experiment, 16 bytes, "TL"
+    0x00, 0x09, 0xc4, 0x00, // expected: 640000
+    0x00, 0x09, 0xeb, 0x10, // void from 650000
+    0x00, 0x0a, 0xae, 0x60, // to 700000
+];
+
+fn seq_update(update: SeqUpdate) -> Segment {
+    Segment {
+        sequence: SeqNo::new(700_000),
+        acknowledgement: SeqNo::new(1),
+        window: 15_000,
+        flags: Flags::ACK,
+        options: Options {
+            seq_update: Some(update),
+            ..Options::default()
+        },
+        ..Segment::default()
+    }
+}
+
+fn with_void() -> SeqUpdate {
+    SeqUpdate {
+        expected: SeqNo::new(640_000),
+        void_start: SeqNo::new(650_000),
+        void_end: SeqNo::new(700_000),
+    }
+}
+
+#[test]
+fn seq_update_reads_and_writes_as_the_protocol_says() {
+    let short = SeqUpdate::to(SeqNo::new(700_000));
+    for (bytes, update) in [
+        (&SEQ_UPDATE[..], short),
+        (&SEQ_UPDATE_AND_VOID[..], with_void()),
+    ] {
+        let segment = seq_update(update);
+        let read = decode_unverified(bytes).unwrap();
+        assert_eq!(read.segment, segment);
+        assert_eq!(read.skipped_options, 0);
+        let mut buffer = [0; MAX_HEADER];
+        let sum = Checksum::new();
+        let length = encode(&segment, read.ports, &TO_SERVER, sum, &mut buffer).unwrap();
+        assert_eq!(length, bytes.len());
+        assert_eq!(segment.header_length() as usize, length);
+        assert_eq!(buffer[..16], bytes[..16]);
+        assert_eq!(buffer[20..length], bytes[20..]);
+    }
+}
+
+#[test]
+fn a_seq_update_of_another_form_is_refused_and_another_experiment_skipped() {
+    let with_option = |option: &[u8]| {
+        let mut bytes = SEQ_UPDATE[..20].to_vec();
+        bytes.extend(option);
+        while !bytes.len().is_multiple_of(4) {
+            bytes.push(0);
+        }
+        bytes[12] = (bytes.len() as u8 / 4) << 4;
+        decode_unverified(&bytes)
+    };
+    for length in [4, 5, 7, 12, 20] {
+        let mut option = vec![0; usize::from(length)];
+        option[..4].copy_from_slice(&[0xfd, length, 0x54, 0x4c]);
+        assert_eq!(
+            with_option(&option),
+            Err(DecodeError::OptionWrongLength {
+                kind: 253,
+                length,
+                place: 20
+            })
+        );
+    }
+    let mut empty = SEQ_UPDATE_AND_VOID[20..].to_vec();
+    empty.copy_within(8..12, 12);
+    let number = SeqNo::new(650_000);
+    assert_eq!(
+        with_option(&empty),
+        Err(DecodeError::Void {
+            start: number,
+            end: number,
+            place: 20
+        })
+    );
+    let twice = [&SEQ_UPDATE[20..], &SEQ_UPDATE[20..]].concat();
+    assert_eq!(
+        with_option(&twice),
+        Err(DecodeError::DuplicateOption {
+            kind: 253,
+            place: 28
+        })
+    );
+    let other = with_option(&[0xfd, 0x08, 0x54, 0x4d, 0, 0, 0, 0]).unwrap();
+    assert_eq!(
+        (other.skipped_options, other.segment.options.seq_update),
+        (1, None)
+    );
+    let reversed = SeqUpdate {
+        void_start: SeqNo::new(700_000),
+        void_end: SeqNo::new(650_000),
+        ..with_void()
+    };
+    let mut buffer = [0; MAX_HEADER];
+    assert_eq!(
+        encode(
+            &seq_update(reversed),
+            Ports::default(),
+            &TO_SERVER,
+            Checksum::new(),
+            &mut buffer
+        ),
+        Err(EncodeError::Void {
+            start: reversed.void_start,
+            end: reversed.void_end
+        })
+    );
 }
 
 /// Pseudo header 1445, then c050, 1618, 0407, f210, 090b, 0064, 4466, 061b, the blocks 1102 + 16b6,
@@ -103,6 +244,24 @@ fn sack() -> Segment {
             ..Options::default()
         },
         ..Segment::default()
+    }
+}
+
+/// The options of TCP-Real on a segment with payload that also acknowledges, as docs/protocol.md has them.
+const REAL_OPTIONS: [u8; 12] = [
+    254, 4, 0x00, 0x18, // TCP_REAL: level 24
+    254, 8, 0xff, 0xff, 0x00, 0x30, 0x00, 0x2f, // segment 47 of the 48 of wave 65535
+];
+
+fn real_options() -> Options {
+    Options {
+        level: NonZeroU16::new(24),
+        wave: NonZeroU16::new(48).map(|segments| Wave {
+            wave: 65_535,
+            segments,
+            position: 47,
+        }),
+        ..Options::default()
     }
 }
 

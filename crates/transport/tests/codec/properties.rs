@@ -1,11 +1,14 @@
 //! Any segment reads back as it was written, any bytes are read or refused.
 
+use std::num::NonZeroU16;
+
 use comity_transport::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
 use comity_transport::tcp::codec::{
     EncodeError, MAX_HEADER, MIN_HEADER, Ports, decode, decode_unverified, encode, encoded_length,
     sack_room,
 };
-use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps};
+use comity_transport::tcp::timeline::SeqUpdate;
+use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 use proptest::prelude::*;
 
@@ -31,6 +34,9 @@ prop_compose! {
         sack_permitted in any::<bool>(),
         timestamps in proptest::option::of((any::<u32>(), any::<u32>())),
         edges in proptest::collection::vec((any::<u32>(), 1u32..0x8000_0000), 0..=4),
+        level in any::<u16>(),
+        wave in proptest::option::of((any::<u16>(), 1u16.., any::<u16>())),
+        update in proptest::option::of((any::<[u32; 2]>(), 0u32..0x8000_0000)),
     ) -> Options {
         let mut options = Options {
             mss,
@@ -38,7 +44,21 @@ prop_compose! {
             sack_permitted,
             timestamps: timestamps.map(|(value, echo)| Timestamps { value, echo }),
             sack: SackBlocks::EMPTY,
+            level: NonZeroU16::new(level),
+            wave: wave.and_then(|(wave, segments, place)| {
+                let position = 1 + place % segments;
+                NonZeroU16::new(segments).map(|segments| Wave { wave, segments, position })
+            }),
+            seq_update: update.map(|([expected, start], length)| {
+                let expected = SeqNo::new(expected);
+                let void_start = if length > 0 { SeqNo::new(start) } else { expected };
+                SeqUpdate { expected, void_start, void_end: void_start + length }
+            }),
         };
+        // What a SYN has to say does not meet what data says: all of it together would not fit.
+        if options.mss.is_some() || options.window_scale.is_some() || options.sack_permitted {
+            (options.level, options.wave) = (None, None);
+        }
         for (start, length) in edges.into_iter().take(sack_room(&options)) {
             let start = SeqNo::new(start);
             options.sack.push(SackBlock { start, end: start + length });

@@ -6,10 +6,10 @@ use comity_transport::checksum::PseudoHeader;
 use comity_transport::tcp::codec::{
     DecodeError, MAX_SEGMENT, MIN_HEADER, decode, decode_unverified,
 };
-use comity_transport::tcp::{Options, SackBlocks, Timestamps};
+use comity_transport::tcp::{Options, Timestamps};
 use comity_units::SeqNo;
 
-use super::{CLIENT, SACK, SYN, TO_CLIENT, TO_SERVER, blocks};
+use super::{CLIENT, REAL_OPTIONS, SACK, SYN, TO_CLIENT, TO_SERVER, blocks, real_options};
 
 /// A header with these options, padded with zeros to whole words.
 pub(super) fn with_options(options: &[u8]) -> Vec<u8> {
@@ -34,9 +34,10 @@ fn options_of_others_are_read_in_any_layout() {
             window_scale: Some(5),
             sack_permitted: true,
             timestamps: Some(Timestamps { value: 9, echo: 8 }),
-            sack: SackBlocks::EMPTY,
+            ..Options::default()
         }
     );
+    assert_eq!(read(&REAL_OPTIONS).segment.options, real_options());
 
     // Behind the end of the list stands padding, whatever it holds.
     let ended = read(&[2, 4, 1, 0, 0, 8, 255, 9]);
@@ -256,6 +257,46 @@ fn malformed_headers_are_refused_with_their_place() {
                 place: 22,
             },
         ),
+        (&[254, 4, 0, 0], Level { place: 20 }),
+        (
+            &[254, 6, 0, 1, 0, 1],
+            OptionWrongLength {
+                kind: 254,
+                length: 6,
+                place: 20,
+            },
+        ),
+        (
+            &[1, 1, 254, 8, 0, 1, 0, 0, 0, 0],
+            Wave {
+                segments: 0,
+                position: 0,
+                place: 22,
+            },
+        ),
+        (
+            &[254, 8, 0, 1, 0, 4, 0, 5],
+            Wave {
+                segments: 4,
+                position: 5,
+                place: 20,
+            },
+        ),
+        (
+            &[254, 8, 0, 1, 0, 4, 0, 0],
+            Wave {
+                segments: 4,
+                position: 0,
+                place: 20,
+            },
+        ),
+        (
+            &[254, 4, 0, 1, 254, 4, 0, 1],
+            DuplicateOption {
+                kind: 254,
+                place: 24,
+            },
+        ),
         (
             &[2, 4, 5, 0, 2, 4, 5, 0],
             DuplicateOption { kind: 2, place: 24 },
@@ -299,6 +340,23 @@ fn errors_say_place_value_and_expectation() {
         error.to_string(),
         "TCP header, byte 21: option kind 8 of 9 bytes, expected 10"
     );
+    for (options, message) in [
+        (
+            &[254, 4, 0, 0][..],
+            "TCP header, byte 20: wave level 0, expected at least 1",
+        ),
+        (
+            &[254, 3, 0],
+            "TCP header, byte 20: option kind 254 of 3 bytes, expected 4 or 8",
+        ),
+        (
+            &[254, 8, 0, 1, 0, 4, 0, 5],
+            "TCP header, byte 20: segment 5 of a wave of 4, expected one from 1 to the wave's last",
+        ),
+    ] {
+        let error = decode_unverified(&with_options(options)).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
     let error = decode(&SYN, &TO_CLIENT).map(|_| ());
     assert_eq!(error, Ok(()), "the sum does not see the direction");
     let elsewhere = PseudoHeader::V4 {

@@ -4,10 +4,10 @@ use comity_transport::checksum::Checksum;
 use comity_transport::tcp::codec::{
     EncodeError, MAX_HEADER, MIN_HEADER, Ports, encode, encoded_length, sack_room,
 };
-use comity_transport::tcp::{Options, SackBlock, SackBlocks, Segment, Timestamps};
+use comity_transport::tcp::{Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
 use comity_units::SeqNo;
 
-use super::{TO_SERVER, blocks, sack, syn};
+use super::{REAL_OPTIONS, TO_SERVER, blocks, real_options, sack, syn};
 
 #[test]
 fn options_alone_are_padded_to_whole_words() {
@@ -64,6 +64,7 @@ fn options_alone_are_padded_to_whole_words() {
         }),
         [1, 1, 5, 10, 0, 0, 0, 3, 0, 0, 0, 4]
     );
+    assert_eq!(options_of(real_options()), REAL_OPTIONS);
     assert_eq!(
         options_of(Options {
             mss: Some(536),
@@ -112,6 +113,17 @@ fn segments_that_cannot_be_written() {
         Err(EncodeError::WindowScale { shift: 15 })
     );
     segment.options.window_scale = None;
+    for position in [0, 49] {
+        let wave = real_options().wave.map(|wave| Wave { position, ..wave });
+        segment.options.wave = wave;
+        assert_eq!(
+            try_encode(&segment, &mut buffer),
+            Err(EncodeError::Wave {
+                wave: wave.unwrap()
+            })
+        );
+    }
+    segment.options.wave = None;
     segment.payload = 65_535 - 32 + 1;
     let over = EncodeError::TooLong { length: 65_536 };
     assert_eq!(try_encode(&segment, &mut buffer), Err(over));
@@ -145,6 +157,23 @@ fn as_many_sack_blocks_fit_as_the_table_says() {
             3,
         ),
         (Options { timestamps, ..none }, 3),
+        (real_options(), 3),
+        (
+            Options {
+                timestamps,
+                ..real_options()
+            },
+            1,
+        ),
+        (
+            Options {
+                timestamps,
+                mss: Some(536),
+                window_scale: Some(1),
+                ..real_options()
+            },
+            0,
+        ),
         (
             Options {
                 timestamps,

@@ -5,7 +5,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 mod sections;
 mod summary;
-mod tables;
+pub(crate) mod tables;
 pub(crate) mod trace;
 
 pub(crate) use tables::Table;
@@ -25,7 +25,7 @@ fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Fa
     Scenario::load(&reading.file, &options).map_err(|problems| refuse(&problems))
 }
 
-fn refuse(problems: &Problems) -> Failure {
+pub(crate) fn refuse(problems: &Problems) -> Failure {
     say(&problems.render(has_colours()));
     if problems.count() > 1 {
         say(&format!("\nerror: {} problems", problems.count()));

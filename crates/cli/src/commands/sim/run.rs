@@ -1,23 +1,18 @@
 //! `comity sim run`
 
-use std::io::IsTerminal;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
 use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, play};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::super::progress::{Progress, now, on_interrupt};
 use super::super::{Failure, complain, print, say};
 use super::load;
 use super::summary::Summary;
 use crate::args;
-
-/// After how long a run shows its progress.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Up to how many runs the longest go first. Among many the last ones matter little, and reports that are
 /// done before their turn would pile up.
@@ -97,30 +92,11 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     }
 }
 
-/// The clock on the wall, for progress and for how long it all took; results do not depend on it.
-#[allow(clippy::disallowed_methods, reason = "this is for people only")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 /// Plays the runs on other threads, so that an interrupt need not wait for those under way.
 fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> {
-    static CANCEL: AtomicBool = AtomicBool::new(false);
     let (sender, receiver) = mpsc::channel();
     let interrupt = sender.clone();
-    let pressed = OnceLock::new();
-    let handler = ctrlc::set_handler(move || {
-        CANCEL.store(true, Ordering::Relaxed);
-        // Once the loop is over nobody listens any more: the second time nothing is waited for.
-        if pressed.set(()).is_err() || interrupt.send(Message::Interrupt).is_err() {
-            std::process::exit(130);
-        }
-    });
-    if let Err(error) = handler {
-        say(&format!(
-            "warning: the interrupt key ends the program at once: {error}"
-        ));
-    }
+    let cancel = on_interrupt(move || interrupt.send(Message::Interrupt).is_ok());
     let scenario = scenario.clone();
     let jobs = args.jobs;
     std::thread::spawn(move || {
@@ -128,7 +104,7 @@ fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> 
         let execution = Execution {
             jobs,
             longest_first: runs.len() <= FEW,
-            cancel: Some(&CANCEL),
+            cancel: Some(cancel),
         };
         // A message that nobody takes belongs to an execution that was interrupted.
         let end = execute(
@@ -194,47 +170,4 @@ fn command() -> String {
         })
         .collect();
     words.join(" ")
-}
-
-/// A bar on the terminal, once the runs take long enough for one.
-struct Progress {
-    bar: ProgressBar,
-    began: Instant,
-    wanted: bool,
-}
-
-impl Progress {
-    fn new(runs: usize, quiet: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {eta} to go")
-        {
-            bar.set_style(style);
-        }
-        Self {
-            bar,
-            began: now(),
-            wanted: !quiet && std::io::stderr().is_terminal(),
-        }
-    }
-
-    fn tick(&self) {
-        if self.wanted && self.bar.is_hidden() && self.began.elapsed() > PATIENCE {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.tick();
-    }
-
-    fn set(&self, done: usize) {
-        self.bar.set_position(done as u64);
-        self.tick();
-    }
-
-    /// Says something while the bar is out of the way.
-    fn pause(&self, say: impl FnOnce()) {
-        self.bar.suspend(say);
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
-    }
 }

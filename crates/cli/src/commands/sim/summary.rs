@@ -469,17 +469,11 @@ pub(super) fn or_dash(value: Option<f64>, show: impl Fn(f64) -> String) -> Strin
 
 impl Point {
     fn add(&mut self, report: &RunReport, backbone: usize) {
-        let mut names: Vec<&str> = Vec::new();
-        for flow in &report.flows {
-            if names.last() != Some(&flow.group.as_str()) && !names.contains(&flow.group.as_str()) {
-                names.push(&flow.group);
-            }
-        }
-        for name in names {
+        for name in report.groups() {
             let flows: Vec<_> = report
                 .flows
                 .iter()
-                .filter(|flow| flow.group == name)
+                .filter(|flow| flow.is_in(name))
                 .collect();
             named(
                 &mut self.groups,

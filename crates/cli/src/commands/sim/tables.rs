@@ -45,14 +45,14 @@ impl fmt::Display for Table {
 
 /// The unit that suits a set of rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct RateUnit {
-    pub(super) name: &'static str,
+pub(crate) struct RateUnit {
+    pub(crate) name: &'static str,
     bps: f64,
 }
 
 impl RateUnit {
     /// The unit in which the largest rate has one to three digits before the point.
-    pub(super) fn of(rates: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn of(rates: impl Iterator<Item = f64>) -> Self {
         let largest = rates.fold(0.0, f64::max);
         [("Gb/s", 1e9), ("Mb/s", 1e6), ("kb/s", 1e3)]
             .into_iter()
@@ -66,13 +66,13 @@ impl RateUnit {
             )
     }
 
-    pub(super) fn show(self, rate: f64) -> String {
+    pub(crate) fn show(self, rate: f64) -> String {
         digits(rate / self.bps)
     }
 }
 
 /// Four digits, at most three of them behind the point.
-pub(super) fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 1_000.0 => 0,
         size if size >= 100.0 => 1,
@@ -83,7 +83,7 @@ pub(super) fn digits(value: f64) -> String {
 }
 
 /// A share as a percentage.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 || percent >= 9.995 {
         format!("{percent:.1}%")
@@ -93,13 +93,13 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A count with its noun.
-pub(super) fn plural(count: usize, noun: &str) -> String {
+pub(crate) fn plural(count: usize, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
     format!("{} {noun}{s}", thousands(count as u64))
 }
 
 /// A whole number with a comma after every third digit.
-pub(super) fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

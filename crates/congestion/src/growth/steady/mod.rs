@@ -1,5 +1,6 @@
 //! A law for media: TCP's rate on the average, spent when it is needed.
 
+mod climb;
 mod delivered;
 mod evidence;
 
@@ -9,6 +10,7 @@ use crate::equation::{loss_event_rate, throughput};
 use crate::{
     Ack, Controller, Decision, Loss, LossCause, LossIntervals, Pacing, Phase, Sent, Timeout,
 };
+use climb::Climb;
 use delivered::Delivered;
 use evidence::Evidence;
 
@@ -36,8 +38,9 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( X(p, srtt), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( X(p, srtt), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
+/// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`)
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time, 100 ms), then twice as long, and so on;
 ///          two segments per srtt after a persistent congestion
@@ -68,6 +71,7 @@ pub struct Steady {
     srtt: Option<Span>,
     latest: Option<Span>,
     intervals: LossIntervals,
+    climb: Climb,
     evidence: Evidence,
     delivered: Delivered,
     /// An event whose neighbours have not been timed yet, and the round trip that was measured before it.
@@ -99,6 +103,7 @@ impl Steady {
             srtt: None,
             latest: None,
             intervals: LossIntervals::new(config.memory),
+            climb: Climb::default(),
             evidence: Evidence::new(),
             delivered: Delivered::default(),
             unjudged: None,
@@ -138,9 +143,11 @@ impl Steady {
     }
 
     /// What TCP would have.
-    fn by_equation(&self) -> Rate {
+    fn tcp(&self) -> Rate {
+        let (mss, rtt) = (self.config.mss, self.round_trip());
         match self.intervals.rate() {
-            Some(p) => throughput(self.config.mss, self.round_trip(), p),
+            Some(p) if self.intervals.is_full() => throughput(mss, rtt, p),
+            Some(p) => throughput(mss, rtt, p).max(self.climb.rate(mss, rtt)),
             None => Rate::MAX,
         }
     }
@@ -152,7 +159,7 @@ impl Steady {
     }
 
     fn decide(&mut self) {
-        let share = self.by_equation().min(self.proved()).min(self.ramp);
+        let share = self.tcp().min(self.proved()).min(self.ramp);
         let share = share.max(self.least());
         self.share = share;
         let depth = share.amount_in(self.config.depth);
@@ -174,7 +181,7 @@ impl Steady {
             return;
         }
         self.ramp_grows_at = now + self.round_trip();
-        let ceiling = self.by_equation().min(self.proved());
+        let ceiling = self.tcp().min(self.proved());
         // Beyond what holds it back anyhow the ramp has nothing to say.
         self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
     }
@@ -193,6 +200,8 @@ impl Steady {
         let carried = carried.max(self.least());
         self.intervals
             .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
+        let segments = carried.amount_in(rtt).get() as f64 / mss.get().max(1) as f64;
+        self.climb.on_event(now, segments);
         self.has_counted = true;
     }
 
@@ -240,6 +249,7 @@ impl Controller for Steady {
         self.evidence
             .on_progress(self.sent, self.acked, ack.in_flight.get());
         self.silences = 0;
+        self.climb.grow(ack.now, self.round_trip());
         self.grow(ack.now);
         self.decide();
         self.arm(ack.now, ack.in_flight);
@@ -264,6 +274,7 @@ impl Controller for Steady {
     fn on_spurious_loss(&mut self, _now: Time) {
         if self.unjudged.take().is_none() && self.has_counted {
             self.intervals.undo_event();
+            self.climb.undo_event();
             self.counted_at = self.counted_before;
         }
         self.has_counted = false;

@@ -262,3 +262,38 @@ fn nothing_in_flight_is_no_silence() {
     });
     assert_eq!(law.wakeup(), None);
 }
+
+/// Losses of the first second say little of the path: TCP, which halves and climbs, has its rate back in seconds.
+#[test]
+fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
+    let young = |events: u64, quiet: Span| {
+        let mut law = law();
+        let began = carry(&mut law, Time::ZERO, Time::from_secs(1), GAP, |_| BASE);
+        let mut now = began;
+        for _ in 0..events {
+            law.on_loss(&loss(now, LossCause::Mark));
+            // Longer than three round trips of grouping.
+            now = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
+        }
+        carry(&mut law, now, now + quiet, GAP, |_| FULL);
+        law
+    };
+    // TCP: what the first loss left is at least half of 4 Mb/s, 65 kB in 130 ms: 32 segments; four halvings, and four
+    // climbs of four round trips between them: 32, (36 / 2 + 4) / 2 + 4, ... = 8 at the least. Eight seconds more
+    // are 61 round trips: 69 segments in 130 ms.
+    let tcp = 69.0 * 8_000.0 / 0.13 / 1e6;
+    let law = young(5, Span::from_secs(8));
+    assert!(!law.intervals.is_full());
+    assert!(share(&law) >= tcp * 0.95, "{} against {tcp}", share(&law));
+    assert!(share(&law) <= tcp * 1.5, "{} against {tcp}", share(&law));
+    // Once it has as many intervals as it averages over, the equation alone speaks.
+    let old = young(8, Span::from_secs(8));
+    assert!(old.intervals.is_full());
+    let p = old.intervals.rate().unwrap();
+    let equation = throughput(MSS, old.round_trip(), p).as_mbps_f64();
+    assert!(
+        (share(&old) - equation.min(8.0)).abs() < 0.5,
+        "{} against {equation}",
+        share(&old)
+    );
+}

@@ -2,7 +2,11 @@
 
 mod cubic;
 mod fixed;
+mod iftp;
+mod libra;
+mod psp;
 mod rap;
+mod real;
 mod reno;
 mod steady;
 mod tfrc;
@@ -21,9 +25,13 @@ pub const TABLE: &[Row] = &[
     reno::ROW,
     vegas::ROW,
     cubic::ROW,
-    steady::ROW,
-    tfrc::ROW,
+    libra::ROW,
+    real::ROW,
+    iftp::ROW,
+    psp::ROW,
     rap::ROW,
+    tfrc::ROW,
+    steady::ROW,
     fixed::ROW,
 ];
 

@@ -22,7 +22,7 @@ pub(super) const ROW: Row = Row {
 const MEMORY: Parameter = Parameter {
     name: "memory",
     summary: "Over how many loss intervals the mean is taken.",
-    default: Value::Number(8.0),
+    default: Value::Number(16.0),
     domain: Domain::Whole {
         min: 1,
         max: 64,

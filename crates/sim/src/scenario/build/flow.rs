@@ -5,6 +5,7 @@ use core::num::NonZeroU32;
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_congestion::table::{Parameters, Setup, Value, find};
 use comity_transport::tcp;
+use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Bytes, SeqNo, Span, Time};
 
 use super::super::kinds::{Extent, Template};
@@ -19,14 +20,16 @@ use super::graph::{Graph, Taken};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
 use super::{Library, Limits, sections};
 use crate::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TransportSpec,
-    Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TimelineSpec,
+    TransportSpec, Workload,
 };
 
 /// Bytes of an IPv4 and a TCP header without options.
 const REAL_HEADERS: u64 = 40;
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMPS: u64 = 12;
+/// The wave of TCP-Real in a data segment.
+const WAVE: u64 = 8;
 /// The largest window without scaling.
 const UNSCALED_WINDOW: u64 = 65_535;
 
@@ -315,7 +318,11 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
 
 /// Whether the transport and the workload go together; `None` after a report.
 fn check_workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<()> {
-    let are_sections = matches!(table.transport, TransportTable::Sections(_));
+    let are_sections = match &table.transport {
+        TransportTable::Sections(_) => true,
+        TransportTable::Tcp(tcp) => tcp.timeline.is_some(),
+        TransportTable::Datagram(_) => false,
+    };
     let reason = match &table.workload {
         Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_)) if !are_sections => {
             Unfit::FramesWithoutSections
@@ -469,9 +476,13 @@ impl Packets {
             },
         };
         let timestamps = table.timestamps.unwrap_or(rest.config.timestamps);
+        let controller = table.controller.as_deref().unwrap_or(rest.controller);
+        let wave = find(controller).is_ok_and(|row| row.has_meter());
         let weight = match headers {
-            Headers::Real if timestamps => REAL_HEADERS + TIMESTAMPS,
-            Headers::Real => REAL_HEADERS,
+            Headers::Real => {
+                let timestamps = if timestamps { TIMESTAMPS } else { 0 };
+                REAL_HEADERS + timestamps + if wave { WAVE } else { 0 }
+            }
             Headers::Fixed { bytes, .. } => bytes.into(),
         };
         let payload = match (table.packet, table.mss) {
@@ -567,7 +578,12 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             .give_up_after
             .and_then(NonZeroU32::new)
             .or(base.give_up_after),
+        metered: base.metered,
         time_wait: table.time_wait.unwrap_or(base.time_wait),
+        timeline: table.timeline.as_ref().map(|timeline| TimelineConfig {
+            blind_spot: timeline.blind_spot,
+            clock: timeline.relative_to,
+        }),
     };
     let mss = Bytes::new(packets.mss.into());
     let spec = TcpSpec {
@@ -585,6 +601,11 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             None => rest.ssthresh,
         },
         headers: packets.headers,
+        timeline: table.timeline.as_ref().map(|timeline| TimelineSpec {
+            section: timeline.section,
+            deadline: timeline.deadline,
+            feedback: timeline.feedback,
+        }),
     };
     let spec = with_parameters(spec, table, &rest, cx)?;
     (cx.problems.len() == reported).then_some(spec)
@@ -622,7 +643,9 @@ fn with_parameters(
         max_window: spec.config.receive_buffer,
         ..Setup::new(Bytes::new(spec.config.mss.into()))
     };
-    if let Err(error) = row.build(&setup, &spec.parameters) {
+    let meter = row.build_meter(&setup, &spec.parameters).transpose();
+    let built = row.build(&setup, &spec.parameters).and(meter.map(drop));
+    if let Err(error) = built {
         let key = blamed(&error, written);
         cx.report_at(written, key, ProblemKind::Controller { error });
         return None;

@@ -41,6 +41,7 @@ pub(super) fn spec(
             idle_timeout: table.idle_timeout,
             pace_windows: table.pace_windows,
             ecn: table.ecn,
+            pad: table.pad,
             send_buffer: table.buffer.get(),
             ..datagram::Config::default()
         },
@@ -49,6 +50,7 @@ pub(super) fn spec(
         initial_window: size(table.initial_window, table.payload),
         latency: table.latency.unwrap_or(usual),
         section: table.section,
+        acknowledgement: table.acknowledgement,
     };
     let row = find(&spec.controller).ok()?;
     if let Some(table) = &table.parameters {

@@ -1,6 +1,7 @@
 //! The tables of flows, of what they send, and of how it is read.
 
 use comity_congestion::recovery::{PipeRule, RecoveryConfig};
+use comity_transport::tcp::timeline::DeadlineClock;
 use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
@@ -16,7 +17,8 @@ use super::{FROM_PRESET, MAX_FLOWS};
 table! {
     /// A group of flows that are alike.
     struct FlowTable ("[[flow]]") {
-        /// The group that the flows are counted in.
+        /// The group that the flows are counted in. Groups whose names begin alike up to a `+` are counted
+        /// together as well, under that beginning: `net+long` and `net+short` also as `net`.
         group: String = Required(Name("a short name"));
         /// How many flows there are; a sweep may leave the group out with 0.
         count: u32 = Default(Count { min: 0, max: MAX_FLOWS }, "1");
@@ -247,11 +249,48 @@ table! {
         max_burst: Option<u32> = Optional(Count { min: 1, max: 1_000_000 }, "no limit");
         /// How round trips are measured and when the retransmission timer expires.
         rtt: Option<RttTable> = Optional(Nested::<RttTable>::KIND, FROM_PRESET);
+        /// Sections with deadlines: time-lined TCP (TLTCP). The workload is then greedy, calendar-driven
+        /// (a section each time), `video` or `frames` (a frame is a section).
+        timeline: Option<TimelineTable> = Optional(Nested::<TimelineTable>::KIND, "none: plain TCP");
         /// How the receiving application takes the data.
         reader: Option<ReaderTable> = Optional(
             Nested::<ReaderTable>::KIND,
             "`{ kind = \"immediate\" }`",
         );
+    }
+}
+
+table! {
+    /// Time-lined TCP. Of a greedy source, section k (from 0) is over k + 1 deadlines after the start; of other
+    /// sources, a section is over one deadline after it came into being. An intra frame and the predicted
+    /// frames that follow from it share one deadline; a bidirectional frame has that of the earlier of its two.
+    struct TimelineTable ("a time-line") {
+        /// The size of a section; frames have their own.
+        section: Bytes = Default(
+            Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },
+            "\"700000B\"",
+        );
+        /// How long a section is worth sending.
+        deadline: Span = Required(POSITIVE_SPAN);
+        /// Whether losses of obsolete data go unseen once the receiver has jumped, as in the paper.
+        blind_spot: bool = Default(Flag, "true");
+        /// Where deadlines are meant.
+        relative_to: DeadlineClock = Default(
+            Choice(&[
+                ("sender", DeadlineClock::Sender, "the time after which data is not sent"),
+                (
+                    "receiver",
+                    DeadlineClock::Receiver,
+                    "the time after which data that arrives is worth nothing: half a smoothed round trip \
+                     is taken off",
+                ),
+            ]),
+            "\"sender\"",
+        );
+        /// How often the reader tells the source which share of the frames it had in time. Below 95 %, the
+        /// source leaves out bidirectional frames, then predicted ones too; after five reports without a
+        /// frame missed it takes a kind back.
+        feedback: Option<Span> = Optional(POSITIVE_SPAN, "never: all frames are given");
     }
 }
 

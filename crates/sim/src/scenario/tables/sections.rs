@@ -63,6 +63,13 @@ table! {
         );
         /// What a packet has on the wire besides: 29 bytes of header and tag, UDP and IP.
         overhead: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"57B\"");
+        /// Whether packets with sections are filled up to `payload`, so that all have one size.
+        pad: bool = Default(Flag, "false");
+        /// The size on the wire of what the destination sends.
+        acknowledgement: Option<Bytes> = Optional(
+            Amount { min: Bytes::new(1), max: Bytes::new(65_535) },
+            "what it holds, and `overhead`",
+        );
         /// Whether packets ask the network to mark instead of drop.
         ecn: bool = Default(Flag, "true");
         /// Whether windows are spread over the round trip where the controller itself does not pace.
@@ -99,7 +106,7 @@ table! {
 }
 
 table! {
-    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"`.
+    /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
     struct VideoTable ("a video") {
         /// The mean rate.
         rate: Rate = Required(RATE);
@@ -121,7 +128,7 @@ table! {
 }
 
 table! {
-    /// Frames of a file, in decoding order and each a section, for `transport = "sections"`.
+    /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
     struct FramesTable ("frames of a file") {
         /// The file, with `time_s,bytes,type` in each line; the type is I, P, B or -.
         file: String = Required(Text("the name of a file of frames"));

@@ -5,6 +5,8 @@ use core::fmt;
 
 use comity_units::SeqNo;
 
+use crate::tcp::segment::Wave;
+
 /// Why bytes are not a TCP segment. Places are counted in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
@@ -38,6 +40,11 @@ pub enum DecodeError {
     HeaderTruncated {
         /// The bytes at hand.
         available: usize,
+    },
+    /// A wave level is zero.
+    Level {
+        /// Where the option begins.
+        place: usize,
     },
     /// An option reaches beyond the end of the header.
     OptionBeyondHeader {
@@ -89,6 +96,24 @@ pub enum DecodeError {
         /// Its length in bytes.
         length: usize,
     },
+    /// A segment has no place in the wave that it names.
+    Wave {
+        /// The segments of the wave.
+        segments: u16,
+        /// The place of this one.
+        position: u16,
+        /// Where the option begins.
+        place: usize,
+    },
+    /// The void of a `seq_update` is empty, or ends before it begins.
+    Void {
+        /// The first number.
+        start: SeqNo,
+        /// The number after the last.
+        end: SeqNo,
+        /// Where the option begins.
+        place: usize,
+    },
 }
 
 impl Error for DecodeError {}
@@ -119,6 +144,10 @@ impl fmt::Display for DecodeError {
             Self::HeaderTruncated { available } => {
                 write!(f, "TCP header: {available} bytes, expected at least 20")
             }
+            Self::Level { place } => write!(
+                f,
+                "TCP header, byte {place}: wave level 0, expected at least 1"
+            ),
             Self::OptionBeyondHeader {
                 kind,
                 length,
@@ -151,10 +180,12 @@ impl fmt::Display for DecodeError {
                 "TCP header, byte {place}: option kind {kind} of {length} bytes, expected {}",
                 match kind {
                     super::options::MSS => "4",
+                    super::options::REAL => "4 or 8",
                     super::options::SACK => "10, 18, 26 or 34",
                     super::options::SACK_PERMITTED => "2",
                     super::options::TIMESTAMPS => "10",
                     super::options::WINDOW_SCALE => "3",
+                    super::options::EXPERIMENT => "8 or 16",
                     _ => "another",
                 }
             ),
@@ -166,6 +197,19 @@ impl fmt::Display for DecodeError {
             Self::TooLong { length } => {
                 write!(f, "TCP segment: {length} bytes, expected at most 65535")
             }
+            Self::Wave {
+                segments,
+                position,
+                place,
+            } => write!(
+                f,
+                "TCP header, byte {place}: segment {position} of a wave of {segments}, expected one from 1 \
+                 to the wave's last"
+            ),
+            Self::Void { start, end, place } => write!(
+                f,
+                "TCP header, byte {place}: void from {start} to {end}, expected it to end after it begins"
+            ),
         }
     }
 }
@@ -196,6 +240,18 @@ pub enum EncodeError {
     TooLong {
         /// Their length in bytes.
         length: u64,
+    },
+    /// A segment has no place in the wave that it names.
+    Wave {
+        /// The wave, and the place in it.
+        wave: Wave,
+    },
+    /// The void of a `seq_update` ends before it begins.
+    Void {
+        /// The first number.
+        start: SeqNo,
+        /// The number after the last.
+        end: SeqNo,
     },
     /// The window scale is larger than a peer would believe.
     WindowScale {
@@ -229,6 +285,17 @@ impl fmt::Display for EncodeError {
             }
             Self::TooLong { length } => {
                 write!(f, "TCP segment: {length} bytes, expected at most 65535")
+            }
+            Self::Wave { wave } => write!(
+                f,
+                "wave option: segment {} of a wave of {}, expected one from 1 to the wave's last",
+                wave.position, wave.segments
+            ),
+            Self::Void { start, end } => {
+                write!(
+                    f,
+                    "void of seq_update: from {start} to {end}, expected it to end after it begins"
+                )
             }
             Self::WindowScale { shift } => {
                 write!(f, "window scale option: shift {shift}, expected at most 14")

@@ -1,11 +1,13 @@
 //! The options of a header: reading, measuring, writing.
 
 use core::mem;
+use core::num::NonZeroU16;
 
 use comity_units::SeqNo;
 
 use super::{DecodeError, EncodeError, MAX_HEADER, MAX_WINDOW_SCALE, MIN_HEADER, Out};
-use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps};
+use crate::tcp::segment::{Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
+use crate::tcp::timeline::SeqUpdate;
 
 /// Ends the list; what follows is padding.
 const END: u8 = 0;
@@ -16,6 +18,14 @@ pub(super) const WINDOW_SCALE: u8 = 3;
 pub(super) const SACK_PERMITTED: u8 = 4;
 pub(super) const SACK: u8 = 5;
 pub(super) const TIMESTAMPS: u8 = 8;
+/// Both options of TCP-Real, told apart by their length.
+pub(super) const REAL: u8 = 254;
+/// Shared by experiments, which an identifier behind the length tells apart (RFC 6994).
+pub(super) const EXPERIMENT: u8 = 253;
+/// The experiment identifier of TLTCP's `seq_update`: "TL".
+pub(super) const SEQ_UPDATE: u16 = 0x544C;
+const SEQ_UPDATE_SHORT: usize = 8;
+const SEQ_UPDATE_LONG: usize = 16;
 
 /// The bytes between the fixed header and the longest header.
 const SPACE: usize = MAX_HEADER - MIN_HEADER;
@@ -32,7 +42,7 @@ pub fn encoded_length(segment: &Segment) -> usize {
 
 /// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds already.
 pub fn sack_room(options: &Options) -> usize {
-    let free = SPACE - length_without_sack(options);
+    let free = SPACE.saturating_sub(length_without_sack(options));
     (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
 }
 
@@ -44,7 +54,7 @@ fn length(options: &Options) -> usize {
     length_without_sack(options) + sack
 }
 
-/// At most 20: the sum of all groups but SACK.
+/// At most 48: the sum of all groups but SACK, which [`check`] holds against the space there is.
 fn length_without_sack(options: &Options) -> usize {
     let mss = if options.mss.is_some() { 4 } else { 0 };
     let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
@@ -53,7 +63,14 @@ fn length_without_sack(options: &Options) -> usize {
         (false, false) => 0,
     };
     let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
-    mss + timestamps + window_scale
+    let level = if options.level.is_some() { 4 } else { 0 };
+    let wave = if options.wave.is_some() { 8 } else { 0 };
+    let seq_update = match &options.seq_update {
+        Some(update) if update.has_void() => SEQ_UPDATE_LONG,
+        Some(_) => SEQ_UPDATE_SHORT,
+        None => 0,
+    };
+    mss + timestamps + window_scale + level + wave + seq_update
 }
 
 /// Whether the options are such that [`read`] would give them back.
@@ -67,6 +84,22 @@ pub(super) fn check(options: &Options) -> Result<(), EncodeError> {
         if !start.precedes(end) {
             return Err(EncodeError::SackBlock { start, end });
         }
+    }
+    if let Some(wave) = options.wave
+        && !is_in_wave(wave)
+    {
+        return Err(EncodeError::Wave { wave });
+    }
+    if let Some(update) = options.seq_update
+        && update.has_void()
+        && !update.void_start.precedes(update.void_end)
+    {
+        let SeqUpdate {
+            void_start: start,
+            void_end: end,
+            ..
+        } = update;
+        return Err(EncodeError::Void { start, end });
     }
     match length(options) {
         length if length > SPACE => Err(EncodeError::OptionsTooLong { length }),
@@ -97,6 +130,30 @@ pub(super) fn write(options: &Options, out: &mut Out<'_>) {
     }
     if let Some(shift) = options.window_scale {
         out.put([NOP, WINDOW_SCALE, 3, shift]);
+    }
+    if let Some(level) = options.level {
+        let [l0, l1] = level.get().to_be_bytes();
+        out.put([REAL, 4, l0, l1]);
+    }
+    if let Some(wave) = options.wave {
+        out.put([REAL, 8]);
+        out.put(wave.wave.to_be_bytes());
+        out.put(wave.segments.get().to_be_bytes());
+        out.put(wave.position.to_be_bytes());
+    }
+    if let Some(update) = &options.seq_update {
+        let length = if update.has_void() {
+            SEQ_UPDATE_LONG
+        } else {
+            SEQ_UPDATE_SHORT
+        };
+        out.put([EXPERIMENT, length as u8]);
+        out.put(SEQ_UPDATE.to_be_bytes());
+        out.put(update.expected.get().to_be_bytes());
+        if update.has_void() {
+            out.put(update.void_start.get().to_be_bytes());
+            out.put(update.void_end.get().to_be_bytes());
+        }
     }
     let blocks = options.sack.as_slice();
     if !blocks.is_empty() {
@@ -185,6 +242,35 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
                 };
                 found.known.timestamps.replace(timestamps).is_some()
             }
+            REAL => match *value {
+                [l0, l1] => {
+                    let level = NonZeroU16::new(u16::from_be_bytes([l0, l1]));
+                    let level = level.ok_or(DecodeError::Level { place })?;
+                    found.known.level.replace(level).is_some()
+                }
+                [w0, w1, s0, s1, p0, p1] => {
+                    let number = u16::from_be_bytes;
+                    let (segments, position) = (number([s0, s1]), number([p0, p1]));
+                    let wave = NonZeroU16::new(segments).map(|segments| Wave {
+                        wave: number([w0, w1]),
+                        segments,
+                        position,
+                    });
+                    let wave = wave
+                        .filter(|&wave| is_in_wave(wave))
+                        .ok_or(DecodeError::Wave {
+                            segments,
+                            position,
+                            place,
+                        })?;
+                    found.known.wave.replace(wave).is_some()
+                }
+                _ => return Err(wrong_length),
+            },
+            EXPERIMENT if value.starts_with(&SEQ_UPDATE.to_be_bytes()) => {
+                let update = seq_update(value, place)?.ok_or(wrong_length)?;
+                found.known.seq_update.replace(update).is_some()
+            }
             _ => {
                 found.skipped += 1;
                 false
@@ -193,6 +279,33 @@ pub(super) fn read(space: &[u8]) -> Result<Read, DecodeError> {
         if again {
             return Err(DecodeError::DuplicateOption { kind, place });
         }
+    }
+}
+
+const fn is_in_wave(wave: Wave) -> bool {
+    1 <= wave.position && wave.position <= wave.segments.get()
+}
+
+/// The value of `seq_update` behind its identifier, or `None` when its length is that of neither form.
+fn seq_update(value: &[u8], place: usize) -> Result<Option<SeqUpdate>, DecodeError> {
+    let (numbers, []) = value.get(2..).unwrap_or(&[]).as_chunks::<4>() else {
+        return Ok(None);
+    };
+    let number = |bytes: &[u8; 4]| SeqNo::new(u32::from_be_bytes(*bytes));
+    match numbers {
+        [expected] => Ok(Some(SeqUpdate::to(number(expected)))),
+        [expected, start, end] => {
+            let (expected, start, end) = (number(expected), number(start), number(end));
+            if !start.precedes(end) {
+                return Err(DecodeError::Void { start, end, place });
+            }
+            Ok(Some(SeqUpdate {
+                expected,
+                void_start: start,
+                void_end: end,
+            }))
+        }
+        _ => Ok(None),
     }
 }
 

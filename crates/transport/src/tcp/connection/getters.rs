@@ -5,6 +5,7 @@ use comity_congestion::{Controller, RttEstimator};
 use super::super::config::Config;
 use super::super::sender::SenderStatistics;
 use super::super::state::State;
+use super::super::timeline::{GapStatistics, TimelineStatistics};
 use super::Connection;
 
 impl Connection {
@@ -92,7 +93,19 @@ impl Connection {
 
     /// The memory that the connection holds on the heap, in bytes, without its shared settings.
     pub fn heap_memory(&self) -> usize {
-        self.sender.heap_memory() + self.receiver.heap_memory()
+        let meter = self.meter().map_or(0, size_of_val);
+        self.sender.heap_memory() + self.receiver.heap_memory() + meter
+    }
+
+    /// Counters of the time-line of our stream; `None` where it has none.
+    pub fn timeline_statistics(&self) -> Option<TimelineStatistics> {
+        let line = self.sender.stream.line.as_ref()?;
+        Some(line.statistics)
+    }
+
+    /// What is missing in the peer's time-lined stream; zeros where nothing is.
+    pub fn gap_statistics(&self) -> GapStatistics {
+        self.receiver.gap_statistics()
     }
 
     /// Counters of the sending half; zeros at an end that only receives.

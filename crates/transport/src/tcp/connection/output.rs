@@ -2,9 +2,11 @@
 
 use comity_units::{SeqNo, Time};
 
+use super::super::codec::sack_room;
 use super::super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
 use super::super::sender::Outgoing;
 use super::super::state::State;
+use super::super::timeline::SeqUpdate;
 use super::{Connection, Refusal, timestamp};
 
 impl Connection {
@@ -56,7 +58,10 @@ impl Connection {
                 value: timestamp(now),
                 echo: if answers { self.timestamp_recent } else { 0 },
             }),
-            sack: SackBlocks::EMPTY,
+            seq_update: config
+                .timeline
+                .map(|_| SeqUpdate::to(config.initial_sequence)),
+            ..Options::default()
         };
         let sequence = config.initial_sequence;
         let window = self.receiver.offer(&self.config, false);
@@ -82,14 +87,20 @@ impl Connection {
         if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
             flags |= Flags::PSH;
         }
-        let sequence = self.config.initial_sequence + outgoing.start as u32;
-        self.segment(now, sequence, outgoing.length, flags)
+        let wire = self.sender.stream.wire(outgoing.start);
+        let sequence = self.config.initial_sequence + wire as u32;
+        let mut segment = self.segment(now, sequence, outgoing.length, flags);
+        self.add_update(outgoing.start, &mut segment.options);
+        segment
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
         // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
-        let sequence = self.config.initial_sequence + self.sender.stream.max as u32;
-        self.segment(now, sequence, 0, Flags::ACK)
+        let max = self.sender.stream.max;
+        let sequence = self.config.initial_sequence + self.sender.stream.wire(max) as u32;
+        let mut segment = self.segment(now, sequence, 0, Flags::ACK);
+        self.add_update(max, &mut segment.options);
+        segment
     }
 
     /// A segment that acknowledges what arrived, whatever else it carries.
@@ -106,10 +117,26 @@ impl Connection {
             flags,
             options: Options::default(),
         };
+        if self.config.metered {
+            self.add_measurements(now, payload > 0, &mut segment.options);
+        }
         if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
             self.add_options(now, &mut segment.options);
         }
         segment
+    }
+
+    /// The option of a time-lined stream for a segment that begins at the offset `start`.
+    #[inline]
+    fn add_update(&self, start: u64, options: &mut Options) {
+        let stream = &self.sender.stream;
+        let Some(line) = &stream.line else { return };
+        if line.statistics.sections == 0 {
+            return;
+        }
+        options.seq_update = Some(line.update(stream.una, start, self.config.initial_sequence));
+        // What leaves no room for all blocks leaves out the oldest.
+        options.sack.truncate(sack_room(options));
     }
 
     /// The options of a segment that is no SYN.
@@ -119,8 +146,16 @@ impl Connection {
             echo: self.timestamp_recent,
         });
         if self.config.sack && self.receiver.has_gap() {
-            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well.
-            options.sack = self.receiver.sack_blocks(SackBlocks::CAPACITY - 1);
+            // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well. Beside the
+            // options of a meter there is room for fewer.
+            let room = if self.config.metered {
+                sack_room(options)
+            } else {
+                SackBlocks::CAPACITY
+            };
+            options.sack = self
+                .receiver
+                .sack_blocks(room.min(SackBlocks::CAPACITY - 1));
         }
     }
 

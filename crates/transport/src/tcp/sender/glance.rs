@@ -25,13 +25,13 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
-        match self.glance(stream, config) {
+        match self.glance(stream, now, config) {
             Glance::Nothing => None,
             Glance::Segment(outgoing) => {
                 self.burst += 1;
                 self.sent(stream, now, outgoing)
             }
-            Glance::Unclear if self.may_have_something(stream) => {
+            Glance::Unclear if stream.line.is_some() || self.may_have_something(stream) => {
                 self.poll_with_care(stream, now, config)
             }
             Glance::Unclear => None,
@@ -47,12 +47,16 @@ impl Transfer {
     /// Reads the windows where nothing else has a say. It does not change anything, and
     /// [`Transfer::poll_with_care`] would not either where it says "nothing".
     #[inline]
-    fn glance(&self, stream: &Stream, config: &Config) -> Glance {
+    fn glance(&self, stream: &Stream, now: Time, config: &Config) -> Glance {
         let windows_decide = self.is_quiet
             && !(self.resend_first | self.probe)
             && self.release_edge == 0
             && self.pace.is_none()
             && config.max_burst.is_none()
+            && stream
+                .line
+                .as_ref()
+                .is_none_or(|line| line.is_quiet(now, stream.una))
             && stream.next == stream.max;
         if !windows_decide {
             return Glance::Unclear;

@@ -19,7 +19,11 @@ impl Transfer {
         let (start, end) = board.missing(stream.next);
         stream.next = start;
         if start < stream.max {
-            (board.acknowledged_below(start), end)
+            let free = match &stream.line {
+                None => 0,
+                Some(line) => board.acknowledged_below(line.base(stream.una)),
+            };
+            (board.acknowledged_below(start) - free, end)
         } else {
             (0, u64::MAX)
         }
@@ -36,7 +40,10 @@ impl Transfer {
         let Some(board) = &self.scoreboard else {
             return self.next_in_window(stream, now, config);
         };
-        let pipe = board.pipe(stream.una, stream.max, config.mss, threshold);
+        let substituted = stream.line.as_ref().map_or(0, |line| line.substituted());
+        let pipe = board
+            .pipe(stream.una, stream.max, config.mss, threshold)
+            .saturating_sub(substituted);
         if pipe + u64::from(config.mss) > self.window {
             return None;
         }
@@ -51,7 +58,7 @@ impl Transfer {
         }
         // Rule 2: new data.
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
-        if !fresh.is_empty() && fresh.end_of_data() <= stream.una + stream.peer_window {
+        if !fresh.is_empty() && fresh.end_of_data() <= stream.base() + stream.peer_window {
             return Some(fresh);
         }
         // Rule 3: the first hole, lost or not.
@@ -64,7 +71,10 @@ impl Transfer {
             let start = stream
                 .max
                 .saturating_sub(u64::from(config.mss))
-                .max(stream.una);
+                .max(stream.lowest_current());
+            if start >= stream.max {
+                return None;
+            }
             if let Some(board) = &mut self.scoreboard {
                 board.rescued = true;
             }
@@ -87,7 +97,7 @@ impl Transfer {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(stream.una));
-        let edge = stream.una + stream.peer_window;
+        let edge = stream.base() + stream.peer_window;
         let outgoing = match hole {
             Some((start, end)) if start + u64::from(config.mss) <= edge => {
                 self.resend_hole(stream, start, end, config)
@@ -107,7 +117,16 @@ impl Transfer {
         Some(outgoing)
     }
 
-    fn resend_hole(&mut self, stream: &Stream, start: u64, end: u64, config: &Config) -> Outgoing {
+    fn resend_hole(
+        &mut self,
+        stream: &mut Stream,
+        start: u64,
+        end: u64,
+        config: &Config,
+    ) -> Outgoing {
+        if let Some(outgoing) = self.answer_obsolete(stream, start, end, config) {
+            return outgoing;
+        }
         let outgoing = stream.segment_at(start, end, config);
         if let Some(board) = &mut self.scoreboard {
             board.retransmitted = outgoing.end();

@@ -1,9 +1,12 @@
 //! What every end of a connection knows of its own stream.
 
+use alloc::boxed::Box;
+
 use comity_congestion::{RttConfig, RttEstimator};
 use comity_units::{SeqNo, Span, Time};
 
 use super::super::config::Config;
+use super::super::timeline::{Line, Standing};
 
 /// What is to be sent next, in stream offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +57,9 @@ pub(in crate::tcp) struct Stream {
     doublings: u8,
     /// The application has closed: a FIN stands at `end`.
     pub(in crate::tcp) fin: bool,
+    /// The deadlines, where the stream is time-lined. Offsets are then places, of which discarded bytes take
+    /// none.
+    pub(in crate::tcp) line: Option<Box<Line>>,
 }
 
 impl Stream {
@@ -69,6 +75,7 @@ impl Stream {
             expiries: 0,
             doublings: 0,
             fin: false,
+            line: None,
         }
     }
 
@@ -94,12 +101,68 @@ impl Stream {
     /// The sequence number of the first byte not acknowledged.
     #[inline]
     pub(in crate::tcp) fn una_number(&self, config: &Config) -> SeqNo {
-        config.initial_sequence + self.una as u32
+        config.initial_sequence + self.wire(self.una) as u32
+    }
+
+    /// How far `offset` is from the first number of the stream.
+    #[inline]
+    pub(in crate::tcp) fn wire(&self, offset: u64) -> u64 {
+        match &self.line {
+            None => offset,
+            Some(line) => line.wire(offset),
+        }
+    }
+
+    /// The offset that is so far from the first number of the stream.
+    #[inline]
+    pub(in crate::tcp) fn offset(&self, wire: u64) -> u64 {
+        match &self.line {
+            None => wire,
+            Some(line) => line.place(wire),
+        }
+    }
+
+    /// The offset that windows are counted from.
+    #[inline]
+    pub(in crate::tcp) fn base(&self) -> u64 {
+        match &self.line {
+            None => self.una,
+            Some(line) => line.base(self.una),
+        }
+    }
+
+    /// The offset that sending begins again with when everything outstanding is taken for lost.
+    #[inline]
+    pub(super) fn lowest_current(&self) -> u64 {
+        match &self.line {
+            None => self.una,
+            Some(line) => line.lowest_current(self.una),
+        }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            una: self.una,
+            next: self.next,
+            max: self.max,
+            end: self.end,
+        }
+    }
+
+    /// Whether a jump is all that the peer has still to be told.
+    pub(super) fn needs_notice(&self) -> bool {
+        self.una > 0
+            && self.una == self.max
+            && self.next >= self.stream_end()
+            && self
+                .line
+                .as_ref()
+                .is_some_and(|line| line.is_unconfirmed(self.una))
     }
 
     /// What is outstanding.
     pub(in crate::tcp) fn in_flight(&self) -> u64 {
-        self.max - self.una
+        self.max - self.base()
     }
 
     /// The offset after everything that there is to send, the FIN included.
@@ -114,14 +177,22 @@ impl Stream {
 
     /// How much the peer's window takes from `start` on.
     pub(super) fn room_at(&self, start: u64) -> u64 {
-        (self.una + self.peer_window).saturating_sub(start)
+        (self.base() + self.peer_window).saturating_sub(start)
     }
 
     /// The segment that begins at `start`, up to `limit`: a full one, or what there is.
     pub(super) fn segment_at(&self, start: u64, limit: u64, config: &Config) -> Outgoing {
-        let data_end = self.end.min(limit);
+        let mut data_end = self.end.min(limit);
+        if let Some(line) = &self.line {
+            data_end = data_end.min(line.section_end(start));
+        }
         let length = data_end.saturating_sub(start).min(u64::from(config.mss)) as u32;
-        let fin = self.fin && start + u64::from(length) == self.end && limit > self.end;
+        // A FIN stands right behind its segment's data, and so not behind a jump.
+        let is_last = start + u64::from(length) == self.end
+            && (length == 0
+                || self.line.is_none()
+                || self.wire(start) + u64::from(length) == self.wire(self.end));
+        let fin = self.fin && is_last && limit > self.end;
         Outgoing { start, length, fin }
     }
 

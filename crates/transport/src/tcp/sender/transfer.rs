@@ -1,17 +1,22 @@
 //! Sending data: window, loss recovery, round-trip times, retransmission timer.
 
 use alloc::boxed::Box;
-use core::num::NonZeroU64;
+use core::num::{NonZeroU16, NonZeroU64};
 
 use comity_congestion::recovery::{
     Advance, AnyRecovery, Duplicate, PipeRule, Reaction, Recovery, RecoveryConfig, RecoveryKind,
     Reduce, Resend,
 };
-use comity_congestion::{Ack, Controller, Loss, LossCause, Pacing, RttEstimator, Sent, Timeout};
+use comity_congestion::{
+    Ack, Answered, Controller, Feedback, Loss, LossCause, Pacing, Report, RttEstimator, Sent, Tag,
+    Timeout,
+};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::super::config::Config;
 use super::super::scoreboard::Scoreboard;
+use super::super::segment::Wave;
+use super::answers::Answers;
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use crate::Pacer;
 
@@ -40,7 +45,7 @@ pub(super) struct Transfer {
     /// Present once the controller has asked to pace or to be woken.
     pub(super) pace: Option<Box<Pace>>,
     /// The segment whose round trip is being timed: the offset after it, and when it left.
-    timed: Option<(NonZeroU64, Time)>,
+    pub(super) timed: Option<(NonZeroU64, Time)>,
     persist_at: Time,
     rto: Span,
     /// The window edge up to which limited transmit releases one segment, and how often it did so since the
@@ -55,6 +60,12 @@ pub(super) struct Transfer {
     /// Since the last event the pacer alone held a segment back.
     held_by_pacer: bool,
     duplicate_since_arming: bool,
+    /// The controller has a half at the receiver and is asked for a tag for each segment.
+    is_metered: bool,
+    /// The tag of the segment that left last.
+    pub(super) wave: Option<Wave>,
+    /// The last acknowledgement gave a round-trip sample.
+    was_sampled: bool,
     /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so that the
     /// windows alone decide what may be sent.
     pub(super) is_quiet: bool,
@@ -62,6 +73,8 @@ pub(super) struct Transfer {
     pub(super) rtt: RttEstimator,
     pub(super) controller: Box<dyn Controller>,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
+    /// Present when the controller asks for answers.
+    answers: Option<Box<Answers>>,
     pub(super) statistics: SenderStatistics,
 }
 
@@ -97,9 +110,13 @@ impl Transfer {
             probe: false,
             held_by_pacer: false,
             duplicate_since_arming: false,
+            is_metered: config.metered,
+            wave: None,
+            was_sampled: false,
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
             rtt,
+            answers: controller.needs_answers().then(Box::default),
             controller,
             scoreboard: None,
             statistics: SenderStatistics::default(),
@@ -146,7 +163,11 @@ impl Transfer {
             .as_ref()
             .map_or(0, |board| size_of::<Scoreboard>() + board.heap_memory());
         let pace = self.pace.as_ref().map_or(0, |_| size_of::<Pace>());
-        board + pace + size_of_val(self.controller.as_ref())
+        let answers = self
+            .answers
+            .as_ref()
+            .map_or(0, |answers| size_of::<Answers>() + answers.heap_memory());
+        board + pace + answers + size_of_val(self.controller.as_ref())
     }
 
     pub(super) fn begin_event(&mut self) {
@@ -164,6 +185,7 @@ impl Transfer {
         config: &Config,
     ) {
         let news = self.take_in_sacks(stream, ack);
+        self.was_sampled = false;
         if ack.offset > stream.una {
             stream.set_peer_window(ack.window);
             self.on_advance(stream, now, ack, config);
@@ -182,6 +204,9 @@ impl Transfer {
             } else if ack.is_pure {
                 self.count_down_pipe(1);
             }
+        }
+        if stream.line.is_some() && !self.persist_is_off() && !self.waits(stream) {
+            self.end_persistence();
         }
     }
 
@@ -228,8 +253,14 @@ impl Transfer {
         config: &Config,
     ) {
         let acked = ack.offset - stream.una;
-        // The flow used what it was allowed if another segment would not have fitted.
-        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window;
+        // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
+        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
+            && !self.is_held_by_pacer(stream, now);
+        let answered = match &mut self.answers {
+            None => None,
+            // What repairs or duplicates brought about was not brought about by the newest.
+            Some(answers) => answers.on_advance(ack.offset).filter(|_| self.is_quiet),
+        };
         let reaction = if self.is_quiet {
             Reaction {
                 grow: true,
@@ -248,7 +279,11 @@ impl Transfer {
         };
         // The SYN takes a number but is no data: it opens no window.
         let was_syn = stream.una == 0;
+        let jump = Self::may_be_jump(stream, ack);
         stream.una = ack.offset;
+        if let Some(line) = &mut stream.line {
+            line.on_advance(stream.una);
+        }
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
         self.release_edge = 0;
@@ -265,7 +300,7 @@ impl Transfer {
         if reaction.restart_timer && config.restart_timer_before_sample {
             self.restart_timer(stream, now);
         }
-        let rtt = self.sample(now, ack, reaction.partial, config);
+        let rtt = self.sample(now, ack, reaction.partial, jump, config);
         if reaction.restart_timer && !config.restart_timer_before_sample {
             self.restart_timer(stream, now);
         }
@@ -273,8 +308,19 @@ impl Transfer {
             self.count_down_pipe(2);
         }
         self.resend(stream, reaction.resend);
+        if let Some(line) = &mut stream.line {
+            line.on_round_trip(|| self.rtt.smoothed(&config.rtt));
+            self.notify(stream, now, config);
+        }
 
         if !was_syn {
+            if let Some(number) = answered {
+                self.controller.on_answered(&Answered {
+                    now,
+                    number,
+                    arrived_at: None,
+                });
+            }
             self.controller.on_ack(&Ack {
                 now,
                 acked: Bytes::new(acked),
@@ -302,8 +348,14 @@ impl Transfer {
         now: Time,
         ack: &Acknowledgement<'_>,
         partial: bool,
+        jump: Option<Time>,
         config: &Config,
     ) -> Option<Span> {
+        if let (Some(jumped_at), Some((_, sent_at))) = (jump, self.timed)
+            && sent_at <= jumped_at
+        {
+            self.timed = None;
+        }
         let timed = match self.timed {
             Some((end, sent_at)) if ack.offset >= end.get() => {
                 self.timed = None;
@@ -313,10 +365,11 @@ impl Transfer {
             _ => None,
         };
         let sent_at = match ack.echoed {
-            Some(echoed) => {
+            Some(echoed) if jump.is_none_or(|jumped_at| jumped_at <= echoed) => {
                 self.rtt.end_backoff();
                 Some(echoed)
             }
+            Some(_) => None,
             None if partial => None,
             None => timed,
         }?;
@@ -325,7 +378,35 @@ impl Transfer {
         let elapsed = now.saturating_since(sent_at);
         self.statistics.rtt_samples += 1;
         self.statistics.rtt_sum += elapsed;
+        self.was_sampled = true;
         Some(elapsed)
+    }
+
+    /// The receiver's half reported with the acknowledgement that was taken in last.
+    pub(super) fn on_report(&mut self, now: Time, report: &Report) {
+        self.controller.on_feedback(&Feedback {
+            now,
+            report,
+            rtt: self.rtt.latest().filter(|_| self.was_sampled),
+        });
+        self.obey();
+    }
+
+    /// Asks the controller what the receiver should know of the segment that leaves. This transport has room
+    /// for waves only.
+    fn take_tag(&mut self, now: Time, outgoing: Outgoing) {
+        self.wave = match self.controller.tag(now) {
+            Tag::Wave {
+                wave,
+                segments,
+                position,
+            } if outgoing.length > 0 => NonZeroU16::new(segments).map(|segments| Wave {
+                wave,
+                segments,
+                position,
+            }),
+            _ => None,
+        };
     }
 
     fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
@@ -347,7 +428,7 @@ impl Transfer {
             self.released += 1;
             let allowance = u64::from(self.released) * u64::from(config.mss);
             self.release_edge = stream
-                .una
+                .base()
                 .saturating_add(self.window)
                 .saturating_add(allowance);
         }
@@ -357,10 +438,13 @@ impl Transfer {
         self.statistics.fast_retransmits += 1;
         if let (Some(board), true) = (&mut self.scoreboard, self.recovery.is_recovering()) {
             board.begin_recovery(stream.una);
-            let outstanding = (stream.max - stream.una) / u64::from(config.mss);
+            let outstanding = stream.in_flight() / u64::from(config.mss);
             board.counter = outstanding as i64 - i64::from(config.recovery.duplicate_threshold);
         }
         self.timed = None;
+        if let Some(line) = &mut stream.line {
+            line.begin_recovery();
+        }
         self.controller.on_loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
@@ -378,11 +462,16 @@ impl Transfer {
         self.resend(stream, reaction.resend);
     }
 
+    /// Whether the persist timer does not run.
+    pub(super) const fn persist_is_off(&self) -> bool {
+        self.persist_at.is_never()
+    }
+
     fn resend(&mut self, stream: &mut Stream, resend: Resend) {
         match resend {
             Resend::Nothing => {}
             Resend::First => self.resend_first = true,
-            Resend::Everything => stream.next = stream.una,
+            Resend::Everything => self.go_back(stream),
         }
     }
 
@@ -405,7 +494,12 @@ impl Transfer {
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
-        let next = stream.rto_at.min(self.persist_at);
+        let mut next = stream.rto_at.min(self.persist_at);
+        if let Some(line) = &stream.line
+            && stream.una > 0
+        {
+            next = next.min(line.lifetime());
+        }
         match &self.pace {
             None => next,
             // A packet that only the pacing holds back leaves when that lets it.
@@ -417,15 +511,31 @@ impl Transfer {
     /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
     /// what arrived.
     fn window_is_open(&self, stream: &Stream) -> bool {
-        (stream.next < stream.stream_end() && stream.next < stream.una + self.usable_window(stream))
+        (stream.next < stream.stream_end()
+            && stream.next < stream.base() + self.usable_window(stream))
             || self.resend_first
             || stream.next < stream.max
+    }
+
+    /// Whether something could leave if the pacer let it. A recovery that counts a pipe may send whatever the
+    /// window says.
+    fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
+        self.pace
+            .as_ref()
+            .is_some_and(|pace| pace.release_at() > now)
+            && (self.window_is_open(stream) || self.is_recovering())
     }
 
     pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
         if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
             self.controller.on_wakeup(now);
             self.obey();
+        }
+        if let Some(line) = &stream.line
+            && stream.una > 0
+            && line.lifetime() <= now
+        {
+            self.on_lifetime(stream, now, config);
         }
         if stream.rto_at <= now {
             self.on_timeout(stream, now, config);
@@ -464,9 +574,9 @@ impl Transfer {
             });
             self.obey();
         }
-        stream.next = stream.una;
         self.timed = None;
         self.resend_first = false;
+        self.go_back(stream);
         self.release_edge = 0;
         self.rtt.back_off(&config.rtt);
         self.rto = self.rtt.timeout(&config.rtt);
@@ -475,13 +585,18 @@ impl Transfer {
 
     /// Sees to it that something happens when only the peer's window holds data back and nothing is on its
     /// way whose answer could open it.
-    fn persist(&mut self, stream: &Stream, now: Time, config: &Config) {
-        let waits_for_window =
-            stream.next < stream.stream_end() && self.window >= stream.peer_window;
-        let nothing_under_way = !stream.has_outstanding() || stream.next == stream.una;
-        if waits_for_window && nothing_under_way && self.persist_at.is_never() {
+    pub(super) fn persist(&mut self, stream: &Stream, now: Time, config: &Config) {
+        if self.waits(stream) && self.persist_at.is_never() {
             self.arm_persist(now, config);
         }
+    }
+
+    /// Whether only a probe will make something happen.
+    fn waits(&self, stream: &Stream) -> bool {
+        let waits_for_window =
+            stream.next < stream.stream_end() && self.window >= stream.peer_window;
+        let nothing_under_way = !stream.has_outstanding() || stream.next == stream.lowest_current();
+        waits_for_window && nothing_under_way || stream.needs_notice()
     }
 
     fn end_persistence(&mut self) {
@@ -513,6 +628,9 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
+        if stream.line.is_some() {
+            self.discard_stale(stream, now, config);
+        }
         if core::mem::take(&mut self.probe)
             && let Some(outgoing) = self.probe_segment(stream, now, config)
         {
@@ -523,7 +641,7 @@ impl Transfer {
             .as_ref()
             .is_some_and(|pace| pace.release_at() > now)
         {
-            self.held_by_pacer = self.window_is_open(stream);
+            self.held_by_pacer = self.is_held_by_pacer(stream, now);
             if !self.held_by_pacer {
                 self.persist(stream, now, config);
             }
@@ -531,7 +649,11 @@ impl Transfer {
         }
         if self.resend_first {
             self.resend_first = false;
-            let outgoing = stream.segment_at(stream.una, stream.max, config);
+            let (una, max) = (stream.una, stream.max);
+            if let Some(answer) = self.answer_obsolete(stream, una, max, config) {
+                return self.sent(stream, now, answer);
+            }
+            let outgoing = stream.segment_at(una, max, config);
             if let Some(board) = &mut self.scoreboard {
                 board.retransmitted = board.retransmitted.max(outgoing.end());
             }
@@ -562,7 +684,7 @@ impl Transfer {
     ) -> Option<Outgoing> {
         let (arrived, missing_end) = self.pass_over_arrived(stream, config);
         let edge = stream
-            .una
+            .base()
             .saturating_add((self.usable_window(stream) + arrived).min(stream.peer_window));
         let limit = stream.stream_end().min(missing_end);
         let outgoing = stream.segment_at(stream.next, limit, config);
@@ -574,7 +696,7 @@ impl Transfer {
         }
         let released = self
             .release_edge
-            .min(stream.una.saturating_add(stream.peer_window));
+            .min(stream.base().saturating_add(stream.peer_window));
         if outgoing.end_of_data() <= released {
             self.release_edge = 0;
             return Some(outgoing);
@@ -616,7 +738,7 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
-        if stream.una < stream.next && stream.has_outstanding() {
+        if stream.lowest_current() < stream.next && stream.has_outstanding() {
             return None;
         }
         let whole = stream.segment_at(stream.next, stream.stream_end(), config);
@@ -631,6 +753,11 @@ impl Transfer {
                     ..whole
                 },
             );
+        }
+        if stream.needs_notice()
+            && let Some(line) = &mut stream.line
+        {
+            line.statistics.notices += 1;
         }
         Some(Outgoing {
             start: stream.una.saturating_sub(1),
@@ -653,6 +780,10 @@ impl Transfer {
         if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;
         }
+        if let Some(answers) = &mut self.answers {
+            let number = PacketNumber::new(self.statistics.segments);
+            answers.on_sent(outgoing.start, end, stream.max, number);
+        }
         if end > stream.max {
             stream.max = end;
             if self.timed.is_none() {
@@ -669,6 +800,9 @@ impl Transfer {
         if let Some(pace) = &mut self.pace {
             pace.pacer
                 .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
+        }
+        if self.is_metered {
+            self.take_tag(now, outgoing);
         }
         self.controller.on_sent(&Sent {
             now,

@@ -1,0 +1,204 @@
+//! `comity claims`
+
+mod json;
+mod text;
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use comity_sim::claims::{Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, PlayError};
+
+use super::progress::{Progress, now, on_interrupt};
+use super::sim::refuse;
+use super::{Failure, complain, print, say};
+use crate::args;
+
+/// What the thread that looks after the runs, or the interrupt key, says.
+enum Message {
+    /// So many runs are done.
+    Finished(usize),
+    /// There are no more.
+    End(Box<Result<Measured, PlayError>>),
+    Interrupt,
+}
+
+/// What came out, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    claims: usize,
+    hold: usize,
+    /// Fail where that is known.
+    fail_as_known: usize,
+    /// Have a check that does not hold and was expected to.
+    fail: usize,
+    /// Are shown or not judged in this form.
+    not_judged: usize,
+    /// Are held by tests alone.
+    by_tests: usize,
+    missing: usize,
+    /// Checks that were judged; of them hold, and do not while that is known.
+    checks: usize,
+    checks_that_hold: usize,
+    checks_that_fail_as_known: usize,
+    /// Checks that hold and were expected not to.
+    hold_unexpectedly: usize,
+}
+
+pub(crate) fn claims(args: &args::Claims) -> Result<(), Failure> {
+    let form = if args.full { Form::Full } else { Form::Quick };
+    let book = Book::load(&args.dir, form).map_err(|error| match error {
+        LoadError::Problems(files) => {
+            for problems in &files {
+                refuse(problems);
+            }
+            Failure::Usage
+        }
+        error => {
+            complain(&error);
+            Failure::Usage
+        }
+    })?;
+    let chosen = choose(&book, &args.names)?;
+    if args.list {
+        let claims: Vec<&Claim> = pick(&book, &chosen);
+        return if args.json {
+            print(format!("{:#}\n", json::list(&book, &claims)))
+        } else {
+            print(text::list(&book, &claims))
+        };
+    }
+    let book = Arc::new(book);
+    let began = now();
+    let measured = play(&book, &chosen, args)?;
+    let wall_seconds = began.elapsed().as_secs_f64();
+    let reports: Vec<ClaimReport<'_>> = pick(&book, &chosen)
+        .into_iter()
+        .map(|claim| book.judge(claim, &measured, form))
+        .collect();
+    let counts = count(&reports);
+    if args.json {
+        print(format!(
+            "{:#}\n",
+            json::document(&reports, form, &counts, wall_seconds)
+        ))?;
+    } else {
+        print(text::document(&reports, form, &counts, wall_seconds))?;
+    }
+    if counts.fail > 0 {
+        return Err(Failure::Failed);
+    }
+    Ok(())
+}
+
+fn pick<'b>(book: &'b Book, chosen: &[usize]) -> Vec<&'b Claim> {
+    chosen
+        .iter()
+        .filter_map(|at| book.claims().get(*at))
+        .collect()
+}
+
+/// The places of the claims that are asked for.
+fn choose(book: &Book, names: &[String]) -> Result<Vec<usize>, Failure> {
+    let is_meant = |claim: &Claim, name: &String| claim.id == *name || claim.system == *name;
+    for name in names {
+        if book.claims().iter().any(|claim| is_meant(claim, name)) {
+            continue;
+        }
+        let advice = match book.nearest(name) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => {
+                let mut systems: Vec<&str> = book
+                    .claims()
+                    .iter()
+                    .map(|claim| claim.system.as_str())
+                    .collect();
+                systems.dedup();
+                format!(
+                    "the systems are {}; --list shows all claims",
+                    systems.join(", ")
+                )
+            }
+        };
+        complain(&format!(
+            "there is no claim and no system called `{name}`: {advice}"
+        ));
+        return Err(Failure::Usage);
+    }
+    let claims = book.claims().iter().enumerate();
+    Ok(claims
+        .filter(|(_, claim)| names.is_empty() || names.iter().any(|name| is_meant(claim, name)))
+        .map(|(at, _)| at)
+        .collect())
+}
+
+/// Plays on other threads, so that an interrupt need not wait for the runs under way.
+fn play(book: &Arc<Book>, chosen: &[usize], args: &args::Claims) -> Result<Measured, Failure> {
+    let (sender, receiver) = mpsc::channel();
+    let interrupt = sender.clone();
+    let cancel = on_interrupt(move || interrupt.send(Message::Interrupt).is_ok());
+    let progress = Progress::new(book.run_count(&pick(book, chosen)), false);
+    let (book, chosen, jobs) = (book.clone(), chosen.to_vec(), args.jobs);
+    std::thread::spawn(move || {
+        let claims = pick(&book, &chosen);
+        // A message that nobody takes belongs to an execution that was interrupted.
+        let end = book.play(&claims, jobs, Some(cancel), |done| {
+            drop(sender.send(Message::Finished(done)));
+        });
+        drop(sender.send(Message::End(Box::new(end))));
+    });
+    loop {
+        match receiver.recv_timeout(Duration::from_millis(200)) {
+            Err(RecvTimeoutError::Timeout) => progress.tick(),
+            Ok(Message::Finished(done)) => progress.set(done),
+            Ok(Message::End(end)) => {
+                progress.clear();
+                return end.map_err(|error| match error {
+                    PlayError::Interrupted => Failure::Interrupted,
+                    error => complain(&error),
+                });
+            }
+            Ok(Message::Interrupt) => {
+                progress.clear();
+                say(&PlayError::Interrupted.to_string());
+                return Err(Failure::Interrupted);
+            }
+            // The thread is gone without a word: it panicked, and said so.
+            Err(RecvTimeoutError::Disconnected) => return Err(Failure::Failed),
+        }
+    }
+}
+
+fn count(reports: &[ClaimReport<'_>]) -> Counts {
+    let mut counts = Counts {
+        claims: reports.len(),
+        ..Counts::default()
+    };
+    for report in reports {
+        for check in &report.checks {
+            let (holds, fails) = (
+                check.outcome == Outcome::Holds,
+                check.outcome == Outcome::Fails,
+            );
+            counts.checks += usize::from(holds || fails);
+            counts.checks_that_hold += usize::from(holds);
+            counts.checks_that_fail_as_known += usize::from(fails && check.is_as_expected());
+        }
+        let surprises = || report.checks.iter().filter(|check| !check.is_as_expected());
+        counts.hold_unexpectedly += surprises()
+            .filter(|check| check.outcome == Outcome::Holds)
+            .count();
+        let slot = match report.outcome() {
+            Outcome::Holds => &mut counts.hold,
+            Outcome::Fails if surprises().any(|check| check.outcome == Outcome::Fails) => {
+                &mut counts.fail
+            }
+            Outcome::Fails => &mut counts.fail_as_known,
+            _ if !report.checks.is_empty() => &mut counts.not_judged,
+            _ if !report.claim.tests.is_empty() => &mut counts.by_tests,
+            _ => &mut counts.missing,
+        };
+        *slot += 1;
+    }
+    counts
+}

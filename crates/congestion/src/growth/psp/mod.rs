@@ -1,0 +1,403 @@
+//! The packet-spacing protocol (PSP): the spacing between packets, adjusted once per round trip by counts.
+//!
+//! The sender measures the base round trip `RTT` with one packet, cuts time into rounds of that length, and says on
+//! each packet which round it belongs to. The receiver answers with how many packets of each round arrived:
+//!
+//! ```text
+//! p_sent > p_rcvd:  ps = 50 µs             if ps = 0                (figure 4)
+//!                   ps = min(2 · ps, RTT)  otherwise
+//! otherwise:        ps = max(ps − 2 µs, 0)
+//! ```
+//!
+//! Damped, a round that lost packets and whose spacing had been lowered on purpose returns to the spacing before it was,
+//! instead of doubling. Packets leave `ps + t_x` apart from start to start, where `t_x` is the time of a packet on the
+//! sender's own link. The plain agent of the paper, without feedback, is the row `fixed` with a `gap`.
+//!
+//! For rates far from the paper's 100 Mb/s, where 2 µs are nothing or everything, [`Step::Rate`] moves the rate itself.
+//! With `n` packets per round trip:
+//!
+//! ```text
+//! after a loss   T = min(2 · T, 64 · RTT),  from start to start
+//! otherwise      n = n + √n,  T = RTT / n
+//! ```
+//!
+//! √n reaches a window of 80,000 packets within a few hundred round trips from half of it, and lets flows converge:
+//! the larger of two flows grows by the smaller share.
+//!
+//! Source: Feng, Feng and Belford, "Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in
+//! Computational Grids", section 2.
+//!
+//! Differs from the paper in: 1. counts are compared with what was sent in the round that they name, so late, lost,
+//! repeated and reordered reports do no harm; 2. rounds that were begun before the last reaction to a loss took
+//! effect are not judged (`settle`), because their losses are those that it answered; 3. a round in which the
+//! application sent less than it might does not lower the spacing; 4. without any report for four round trips the
+//! spacing grows as after a loss; 5. a round lasts a millisecond at least; 6. the round trip can be the smoothed one
+//! instead of the base (`dynamic_rtt`), as the paper plans; 7. intervals can vary at random (`jitter`): senders whose
+//! periods are exactly equal lock phases at a full queue; 8. the receiver reports a round an eighth of a round trip
+//! after the next one begins, or two round trips after it began, so that packets that overtake each other are counted.
+
+mod round_meter;
+
+use alloc::collections::VecDeque;
+
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+
+pub use self::round_meter::RoundMeter;
+use crate::{
+    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, RttConfig, RttEstimator,
+    Sent, Tag, Timeout,
+};
+
+/// What the packet-spacing protocol is built from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PspConfig {
+    /// The payload of a full packet.
+    pub mss: Bytes,
+    /// The most that may be in flight.
+    pub max_window: Bytes,
+    /// The speed of the sender's own link, by which `t_x` is a packet's size.
+    pub link: Rate,
+    /// Whether a loss after a deliberate decrease returns to the spacing before it.
+    pub is_damped: bool,
+    /// How the spacing moves.
+    pub step: Step,
+    /// Whether rounds that were begun before the last reaction are left out.
+    pub settles: bool,
+    /// Whether rounds last the smoothed round trip instead of the base.
+    pub is_dynamic: bool,
+    /// By how much of an interval, from 0 to 1, it varies at random: half of it either way.
+    pub jitter: f64,
+    /// Where the random numbers come from.
+    pub seed: Seed,
+}
+
+/// How the spacing moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// By fixed amounts: `first` where it was zero and doubling after a loss, `step` less otherwise.
+    Fixed {
+        /// What a spacing of zero becomes.
+        first: Span,
+        /// What is taken off.
+        step: Span,
+    },
+    /// With the rate: half of it after a loss, otherwise √n packets more per round trip.
+    Rate,
+}
+
+/// The sender's half of the packet-spacing protocol; see [the module](crate::growth::psp) for the law.
+#[derive(Clone, Debug)]
+pub struct Psp {
+    config: PspConfig,
+    rtt: RttEstimator,
+    /// The first measured round trip.
+    base: Option<Span>,
+    /// `ps`.
+    spacing: Span,
+    /// `t_x`.
+    transmission: Span,
+    current: Option<Round>,
+    /// Rounds that are over and not reported yet, oldest first.
+    sent: VecDeque<Round>,
+    next_round: u32,
+    /// How many losses were answered.
+    generation: u64,
+    /// Whether packets left since the last report.
+    is_unanswered: bool,
+    silent_at: Time,
+    next_at: Time,
+    departures: u64,
+    is_app_limited: bool,
+    /// Whether the packet that leaves next carries a tag.
+    is_tagged: bool,
+}
+
+/// The packets of one round.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    number: u32,
+    began_at: Time,
+    /// `p_sent`.
+    packets: u32,
+    spacing: Span,
+    /// The spacing before the deliberate decreases that this round was sent with.
+    lowered_from: Option<Span>,
+    generation: u64,
+    is_app_limited: bool,
+}
+
+const TIMER: RttConfig = RttConfig::RFC6298;
+
+impl Psp {
+    /// The law before its first packet, with no spacing.
+    pub fn new(config: PspConfig) -> Self {
+        Self {
+            rtt: RttEstimator::new(&TIMER),
+            base: None,
+            spacing: Span::ZERO,
+            transmission: config.link.transmission_time(config.mss).min(LONGEST),
+            current: None,
+            sent: VecDeque::new(),
+            next_round: 0,
+            generation: 0,
+            is_unanswered: false,
+            silent_at: Time::MAX,
+            next_at: Time::ZERO,
+            departures: 0,
+            is_app_limited: false,
+            is_tagged: false,
+            config: PspConfig {
+                max_window: config.max_window.max(config.mss),
+                ..config
+            },
+        }
+    }
+
+    /// `ps`: the spacing from the end of one packet to the start of the next.
+    pub const fn spacing(&self) -> Span {
+        self.spacing
+    }
+
+    /// How long rounds last; `None` before the first round trip was measured.
+    pub fn round(&self) -> Option<Span> {
+        let rtt = if self.config.is_dynamic {
+            self.rtt.smoothed(&TIMER)
+        } else {
+            self.base
+        };
+        Some(rtt?.max(LEAST_ROUND))
+    }
+
+    fn on_lost(&mut self, round: Span, lowered_from: Option<Span>) {
+        self.generation += 1;
+        self.spacing = match (lowered_from, self.config.step) {
+            (Some(before), _) if self.config.is_damped => before,
+            (_, Step::Fixed { first, .. }) if self.spacing.is_zero() => first.min(round),
+            (_, Step::Fixed { .. }) => (self.spacing * 2).min(round),
+            (_, Step::Rate) => {
+                let period = (self.period() * 2).min(round * MOST_ROUNDS);
+                period.saturating_sub(self.transmission)
+            }
+        };
+    }
+
+    fn lower(&mut self, round: Span) {
+        let before = self.spacing;
+        self.spacing = match self.config.step {
+            Step::Fixed { step, .. } => before.saturating_sub(step),
+            Step::Rate => {
+                let packets = round.as_secs_f64() / self.period().max(SHORTEST).as_secs_f64();
+                let more = packets + libm::sqrt(packets);
+                Span::from_secs_f64(round.as_secs_f64() / more).saturating_sub(self.transmission)
+            }
+        };
+        if self.spacing < before
+            && let Some(current) = &mut self.current
+        {
+            current.lowered_from.get_or_insert(before);
+        }
+    }
+
+    /// From start to start.
+    fn period(&self) -> Span {
+        self.spacing + self.transmission
+    }
+
+    /// The period with its random part.
+    fn interval(&self) -> Span {
+        let period = self.period();
+        if self.config.jitter == 0.0 {
+            return period;
+        }
+        let bits = self.config.seed.index(self.departures).get() >> 11;
+        let uniform = bits as f64 / (1_u64 << 53) as f64;
+        period.mul_f64(1.0 + self.config.jitter * (uniform - 0.5))
+    }
+
+    /// After how long without a report the path counts as broken.
+    fn patience(&self, round: Span) -> Span {
+        let rtt = self.rtt.smoothed(&TIMER).unwrap_or(round);
+        rtt.max(round).max(self.period()) * SILENT_ROUNDS
+    }
+
+    /// The round that a report names, taken off the record together with older ones.
+    fn take(&mut self, now: Time, number: u32) -> Option<Round> {
+        let at = self.sent.iter().position(|round| round.number == number);
+        if let Some(at) = at {
+            return self.sent.drain(..=at).next_back();
+        }
+        // A sender that has fallen silent has not begun the next round, which ends this one.
+        let current = self.current?;
+        let is_over = current.number == number && now >= current.began_at + self.round()?;
+        if !is_over {
+            return None;
+        }
+        self.sent.clear();
+        self.current.take()
+    }
+}
+
+impl Controller for Psp {
+    fn on_ack(&mut self, ack: &Ack) {
+        let Some(rtt) = ack.rtt else {
+            return;
+        };
+        let sent_at = Time::from_nanos(ack.now.as_nanos().saturating_sub(rtt.as_nanos()));
+        self.rtt.on_sample(&TIMER, sent_at, ack.now);
+        if self.base.is_none() {
+            self.base = Some(rtt);
+            self.next_at = ack.now;
+        }
+    }
+
+    fn on_loss(&mut self, _loss: &Loss) {}
+
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let (Report::Count { round, packets }, Some(length)) = (*feedback.report, self.round())
+        else {
+            return;
+        };
+        let Some(judged) = self.take(feedback.now, round) else {
+            return;
+        };
+        self.is_unanswered = !self.sent.is_empty() || self.current.is_some();
+        self.silent_at = feedback.now + self.patience(length);
+        if self.config.settles && judged.generation < self.generation {
+            return;
+        }
+        if judged.packets > packets {
+            self.on_lost(length, judged.lowered_from);
+        } else if !judged.is_app_limited {
+            self.lower(length);
+        }
+    }
+
+    fn tag(&mut self, now: Time) -> Tag {
+        self.is_tagged = true;
+        let Some(length) = self.round() else {
+            // The packet that measures the round trip: the receiver answers it at once.
+            return Tag::Round {
+                round: 0,
+                rtt: Span::ZERO,
+            };
+        };
+        let is_over = |round: &Round| now >= round.began_at + length;
+        if self.current.as_ref().is_none_or(is_over) {
+            let before = self.current.take();
+            if let Some(before) = before {
+                if self.sent.len() >= MOST_UNREPORTED {
+                    self.sent.pop_front();
+                }
+                self.sent.push_back(before);
+            }
+            self.next_round = self.next_round.wrapping_add(1);
+            self.current = Some(Round {
+                number: self.next_round,
+                began_at: now,
+                packets: 0,
+                spacing: self.spacing,
+                lowered_from: before
+                    .map(|before| before.spacing)
+                    .filter(|spacing| *spacing > self.spacing),
+                generation: self.generation,
+                is_app_limited: false,
+            });
+        }
+        if !self.is_unanswered {
+            self.is_unanswered = true;
+            self.silent_at = now + self.patience(length);
+        }
+        match &mut self.current {
+            Some(current) => {
+                current.packets = current.packets.saturating_add(1);
+                Tag::Round {
+                    round: current.number,
+                    rtt: length,
+                }
+            }
+            None => Tag::None,
+        }
+    }
+
+    fn on_sent(&mut self, sent: &Sent) {
+        if !core::mem::take(&mut self.is_tagged) {
+            return;
+        }
+        self.is_app_limited = sent.app_limited;
+        self.transmission = self
+            .transmission
+            .max(self.config.link.transmission_time(sent.wire))
+            .min(LONGEST);
+        if let Some(current) = &mut self.current {
+            current.is_app_limited |= sent.app_limited;
+        }
+        if self.base.is_none() {
+            self.next_at = sent.now + PROBE_INTERVAL;
+            return;
+        }
+        self.departures += 1;
+        let interval = self.interval();
+        // A timer that was late is made up for, a pause is not.
+        let late = sent.now.saturating_since(self.next_at);
+        let due = if late < interval.max(LATE) {
+            self.next_at
+        } else {
+            sent.now
+        };
+        self.next_at = (due + interval).max(sent.now + self.transmission);
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at)
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        let Some(length) = self.round() else {
+            return;
+        };
+        if !self.is_unanswered || now < self.silent_at {
+            return;
+        }
+        // What was sent in the meantime is not answered either; the next packet asks again.
+        self.sent.clear();
+        self.current = None;
+        self.is_unanswered = false;
+        self.silent_at = Time::MAX;
+        self.on_lost(length, None);
+    }
+
+    fn decision(&self) -> Decision {
+        Decision {
+            window: self.config.max_window,
+            pacing: Pacing::At(self.next_at),
+            ssthresh: None,
+            phase: Phase::Steady,
+        }
+    }
+}
+
+/// A probe that was lost is repeated after this (RFC 6298, section 2.1).
+const PROBE_INTERVAL: Span = Span::from_secs(1);
+
+/// Rounds are no shorter: a report for each would cost more than it tells.
+const LEAST_ROUND: Span = Span::from_millis(1);
+
+/// Periods are taken for no shorter where they divide.
+const SHORTEST: Span = Span::from_nanos(1);
+
+/// With a step that goes with the rate, at least one packet leaves in so many round trips.
+const MOST_ROUNDS: u64 = 64;
+
+/// A packet takes no longer on the sender's link, whatever is told of its size.
+const LONGEST: Span = Span::from_secs(60);
+
+/// A departure so little behind its time was held up by a timer.
+const LATE: Span = Span::from_millis(1);
+
+/// So many round trips without a report are taken for a loss.
+const SILENT_ROUNDS: u64 = 4;
+
+/// Reports further behind than this compare nothing.
+const MOST_UNREPORTED: usize = 256;

@@ -1,0 +1,110 @@
+//! The row of IFTP.
+
+use alloc::boxed::Box;
+
+use comity_units::{Rate, Span};
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::choice;
+use crate::growth::{EveryPacket, Iftp, IftpConfig, LateAcks};
+use crate::{Controller, Meter};
+
+pub(super) const ROW: Row = Row {
+    name: "iftp",
+    summary: "A gap between packets that emulates TCP's window round by round; for data that is not sent again.",
+    source: "ElAarag and Bassiouni, \"A TCP-friendly Protocol for Media Streams over Best Effort Networks\"",
+    parameters: PARAMETERS,
+    meter: Some(build_meter),
+    build,
+};
+
+const LINK: Parameter = Parameter {
+    name: "link",
+    summary: "The speed of the sender's own link, from which tau comes; unlimited for a tau of zero.",
+    default: Value::Rate(Rate::MAX),
+    domain: Domain::Rate {
+        min: Rate::from_bps(1),
+        max: Rate::MAX,
+    },
+};
+const SSTHRESH: Parameter = packets(
+    "ssthresh",
+    "How many packets of a round end the slow start.",
+    2,
+    32.0,
+);
+const MAX_PACKETS: Parameter = packets(
+    "max_packets",
+    "The receiver's maximum: the most packets of a round.",
+    1,
+    1_000_000.0,
+);
+const MISSING_THRESHOLD: Parameter = Parameter {
+    name: "aftermissing_thresh",
+    summary: "How many acknowledgements behind a missing one mean a loss.",
+    default: Value::Number(3.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 255,
+        unit: "acknowledgements",
+    },
+};
+const MIN_TIMEOUT: Parameter = Parameter {
+    name: "min_timeout",
+    summary: "The least time without acknowledgements that is a timeout.",
+    default: Value::Span(Span::from_millis(200)),
+    domain: Domain::Span {
+        min: Span::from_millis(1),
+        max: Span::from_secs(60),
+    },
+};
+const LATE_ACKS: Parameter = choice(
+    "late_acks",
+    "When a round is over and acknowledgements of the one before are missing: wait for them, or hold n and go on.",
+    "wait",
+    &["hold", "wait"],
+);
+const PARAMETERS: &[Parameter] = &[
+    LINK,
+    SSTHRESH,
+    MAX_PACKETS,
+    MISSING_THRESHOLD,
+    MIN_TIMEOUT,
+    LATE_ACKS,
+];
+
+const fn packets(name: &'static str, summary: &'static str, min: u32, default: f64) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Number(default),
+        domain: Domain::Whole {
+            min,
+            max: 1_000_001,
+            unit: "packets",
+        },
+    }
+}
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    // Whole numbers that fit, by their domains.
+    let ssthresh = parameters.number(&SSTHRESH)? as u32;
+    let given = setup.initial_ssthresh.get() / setup.mss.get().max(1);
+    Ok(Box::new(Iftp::new(IftpConfig {
+        mss: setup.mss,
+        max_window: setup.max_window,
+        link: parameters.rate(&LINK)?,
+        ssthresh: u32::try_from(given).map_or(ssthresh, |given| ssthresh.min(given)),
+        max_packets: parameters.number(&MAX_PACKETS)? as u32,
+        missing_threshold: parameters.number(&MISSING_THRESHOLD)? as u32,
+        min_timeout: parameters.span(&MIN_TIMEOUT)?,
+        late_acks: parameters.choice(
+            &LATE_ACKS,
+            &[("hold", LateAcks::Hold), ("wait", LateAcks::Wait)],
+        )?,
+    })))
+}
+
+fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(EveryPacket::default()))
+}

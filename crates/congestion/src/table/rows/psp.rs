@@ -1,0 +1,116 @@
+//! The row of the packet-spacing protocol.
+
+use alloc::boxed::Box;
+
+use comity_units::{Rate, Span};
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{choice, flag};
+use crate::growth::{Psp, PspConfig, RoundMeter, Step};
+use crate::{Controller, Meter};
+
+pub(super) const ROW: Row = Row {
+    name: "psp",
+    summary: "Spaces packets and adjusts the spacing once per round trip by how many arrived: the damped \
+              packet-spacing protocol, or the ad-hoc one.",
+    source: "Feng, Feng and Belford, \"Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in \
+             Computational Grids\"",
+    parameters: PARAMETERS,
+    meter: Some(build_meter),
+    build,
+};
+
+const DAMPED: Parameter = flag(
+    "damped",
+    "Whether a loss after a deliberate decrease of the spacing returns to the spacing before it.",
+    true,
+);
+const LINK: Parameter = Parameter {
+    name: "link",
+    summary: "The speed of the sender's own link: how fast packets leave where there is no spacing.",
+    default: Value::Rate(Rate::from_mbps(100)),
+    domain: Domain::Rate {
+        min: Rate::from_bps(1),
+        max: Rate::MAX,
+    },
+};
+const SCALE: Parameter = choice(
+    "scale",
+    "By what the spacing moves: fixed amounts as in the paper, or steps that go with the rate.",
+    "fixed",
+    &["fixed", "rate"],
+);
+const FIRST: Parameter = span(
+    "first",
+    "With fixed amounts, what a spacing of zero becomes after a loss.",
+    Span::from_micros(50),
+);
+const STEP: Parameter = span(
+    "step",
+    "With fixed amounts, what is taken off the spacing after a round without losses.",
+    Span::from_micros(2),
+);
+const SETTLE: Parameter = flag(
+    "settle",
+    "Whether rounds begun before the last reaction to a loss are left out.",
+    true,
+);
+const DYNAMIC_RTT: Parameter = flag(
+    "dynamic_rtt",
+    "Whether rounds last the smoothed round trip instead of the one measured first.",
+    false,
+);
+const JITTER: Parameter = Parameter {
+    name: "jitter",
+    summary: "By how much intervals vary at random: by up to half of this share, either way.",
+    default: Value::Number(0.0),
+    domain: Domain::Number {
+        min: 0.0,
+        max: 1.0,
+        unit: "",
+    },
+};
+const PARAMETERS: &[Parameter] = &[
+    DAMPED,
+    LINK,
+    SCALE,
+    FIRST,
+    STEP,
+    SETTLE,
+    DYNAMIC_RTT,
+    JITTER,
+];
+
+const fn span(name: &'static str, summary: &'static str, default: Span) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        default: Value::Span(default),
+        domain: Domain::Span {
+            min: Span::from_nanos(1),
+            max: Span::from_secs(1),
+        },
+    }
+}
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    let fixed = Step::Fixed {
+        first: parameters.span(&FIRST)?,
+        step: parameters.span(&STEP)?,
+    };
+    Ok(Box::new(Psp::new(PspConfig {
+        mss: setup.mss,
+        max_window: setup.max_window,
+        link: parameters.rate(&LINK)?,
+        is_damped: parameters.flag(&DAMPED)?,
+        step: parameters.choice(&SCALE, &[("fixed", fixed), ("rate", Step::Rate)])?,
+        settles: parameters.flag(&SETTLE)?,
+        is_dynamic: parameters.flag(&DYNAMIC_RTT)?,
+        jitter: parameters.number(&JITTER)?,
+        seed: setup.seed,
+    })))
+}
+
+fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(RoundMeter::default()))
+}

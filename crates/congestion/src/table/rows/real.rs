@@ -1,0 +1,105 @@
+//! The row of TCP-Real.
+
+use alloc::boxed::Box;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{choice, flag};
+use crate::growth::real::{LevelRounding, Opening, Real, RealConfig, WaveMeter};
+use crate::{Controller, Meter};
+
+pub(super) const ROW: Row = Row {
+    name: "real",
+    summary: "TCP-Real: the receiver sets the window by how fast whole windows arrive, so that losses which \
+              slow nothing down cost no window. Flows keep the shares that they began with.",
+    source: "Zhang and Tsaoussidis, NOSSDAV 2001, section 2.2 and figure 1",
+    parameters: PARAMETERS,
+    meter: Some(build_meter),
+    build,
+};
+
+const MAX_LEVEL: Parameter = Parameter {
+    name: "max_level",
+    summary: "The highest level; a level is two segments of window.",
+    default: Value::Number(24.0),
+    domain: Domain::Whole {
+        min: 1,
+        max: 10_000,
+        unit: "levels",
+    },
+};
+const OPENING: Parameter = choice(
+    "opening",
+    "How a connection finds its first level: doubling up to the first threshold (slow_start), by figure 1 \
+     alone (figure), or by figure 1 after a rate of zero, which gives the highest level (jump).",
+    "slow_start",
+    &["slow_start", "figure", "jump"],
+);
+const THRESHOLD_SHARE: Parameter = Parameter {
+    name: "threshold_share",
+    summary: "The first threshold as a share of the highest level, or of the initial slow-start threshold if \
+              that is less.",
+    default: Value::Number(0.5),
+    domain: Domain::Number {
+        min: 0.0,
+        max: 1.0,
+        unit: "",
+    },
+};
+const FRACTIONS: Parameter = choice(
+    "fractions",
+    "Whether the receiver keeps fractions of a level and rounds its reports only (kept), or keeps the \
+     nearest, the next higher (up) or the next lower (down) level.",
+    "kept",
+    &["kept", "nearest", "up", "down"],
+);
+const COMPARE_WITH_TIMEOUTS: Parameter = flag(
+    "compare_with_timeouts",
+    "Whether the rate of a wave that the wave-decision timer ended is the one that the next wave is compared \
+     with, as any other.",
+    true,
+);
+const PARAMETERS: &[Parameter] = &[
+    MAX_LEVEL,
+    OPENING,
+    THRESHOLD_SHARE,
+    FRACTIONS,
+    COMPARE_WITH_TIMEOUTS,
+];
+
+fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, ParameterError> {
+    Ok(RealConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        initial_ssthresh: setup.initial_ssthresh,
+        max_window: setup.max_window,
+        // The domain of the level ends at 10,000.
+        max_level: parameters.number(&MAX_LEVEL)? as u16,
+        opening: parameters.choice(
+            &OPENING,
+            &[
+                ("slow_start", Opening::SlowStart),
+                ("figure", Opening::Figure),
+                ("jump", Opening::Jump),
+            ],
+        )?,
+        threshold_share: parameters.number(&THRESHOLD_SHARE)?,
+        rounding: parameters.choice(
+            &FRACTIONS,
+            &[
+                ("kept", LevelRounding::Kept),
+                ("nearest", LevelRounding::Nearest),
+                ("up", LevelRounding::Up),
+                ("down", LevelRounding::Down),
+            ],
+        )?,
+        compares_with_timeouts: parameters.flag(&COMPARE_WITH_TIMEOUTS)?,
+    })
+}
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(Real::new(config(setup, parameters)?)))
+}
+
+fn build_meter(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(WaveMeter::new(config(setup, parameters)?)))
+}

@@ -1,0 +1,337 @@
+//! The packet-spacing protocol against figure 4 read literally, with the reports of rounds in any order.
+
+use comity_congestion::growth::{Psp, PspConfig, RoundMeter, Step};
+use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Sent, Tag};
+use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
+use proptest::prelude::*;
+
+use crate::ack;
+
+const RTT: Span = Span::from_millis(84);
+const PACKET: Bytes = Bytes::new(1_428);
+
+fn law(is_damped: bool, settles: bool) -> Psp {
+    Psp::new(PspConfig {
+        mss: PACKET,
+        max_window: Bytes::MAX,
+        link: Rate::from_mbps(100),
+        is_damped,
+        step: Step::Fixed {
+            first: Span::from_micros(50),
+            step: Span::from_micros(2),
+        },
+        settles,
+        is_dynamic: false,
+        jitter: 0.0,
+        seed: Seed::new(1),
+    })
+}
+
+fn send(law: &mut Psp, now: Time) -> Tag {
+    let tag = law.tag(now);
+    law.on_sent(&Sent {
+        now,
+        payload: PACKET,
+        wire: PACKET,
+        number: PacketNumber::ZERO,
+        in_flight: PACKET,
+        app_limited: false,
+    });
+    tag
+}
+
+fn report(law: &mut Psp, now: Time, round: u32, packets: u32) {
+    law.on_feedback(&Feedback {
+        now,
+        report: &Report::Count { round, packets },
+        rtt: None,
+    });
+}
+
+/// The law with its base round trip, 84 ms, measured.
+fn started(is_damped: bool, settles: bool) -> Psp {
+    let mut law = law(is_damped, settles);
+    assert_eq!(
+        send(&mut law, Time::ZERO),
+        Tag::Round {
+            round: 0,
+            rtt: Span::ZERO
+        }
+    );
+    // One packet measures; the next waits for its answer, a second at the most.
+    assert_eq!(law.decision().pacing, Pacing::At(Time::from_secs(1)));
+    law.on_ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO));
+    assert_eq!(law.decision().pacing, Pacing::At(Time::ZERO + RTT));
+    law
+}
+
+fn at_round(round: u32) -> Time {
+    Time::ZERO + RTT * u64::from(round)
+}
+
+/// Sends `packets` in the round of this number.
+fn send_round(law: &mut Psp, round: u32, packets: u32) {
+    for at in 0..packets {
+        let tag = send(law, at_round(round) + Span::from_micros(u64::from(at)));
+        assert_eq!(tag, Tag::Round { round, rtt: RTT });
+    }
+}
+
+fn micros(law: &Psp) -> u64 {
+    law.spacing().as_nanos() / 1_000
+}
+
+#[test]
+fn figure_4_by_hand() {
+    let mut law = started(false, false);
+    let mut step = |round, received, expected| {
+        send_round(&mut law, round, 10);
+        // The report comes in the course of the next round.
+        send_round(&mut law, round + 1, 1);
+        report(&mut law, at_round(round + 1) + RTT / 2, round, received);
+        assert_eq!(micros(&law), expected, "round {round}");
+    };
+    step(1, 10, 0);
+    step(3, 9, 50);
+    step(5, 10, 48);
+    step(7, 10, 46);
+    step(9, 0, 92);
+    for (round, expected) in [
+        184, 368, 736, 1_472, 2_944, 5_888, 11_776, 23_552, 47_104, 84_000, 84_000,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        step(11 + 2 * round as u32, 3, expected);
+    }
+}
+
+#[test]
+fn packets_leave_a_spacing_and_a_transmission_time_apart() {
+    let mut law = started(false, true);
+    send_round(&mut law, 1, 1);
+    // 1428 B at 100 Mb/s are 114.24 us.
+    let first = at_round(1);
+    assert_eq!(
+        law.decision().pacing,
+        Pacing::At(first + Span::from_nanos(114_240))
+    );
+    send_round(&mut law, 2, 2);
+    report(&mut law, at_round(2) + RTT / 2, 1, 0);
+    assert_eq!(micros(&law), 50);
+    let now = at_round(3);
+    send(&mut law, now);
+    let Pacing::At(next) = law.decision().pacing else {
+        panic!("the law schedules each departure");
+    };
+    assert_eq!(next.saturating_since(now), Span::from_nanos(164_240));
+}
+
+#[test]
+fn damping_returns_to_the_spacing_before_a_deliberate_decrease() {
+    let mut law = started(true, true);
+    send_round(&mut law, 1, 10);
+    send_round(&mut law, 2, 10);
+    report(&mut law, at_round(2) + RTT / 2, 1, 9);
+    assert_eq!(micros(&law), 50, "nothing was lowered before it");
+    // Round 2 was sent before the reaction and is not judged; round 3 is.
+    send_round(&mut law, 3, 10);
+    report(&mut law, at_round(3) + RTT / 2, 2, 5);
+    assert_eq!(micros(&law), 50);
+    send_round(&mut law, 4, 10);
+    report(&mut law, at_round(4) + RTT / 2, 3, 10);
+    assert_eq!(micros(&law), 48);
+    send_round(&mut law, 5, 10);
+    report(&mut law, at_round(5) + RTT / 2, 4, 10);
+    assert_eq!(micros(&law), 46);
+    // Round 5 began with 48 us, after 50: a loss in it returns to 50.
+    send_round(&mut law, 6, 10);
+    report(&mut law, at_round(6) + RTT / 2, 5, 9);
+    assert_eq!(micros(&law), 50);
+    // Another loss with that spacing was no fault of a decrease: it doubles.
+    for round in 7..=8 {
+        send_round(&mut law, round, 10);
+    }
+    report(&mut law, at_round(8) + RTT / 2, 7, 9);
+    assert_eq!(micros(&law), 100);
+}
+
+#[test]
+fn silence_counts_as_a_loss_once_per_four_round_trips_of_sending() {
+    let mut law = started(true, true);
+    send_round(&mut law, 1, 10);
+    let due = law.wakeup().unwrap();
+    assert_eq!(due, at_round(1) + RTT * 4);
+    law.on_wakeup(due);
+    assert_eq!(micros(&law), 50);
+    assert_eq!(law.wakeup(), None, "nothing was sent since");
+    report(&mut law, due, 1, 10);
+    assert_eq!(
+        micros(&law),
+        50,
+        "a report of a round given up changes nothing"
+    );
+}
+
+#[test]
+fn with_steps_of_the_rate_a_window_grows_by_its_root_and_halves() {
+    let mut law = Psp::new(PspConfig {
+        link: Rate::from_bps(1_000_000_000_000),
+        step: Step::Rate,
+        ..config()
+    });
+    send(&mut law, Time::ZERO);
+    law.on_ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO));
+    // Losses double the period until a round trip holds about 100 packets.
+    let mut round = 0;
+    while law.spacing() < Span::from_micros(700) {
+        round += 3;
+        send_round_of(&mut law, round);
+        let number = last_round(&mut law, round + 1);
+        report(&mut law, at_round(round + 1) + RTT / 2, number - 1, 0);
+    }
+    let transmission = 0.011424e-6;
+    let before = 0.084 / (law.spacing().as_secs_f64() + transmission);
+    let number = last_round(&mut law, round + 3);
+    last_round(&mut law, round + 4);
+    report(&mut law, at_round(round + 4) + RTT / 2, number, 1);
+    let after = 0.084 / (law.spacing().as_secs_f64() + transmission);
+    assert!(
+        (after - before - before.sqrt()).abs() < 0.01,
+        "{before} {after}"
+    );
+}
+
+fn config() -> PspConfig {
+    PspConfig {
+        mss: PACKET,
+        max_window: Bytes::MAX,
+        link: Rate::from_mbps(100),
+        is_damped: false,
+        step: Step::Rate,
+        settles: false,
+        is_dynamic: false,
+        jitter: 0.0,
+        seed: Seed::new(1),
+    }
+}
+
+fn send_round_of(law: &mut Psp, round: u32) {
+    last_round(law, round);
+}
+
+/// Sends one packet at this round's time; the round that the law says it is of.
+fn last_round(law: &mut Psp, round: u32) -> u32 {
+    match send(law, at_round(round)) {
+        Tag::Round { round, .. } => round,
+        tag => panic!("{tag:?}"),
+    }
+}
+
+/// Figure 4 and section 2.2 with every round ever sent at hand.
+#[derive(Debug, Default)]
+struct Figure4 {
+    /// Of each round: packets, the spacing when it began, whether a lower one came before its end, and after how many
+    /// answered losses it began.
+    rounds: Vec<(u32, i64, Option<i64>, usize)>,
+    ps: i64,
+    answered: usize,
+    /// The newest round that was compared.
+    compared: usize,
+}
+
+impl Figure4 {
+    fn begin(&mut self, packets: u32) {
+        let before = self.rounds.last().map(|round| round.1);
+        let lowered = before.filter(|before| *before > self.ps);
+        self.rounds.push((packets, self.ps, lowered, self.answered));
+    }
+
+    fn report(&mut self, round: usize, received: u32, damped: bool, settles: bool) {
+        // Only rounds that are over, newer than any compared before.
+        if round <= self.compared || round >= self.rounds.len() {
+            return;
+        }
+        self.compared = round;
+        let (sent, _, lowered, answered) = self.rounds[round - 1];
+        if settles && answered < self.answered {
+            return;
+        }
+        if sent > received {
+            self.answered += 1;
+            self.ps = match lowered {
+                Some(before) if damped => before,
+                _ if self.ps == 0 => 50,
+                _ => (2 * self.ps).min(84_000),
+            };
+        } else {
+            let before = self.ps;
+            self.ps = (self.ps - 2).max(0);
+            if let Some(current) = self.rounds.last_mut()
+                && self.ps < before
+            {
+                current.2.get_or_insert(before);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn reports_of_any_round_in_any_order(
+        rounds in prop::collection::vec((1u32..30, prop::collection::vec((0usize..6, 0u32..32), 0..3)), 1..120),
+        damped in any::<bool>(),
+        settles in any::<bool>(),
+    ) {
+        let mut law = started(damped, settles);
+        let mut figure = Figure4::default();
+        for (at, (packets, reports)) in rounds.iter().enumerate() {
+            let round = at as u32 + 1;
+            figure.begin(*packets);
+            send_round(&mut law, round, *packets);
+            for (back, received) in reports {
+                let about = (at + 1).saturating_sub(*back);
+                // More than was sent cannot arrive, and half of all reports say that everything did.
+                let sent = about.checked_sub(1).map_or(0, |at| rounds[at].0);
+                let received = if received % 2 == 0 { sent } else { (*received).min(sent) };
+                report(&mut law, at_round(round) + RTT / 2, about as u32, received);
+                figure.report(about, received, damped, settles);
+                prop_assert_eq!(law.spacing().as_nanos() as i64, figure.ps * 1_000);
+                prop_assert!(law.spacing() <= RTT);
+            }
+        }
+    }
+
+    /// Sender and meter over a path that loses and delays: a round in which nothing was lost never counts as a loss,
+    /// however its packets and reports overtake each other by less than an eighth of a round trip.
+    #[test]
+    fn a_path_without_losses_never_spaces(
+        delays in prop::collection::vec(0u64..10_000, 400),
+    ) {
+        let mut law = started(true, true);
+        let mut meter = RoundMeter::default();
+        let mut arrivals: Vec<(Time, Tag)> = (0..400)
+            .map(|at| {
+                let now = Time::ZERO + RTT + Span::from_millis(4) * at as u64;
+                (now + Span::from_micros(delays[at]), send(&mut law, now))
+            })
+            .collect();
+        arrivals.sort_by_key(|(at, _)| *at);
+        for (now, tag) in arrivals {
+            while let Some(due) = meter.wakeup().filter(|due| *due <= now) {
+                meter.on_wakeup(due);
+                let report = meter.report(due);
+                law.on_feedback(&Feedback { now: due, report: &report, rtt: None });
+                prop_assert_eq!(law.spacing(), Span::ZERO);
+            }
+            meter.on_arrival(&Arrival {
+                now,
+                number: PacketNumber::ZERO,
+                payload: PACKET,
+                wire: PACKET,
+                marked: false,
+                tag,
+            });
+        }
+    }
+}

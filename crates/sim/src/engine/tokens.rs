@@ -1,0 +1,156 @@
+//! Token buckets at sources, and how many tokens a source consumes in a round trip.
+
+use comity_transport::tcp::Connection;
+use comity_units::{Bytes, Span, Time};
+
+/// A token bucket: so many bytes fall at every interval, and what finds it full is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    pub(super) depth: u64,
+    pub(super) refill: u64,
+    pub(super) interval: Span,
+    pub(super) tokens: u64,
+    pub(super) next_refill: Time,
+}
+
+impl Bucket {
+    pub(super) fn new(depth: Bytes, refill: Bytes, interval: Span, start: Time) -> Self {
+        Self {
+            depth: depth.get(),
+            refill: refill.get(),
+            interval,
+            tokens: depth.get(),
+            next_refill: start + interval,
+        }
+    }
+
+    pub(super) fn refill(&mut self) {
+        self.tokens = (self.tokens + self.refill).min(self.depth);
+        self.next_refill += self.interval;
+    }
+}
+
+/// A bucket in front of a TCP connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TokenSource {
+    pub(super) bucket: Bucket,
+    /// The bytes that a write gives: a full segment.
+    pub(super) chunk: u32,
+    pub(super) rounds: Rounds,
+}
+
+impl TokenSource {
+    pub(super) const fn new(bucket: Bucket, chunk: u32) -> Self {
+        Self {
+            bucket,
+            chunk,
+            rounds: Rounds::new(),
+        }
+    }
+
+    /// Gives the connection its next segment's payload, if the bucket has it and nothing waits: how much it was.
+    pub(super) fn draw(&mut self, connection: &mut Connection) -> Option<u64> {
+        let chunk = u64::from(self.chunk);
+        // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
+        if self.bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
+            return None;
+        }
+        connection.write(chunk);
+        self.bucket.tokens -= chunk;
+        Some(chunk)
+    }
+}
+
+/// Adds up amounts in intervals that are one round trip long each: as long as the last one measured when the
+/// interval begins.
+///
+/// Source: TCP-Real, section 3 ("the token consumption rate every RTT is measured") and figure 10, which do
+/// not say how a round trip is told from the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds {
+    /// When the interval ends, once a round trip was measured.
+    end: Time,
+    current: u64,
+    count: u64,
+    sum: u64,
+    sum_of_squares: u128,
+}
+
+impl Rounds {
+    pub(super) const fn new() -> Self {
+        Self {
+            end: Time::MAX,
+            current: 0,
+            count: 0,
+            sum: 0,
+            sum_of_squares: 0,
+        }
+    }
+
+    /// Ends the intervals that are over at `now`, with the round trip `rtt` for those that begin.
+    pub(super) fn advance(&mut self, now: Time, rtt: Span) {
+        let rtt = rtt.max(Span::from_nanos(1));
+        if self.end.is_never() {
+            self.current = 0;
+            self.end = now + rtt;
+        }
+        let Some(over) = now.since(self.end) else {
+            return;
+        };
+        self.count += 1;
+        self.sum += self.current;
+        self.sum_of_squares += u128::from(self.current).pow(2);
+        self.current = 0;
+        // Nothing happened in between, or this would have been called.
+        let empty = over.as_nanos() / rtt.as_nanos();
+        self.count += empty;
+        self.end += rtt * (empty + 1);
+    }
+
+    /// So much was consumed in the interval that runs.
+    pub(super) fn add(&mut self, amount: u64) {
+        self.current += amount;
+    }
+
+    /// The mean over the intervals that are over, and the standard deviation around it; `None` before the
+    /// first.
+    pub(super) fn mean_and_deviation(&self) -> Option<(f64, f64)> {
+        if self.count == 0 {
+            return None;
+        }
+        let count = self.count as f64;
+        let mean = self.sum as f64 / count;
+        let variance = self.sum_of_squares as f64 / count - mean * mean;
+        Some((mean, variance.max(0.0).sqrt()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Intervals of 10 ms from 5 ms on: [5, 15) has 3, [15, 25) has 1, [25, 35) and [35, 45) nothing, [45, 55)
+    /// has 4. Five intervals, mean 8 / 5, mean of squares 26 / 5.
+    #[test]
+    fn amounts_per_round_by_hand() {
+        let at = Time::from_millis;
+        let short = Span::from_millis(10);
+        let mut rounds = Rounds::new();
+        rounds.add(100);
+        assert_eq!(rounds.mean_and_deviation(), None);
+        rounds.advance(at(5), short);
+        rounds.add(1);
+        rounds.advance(at(14), short);
+        rounds.add(2);
+        rounds.advance(at(15), short);
+        rounds.add(1);
+        rounds.advance(at(45), short);
+        rounds.advance(at(45), Span::from_millis(20));
+        rounds.add(4);
+        // The interval that began at 45 ms is as long as the round trip of that moment.
+        rounds.advance(at(55), Span::from_millis(20));
+        let (mean, deviation) = rounds.mean_and_deviation().unwrap();
+        assert_eq!(mean, 8.0 / 5.0);
+        assert!((deviation - (26.0_f64 / 5.0 - 2.56).sqrt()).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,220 @@
+//! Playing what claims need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use super::super::{Execution, Interrupted, Run, RunSettings, execute, play};
+use super::grid::Samples;
+use super::measure::{Needed, Results, measure};
+use super::{Book, Claim, Measure, Pooled};
+use crate::engine::BuildError;
+use crate::network::Network;
+
+/// The numbers of all measures of some claims.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// By claim and measure: for each point the seeds in their order.
+    samples: BTreeMap<(String, String), Vec<Vec<f64>>>,
+}
+
+/// Why claims could not be played.
+#[derive(Debug)]
+pub enum PlayError {
+    /// The execution was cancelled.
+    Interrupted,
+    /// The engine refused a run.
+    Run {
+        /// The scenario.
+        file: PathBuf,
+        /// The number of the run.
+        run: usize,
+        /// What the engine says.
+        error: Box<BuildError>,
+    },
+}
+
+impl std::fmt::Display for PlayError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("interrupted: nothing was judged"),
+            Self::Run { file, run, error } => {
+                write!(f, "run {run} of {}: {error}", file.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlayError {}
+
+impl Measured {
+    /// What seeds gave for a measure of a claim; where it was not played, no numbers.
+    pub(super) fn sample(&self, claim: &str, outline: &Samples) -> Samples {
+        let key = (claim.to_owned(), outline.name.clone());
+        let measured = self.samples.get(&key);
+        let points = outline
+            .points
+            .iter()
+            .enumerate()
+            .map(|(at, (coordinates, stand_ins))| {
+                let values = measured.and_then(|points| points.get(at)).cloned();
+                (
+                    coordinates.clone(),
+                    values.unwrap_or_else(|| vec![f64::NAN; stand_ins.len()]),
+                )
+            });
+        Samples {
+            points: points.collect(),
+            ..outline.clone()
+        }
+    }
+}
+
+/// A measure that some runs of a scenario are asked for.
+struct Demand<'b> {
+    claim: &'b str,
+    measure: &'b Measure,
+    runs: &'b BTreeSet<usize>,
+}
+
+impl Book {
+    /// How many runs these claims need; those that several need are played once.
+    pub fn run_count(&self, claims: &[&Claim]) -> usize {
+        (0..self.scenarios.len())
+            .map(|scenario| runs_of(&demands(scenario, claims)).len())
+            .sum()
+    }
+
+    /// Plays what these claims need.
+    ///
+    /// `jobs` runs are played at a time, `None` for one on each processor; what comes out does not depend on
+    /// it. `on_finished` is called after every run with how many are done.
+    ///
+    /// # Errors
+    /// [`PlayError::Interrupted`] when `cancel` was set.
+    pub fn play(
+        &self,
+        claims: &[&Claim],
+        jobs: Option<NonZeroUsize>,
+        cancel: Option<&AtomicBool>,
+        mut on_finished: impl FnMut(usize),
+    ) -> Result<Measured, PlayError> {
+        let mut measured = Measured::default();
+        let mut done = 0;
+        for (index, pooled) in self.scenarios.iter().enumerate() {
+            let demands = demands(index, claims);
+            let wanted = runs_of(&demands);
+            if wanted.is_empty() {
+                continue;
+            }
+            let mut runs = pooled.scenario.runs();
+            runs.retain(|run| wanted.contains(&run.number));
+            pooled.play(
+                &runs,
+                &demands,
+                jobs,
+                cancel,
+                &mut measured,
+                &mut |finished| {
+                    on_finished(done + finished);
+                },
+            )?;
+            done += runs.len();
+        }
+        Ok(measured)
+    }
+}
+
+fn demands<'b>(scenario: usize, claims: &[&'b Claim]) -> Vec<Demand<'b>> {
+    claims
+        .iter()
+        .flat_map(|claim| {
+            claim.measures.iter().filter_map(move |measure| {
+                let play = claim.plays.get(measure.play)?;
+                (play.scenario == scenario).then_some(Demand {
+                    claim: &claim.id,
+                    measure,
+                    runs: &play.runs,
+                })
+            })
+        })
+        .collect()
+}
+
+fn runs_of(demands: &[Demand<'_>]) -> BTreeSet<usize> {
+    demands
+        .iter()
+        .flat_map(|demand| demand.runs.iter().copied())
+        .collect()
+}
+
+impl Pooled {
+    fn play(
+        &self,
+        runs: &[Run],
+        demands: &[Demand<'_>],
+        jobs: Option<NonZeroUsize>,
+        cancel: Option<&AtomicBool>,
+        measured: &mut Measured,
+        on_finished: &mut dyn FnMut(usize),
+    ) -> Result<(), PlayError> {
+        let mut needed = Needed::default();
+        for demand in demands {
+            needed.add(&demand.measure.expression);
+        }
+        // All measures of a run are taken where it was played, so that nothing else of it is kept.
+        let measure_run = |network: &Network, run: &Run, settings: &RunSettings| {
+            let results = Results::of(&play(network, run, settings)?, &needed);
+            let asked = demands.iter().enumerate();
+            Ok(asked
+                .filter(|(_, demand)| demand.runs.contains(&run.number))
+                .map(|(at, demand)| (at, measure(&demand.measure.expression, &results)))
+                .collect::<Vec<_>>())
+        };
+        let execution = Execution {
+            jobs,
+            longest_first: true,
+            cancel,
+        };
+        let mut error = None;
+        // For each demand the points in their order, each with the values of its seeds.
+        let mut taken: Vec<Vec<(usize, Vec<f64>)>> = demands.iter().map(|_| Vec::new()).collect();
+        let end = execute(
+            &self.scenario,
+            runs,
+            &execution,
+            measure_run,
+            on_finished,
+            |outcome| match outcome.report {
+                Err(reason) => error = error.take().or(Some((outcome.run.number, reason))),
+                Ok(values) => {
+                    for (at, value) in values {
+                        let Some(points) = taken.get_mut(at) else {
+                            continue;
+                        };
+                        match points
+                            .last_mut()
+                            .filter(|(point, _)| *point == outcome.run.point)
+                        {
+                            Some((_, seeds)) => seeds.push(value),
+                            None => points.push((outcome.run.point, vec![value])),
+                        }
+                    }
+                }
+            },
+        );
+        if let Some((run, error)) = error {
+            let file = self.file.clone();
+            let error = Box::new(error);
+            return Err(PlayError::Run { file, run, error });
+        }
+        end.map_err(|Interrupted { .. }| PlayError::Interrupted)?;
+        for (demand, points) in demands.iter().zip(taken) {
+            let key = (demand.claim.to_owned(), demand.measure.outline.name.clone());
+            let points = points.into_iter().map(|(_, seeds)| seeds).collect();
+            measured.samples.insert(key, points);
+        }
+        Ok(())
+    }
+}

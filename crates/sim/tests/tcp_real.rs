@@ -1,0 +1,141 @@
+//! TCP-Real in the simulator: what its opening reaches, how flows share, and the datagram transport.
+
+mod common;
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_congestion::table::{Parameters, Value};
+use comity_link::{Limit, LinkConfig, Queue};
+use comity_sim::network::{Network, SectionsSpec, Start, TransportSpec, Workload};
+use comity_sim::report::FlowReport;
+use comity_sim::{RunOptions, run};
+use comity_transport::datagram;
+use comity_transport::tcp::Config;
+use comity_units::{Bytes, Rate, Seed, Span};
+
+use common::{Builder, link_config, ns2_tcp};
+
+fn parameters(opening: &str) -> Parameters {
+    Parameters::new().with("opening", Value::Text(opening.to_owned().into()))
+}
+
+fn real(window: u64, opening: &str) -> TransportSpec {
+    let mut transport = ns2_tcp(Config::NS2_2000, RecoveryConfig::RENO, 1_500, window);
+    if let TransportSpec::Tcp(tcp) = &mut transport {
+        tcp.controller = "real".into();
+        tcp.parameters = parameters(opening);
+    }
+    transport
+}
+
+/// The paper's 15 ms network for 60 s, of which the last 30 are measured.
+fn flows(transports: &[TransportSpec], queue: u32, seed: u64) -> Vec<FlowReport> {
+    let mut builder = Builder::new(60, 30);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    let link = link_config(
+        Rate::from_kbps(1_900),
+        Span::from_millis(15),
+        Limit::Packets(queue),
+    );
+    builder.duplex(a, b, &link);
+    for transport in transports {
+        builder.flow("real", (a, b), transport.clone(), Workload::Greedy);
+    }
+    play(&builder.network, seed)
+}
+
+fn play(network: &Network, seed: u64) -> Vec<FlowReport> {
+    run(network, Seed::new(seed), &RunOptions::default())
+        .unwrap()
+        .flows
+}
+
+/// Half of the 12 levels that fit into a window of 24 are 12 segments, more than the 5.8 that the path holds:
+/// 1.9 Mb/s less the headers are 1,849 kb/s. By figure 1 alone the level is the first for ever: two segments of
+/// 1,460 bytes in a round trip of 30 ms, 6.316 ms for each of them (the second waits for the first) and 0.168 ms
+/// for the acknowledgement, 640 kb/s.
+#[test]
+fn slow_start_finds_the_path_and_figure_1_alone_does_not() {
+    let opened = &flows(&[real(24, "slow_start")], 50, 1)[0];
+    assert!(
+        (opened.goodput_bps / 1.849e6 - 1.0).abs() < 0.005,
+        "{}",
+        opened.goodput_bps
+    );
+    assert_eq!(opened.window_bytes, Some(12 * 1_460));
+    assert_eq!((opened.dropped_packets, opened.timeouts), (0, 0));
+    let stuck = &flows(&[real(24, "figure")], 50, 1)[0];
+    assert_eq!(stuck.window_bytes, Some(2 * 1_460));
+    assert!(
+        (stuck.goodput_bps / 640e3 - 1.0).abs() < 0.01,
+        "{}",
+        stuck.goodput_bps
+    );
+}
+
+/// Rates do not change while a queue keeps the bottleneck busy, and so neither do levels. Two flows that are alike
+/// start within a second: the first falls to half of its level where the second finds it in the middle of a
+/// wave, and stays there; else they stay equal. Whatever they are, shares are those of the windows, for good.
+#[test]
+fn flows_keep_the_shares_that_they_began_with() {
+    let ratios: Vec<f64> = (1..=6)
+        .map(|seed| {
+            let both = flows(&[real(24, "slow_start"), real(24, "slow_start")], 50, seed);
+            let window = |of: &FlowReport| of.window_bytes.unwrap() as f64;
+            for flow in &both {
+                assert_eq!(flow.mean_window_bytes, Some(window(flow)), "it moved");
+            }
+            let windows = window(&both[0]) / window(&both[1]);
+            let ratio = both[0].goodput_bps / both[1].goodput_bps;
+            assert!(
+                (ratio / windows - 1.0).abs() < 0.02,
+                "{ratio} with windows {windows}"
+            );
+            ratio
+        })
+        .collect();
+    let furthest = ratios
+        .iter()
+        .map(|ratio| ratio.max(1.0 / ratio))
+        .fold(1.0, f64::max);
+    assert!((1.9..2.1).contains(&furthest), "{ratios:?}");
+    assert!(
+        ratios.iter().any(|ratio| (ratio - 1.0).abs() < 0.02),
+        "{ratios:?}"
+    );
+}
+
+/// The same meter on the datagram transport: the first window of ten packets is level 5, and of a link of 6 Mb/s
+/// with 40 ms of round trip that is less than half; with higher levels it is all.
+#[test]
+fn levels_rule_the_datagram_transport_too() {
+    let goodput = |max_level| {
+        let mut builder = Builder::new(20, 5);
+        let (a, b) = (builder.node("a"), builder.node("b"));
+        let link = LinkConfig {
+            queue: Queue::DropTail(Limit::Packets(60)),
+            ..LinkConfig::new(Rate::from_mbps(6), Span::from_millis(20))
+        };
+        builder.duplex(a, b, &link);
+        let config = datagram::Config::default();
+        let spec = SectionsSpec {
+            controller: "real".to_owned(),
+            parameters: Parameters::new().with("max_level", Value::Number(max_level)),
+            initial_window: Bytes::new(u64::from(config.payload) * 10),
+            latency: None,
+            section: Bytes::new(1_200),
+            acknowledgement: None,
+            config,
+        };
+        let flow = builder.flow(
+            "real",
+            (a, b),
+            TransportSpec::Sections(spec),
+            Workload::Greedy,
+        );
+        flow.start = Start::default();
+        play(&builder.network, 1)[0].throughput_bps
+    };
+    let (opened, held) = (goodput(24.0), goodput(5.0));
+    assert!((5.4e6..6.0e6).contains(&opened), "{opened}");
+    assert!((2.0e6..3.2e6).contains(&held), "{held}");
+}

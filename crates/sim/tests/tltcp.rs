@@ -1,0 +1,200 @@
+//! Time-lined TCP in the simulator: figure 5 of the paper, and frames with the deadlines of its section 4.
+
+mod common;
+
+use std::sync::Arc;
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_sim::frames::{Frame, FrameKind};
+use comity_sim::network::{Network, TimelineSpec, TransportSpec, Workload};
+use comity_sim::report::{RunReport, TimelineReport};
+use comity_sim::{Body, FlowEvent, FlowEventKind, Observer, RunOptions, run, run_observed};
+use comity_transport::tcp::Config;
+use comity_transport::tcp::timeline::TimelineConfig;
+use comity_units::{Bytes, Rate, Seed, Span};
+
+const MSS: u64 = 1_460;
+/// The packets of a section, as in the paper.
+const PACKETS: u64 = 467;
+
+/// Table 1 with two flows, the first of which is time-lined.
+fn beside_tcp(seconds: u64, timeline: TimelineSpec) -> Network {
+    let plain = common::ns2_tcp(Config::NS2_2000, RecoveryConfig::RENO, 1_500, 10);
+    let mut network = common::table1(2, &plain, seconds, Span::from_millis(20));
+    let TransportSpec::Tcp(tcp) = &mut network.flows[0].transport else {
+        unreachable!("the flows are TCP")
+    };
+    tcp.config.timeline = Some(TimelineConfig::PAPER);
+    tcp.timeline = Some(timeline);
+    network.warmup = Span::ZERO;
+    network
+}
+
+fn greedy(deadline: Span) -> TimelineSpec {
+    TimelineSpec {
+        section: Bytes::new(PACKETS * MSS),
+        deadline,
+        feedback: None,
+    }
+}
+
+/// The numbers of the packets that the first flow sends, with the time in nanoseconds.
+#[derive(Default)]
+struct Sent(Vec<(u64, u64)>);
+
+impl Observer for Sent {
+    fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
+        if let FlowEventKind::Sent(packet) = event.kind
+            && let Body::Tcp(segment) = packet.body
+            && flow == 0
+            && segment.payload > 0
+        {
+            let offset = u64::from(segment.sequence.get()) - 1;
+            assert_eq!(offset % MSS, 0, "sections are whole packets");
+            self.0.push((event.now.as_nanos(), offset / MSS));
+        }
+    }
+}
+
+fn timeline(report: &RunReport) -> TimelineReport {
+    report.flows[0]
+        .timeline
+        .expect("the first flow is time-lined")
+}
+
+#[test]
+fn figure_5_each_deadline_leads_to_the_next_multiple_of_467() {
+    let network = beside_tcp(14, greedy(Span::from_secs(1)));
+    let mut sent = Sent::default();
+    let report = run_observed(&network, Seed::new(1), &RunOptions::default(), &mut sent).unwrap();
+    let start = report.flows[0].started.as_nanos();
+    let mut jumps = Vec::new();
+    for pair in sent.0.windows(2) {
+        let [(_, before), (at, number)] = [pair[0], pair[1]];
+        if number != before + 1 {
+            assert_eq!(number % PACKETS, 0, "a jump to {number} at {at}");
+            jumps.push((number / PACKETS, at));
+        }
+    }
+    let sections: Vec<u64> = jumps.iter().map(|jump| jump.0).collect();
+    assert_eq!(sections, (1..=sections.len() as u64).collect::<Vec<_>>());
+    assert!((13..=14).contains(&sections.len()), "{sections:?}");
+    for (section, at) in jumps {
+        let late = at - start - section * 1_000_000_000;
+        // The next packet leaves with the next acknowledgement, at the latest when the two windows, of ten
+        // packets and 80 ms each, are through.
+        assert!(
+            late < 170_000_000,
+            "section {section} begins {late} ns late"
+        );
+    }
+    // About 900 packets in 14 s each, and the two alike.
+    let packets = |flow: usize| report.flows[flow].delivered_bytes / MSS;
+    for flow in [0, 1] {
+        assert!((810..=990).contains(&packets(flow)), "{}", packets(flow));
+    }
+    assert!(packets(0).abs_diff(packets(1)) * 20 <= packets(1));
+    let timeline = timeline(&report);
+    assert_eq!(timeline.jumps, sections.len() as u64);
+    assert!(timeline.gaps >= 13 && timeline.gap_bytes >= timeline.discarded_bytes * 12 / 13);
+}
+
+#[test]
+fn without_a_deadline_to_meet_a_time_lined_flow_sends_what_tcp_sends() {
+    let sent_by = |network: &Network| {
+        let mut sent = Sent::default();
+        let report =
+            run_observed(network, Seed::new(3), &RunOptions::default(), &mut sent).unwrap();
+        assert!(report.flows[0].delivered_bytes > 500 * MSS);
+        sent.0
+    };
+    let mine = beside_tcp(10, greedy(Span::from_secs(1_000)));
+    let mut plain = mine.clone();
+    plain.flows[0] = comity_sim::network::FlowSpec {
+        name: mine.flows[0].name.clone(),
+        source: mine.flows[0].source,
+        destination: mine.flows[0].destination,
+        ..mine.flows[1].clone()
+    };
+    assert_eq!(sent_by(&mine), sent_by(&plain));
+}
+
+/// 20 s of groups of nine, I P B B P B B P B.. in the order of the stream, at 25 frames a second.
+fn frames() -> Arc<[Frame]> {
+    let kinds = [
+        (FrameKind::Intra, 9_000),
+        (FrameKind::Bidirectional, 2_000),
+        (FrameKind::Bidirectional, 2_000),
+        (FrameKind::Predicted, 5_000),
+        (FrameKind::Bidirectional, 2_000),
+        (FrameKind::Bidirectional, 2_000),
+        (FrameKind::Predicted, 5_000),
+        (FrameKind::Bidirectional, 2_000),
+        (FrameKind::Bidirectional, 2_000),
+    ];
+    (0..500)
+        .map(|number| {
+            let (kind, bytes) = kinds[number % kinds.len()];
+            Frame {
+                at: Span::from_millis(40 * number as u64),
+                bytes,
+                kind,
+            }
+        })
+        .collect()
+}
+
+fn video(kbps: u64, feedback: Option<Span>) -> TimelineReport {
+    let mut network = beside_tcp(
+        25,
+        TimelineSpec {
+            section: Bytes::new(1),
+            deadline: Span::from_secs(2),
+            feedback,
+        },
+    );
+    network.flows.truncate(1);
+    network.flows[0].workload = Workload::Frames(frames());
+    for link in &mut network.links[..1] {
+        link.config.rate = comity_link::RateProfile::Constant(Rate::from_kbps(kbps));
+    }
+    timeline(&run(&network, Seed::new(1), &RunOptions::default()).unwrap())
+}
+
+#[test]
+fn with_enough_bandwidth_every_frame_is_in_time_and_with_less_the_last_of_a_group_go_first() {
+    let enough = video(1_500, None);
+    assert_eq!((enough.in_time, enough.given), (500, 500));
+    assert_eq!((enough.jumps, enough.gaps), (0, 0));
+    // 31,000 bytes in each 0.36 s are 690 kb/s.
+    let little = video(550, None);
+    assert_eq!(little.given, 500);
+    assert!(little.jumps > 5 && little.broken > 50, "{little:?}");
+    assert_eq!(
+        little.in_time + little.late + little.broken,
+        500,
+        "{little:?}"
+    );
+    let share = |in_time: u64, of: u64| in_time as f64 / of as f64;
+    let intra = share(little.intra_in_time, 56);
+    let rest = share(little.in_time - little.intra_in_time, 444);
+    assert!(intra > 1.5 * rest, "{little:?}");
+}
+
+#[test]
+fn feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames() {
+    let without = video(400, None);
+    let with = video(400, Some(Span::from_secs(1)));
+    assert!(with.left_out > 100, "{with:?}");
+    assert!(with.given >= 56, "every intra frame is given: {with:?}");
+    assert!(
+        with.intra_in_time >= without.intra_in_time,
+        "{with:?} {without:?}"
+    );
+    assert!(
+        with.broken + with.late < (without.broken + without.late) / 2,
+        "{with:?} {without:?}"
+    );
+    // Enough for all: nothing is left out.
+    assert_eq!(video(1_500, Some(Span::from_secs(1))).left_out, 0);
+}

@@ -1,0 +1,238 @@
+//! TCP-Real on the byte-sequence transport: waves and levels as options, the wave-decision timer at the
+//! receiver, the duplicate bit at the sender, and transfers over bad paths.
+
+use std::sync::Arc;
+
+use comity_congestion::growth::real::{Opening, Real, RealConfig, WaveMeter};
+use comity_congestion::recovery::RecoveryConfig;
+use comity_testkit::tcp::{BORN, Chaos, Fate, Pair, Path, Script, Side};
+use comity_transport::checksum::{Checksum, PseudoHeader};
+use comity_transport::tcp::codec::{Ports, decode, encode};
+use comity_transport::tcp::{Config, Connection};
+use comity_units::{Bytes, Rate, Span, Time};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const METERED: Config = Config {
+    recovery: RecoveryConfig::RENO,
+    metered: true,
+    ..BORN
+};
+
+fn law() -> RealConfig {
+    RealConfig::new(Bytes::new(100))
+}
+
+fn sender(config: Config) -> Connection {
+    Connection::connect(Arc::new(config), Box::new(Real::new(law())))
+}
+
+fn receiver(config: Config, law: RealConfig) -> Connection {
+    Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(law)))
+}
+
+/// Section 2.2 with waves of 12 segments, level 6. At 10 ms apart the first takes 110 ms. Of the second, at
+/// 1,000 ms, the last is lost: the timer is 2 · 110 ms, so the segment at 1,220 ms decides nothing and the one
+/// at 1,230 ms does. The rate is 110/230 of the one before, the threshold 3 and so below the level:
+/// 6 · (0.618 + 0.382 · 110/230) = 4.80, and the acknowledgement of that very segment says 5.
+#[test]
+fn the_wave_decision_timer_at_the_receiver() {
+    let by_figure = RealConfig {
+        opening: Opening::Figure,
+        ..law()
+    };
+    let mut script = Script::new(receiver(METERED, by_figure));
+    let mut next = 1;
+    let mut segment = |script: &mut Script, at: u64, wave: &str, answer: Option<&str>| {
+        script.send(at, &format!(". {next}+100 ack 1 win 10000 <wave {wave}>"));
+        next += 100;
+        let level = answer.map_or(String::new(), |level| format!(" <level {level}>"));
+        script.expect(at, &format!(". 1+0 ack {next}{level}"));
+    };
+    for place in 1..=12 {
+        // There is no level before there is a rate.
+        let level = (place == 12).then_some("6");
+        segment(
+            &mut script,
+            (place - 1) * 10,
+            &format!("1:{place}/12"),
+            level,
+        );
+    }
+    for place in 1..=11 {
+        segment(
+            &mut script,
+            990 + place * 10,
+            &format!("2:{place}/12"),
+            Some("6"),
+        );
+    }
+    segment(&mut script, 1_220, "3:1/12", Some("6"));
+    segment(&mut script, 1_230, "3:2/12", Some("5"));
+}
+
+/// "If any DACK is received, the bit is set. Upon a timeout, the sender retransmits the packet but reduces the
+/// congestion window to two segments only if the bit is not set." The timer backs off either way.
+#[test]
+fn the_duplicate_bit_at_the_sender() {
+    for is_duplicate_seen in [false, true] {
+        let mut script = Script::new(sender(METERED));
+        script.call(0, |connection| connection.write(10_000));
+        script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
+        script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
+        script.send(100, ". 1+0 ack 101 win 10000 <level 2>");
+        for (start, place) in [(201, 1), (301, 2), (401, 3)] {
+            script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/4>"));
+        }
+        if is_duplicate_seen {
+            script.send(110, ". 1+0 ack 101 win 10000 <level 2>");
+        }
+        // One sample of 100 ms: 300 ms, under the floor of a second.
+        script.expect(
+            1_100,
+            if is_duplicate_seen {
+                ". 101+100 ack 1 <wave 2:4/4>"
+            } else {
+                ". 101+100 ack 1 <wave 3:1/2>"
+            },
+        );
+        if is_duplicate_seen {
+            for (start, place) in [(201, 1), (301, 2), (401, 3)] {
+                script.expect(1_100, &format!(". {start}+100 ack 1 <wave 3:{place}/4>"));
+            }
+        } else {
+            script.expect(1_100, ". 201+100 ack 1 <wave 3:2/2>");
+        }
+        script.expect_nothing(3_099);
+        let window = script.connection().congestion_window();
+        assert_eq!(window, if is_duplicate_seen { 400 } else { 200 });
+        // Any acknowledgement that repeats the level brings the window back.
+        script.send(3_099, ". 1+0 ack 201 win 10000 <level 2>");
+        assert_eq!(script.connection().congestion_window(), 400);
+    }
+}
+
+/// "TCP-Real extends Reno": three duplicates repair the first segment, and the window stays the receiver's. With
+/// the window whole, what the three duplicates let out is new.
+#[test]
+fn a_fast_retransmit_leaves_the_window_alone() {
+    let mut script = Script::new(sender(METERED));
+    script.call(0, |connection| connection.write(10_000));
+    script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
+    script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
+    script.send(100, ". 1+0 ack 101 win 10000 <level 3>");
+    for (start, place) in [(201, 1), (301, 2), (401, 3), (501, 4), (601, 5)] {
+        script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/6>"));
+    }
+    for at in [110, 120, 130] {
+        script.send(at, ". 1+0 ack 101 win 10000 <level 3>");
+        if at < 130 {
+            script.expect_nothing(at);
+        }
+    }
+    script.expect(130, ". 101+100 ack 1 <wave 2:6/6>");
+    for (start, place) in [(701, 1), (801, 2), (901, 3)] {
+        script.expect(130, &format!(". {start}+100 ack 1 <wave 3:{place}/6>"));
+    }
+    assert_eq!(script.connection().congestion_window(), 600);
+    assert_eq!(script.connection().statistics().fast_retransmits, 1);
+}
+
+/// Levels are heard from the newest acknowledgement only, and only where both ends were set so.
+#[test]
+fn levels_that_do_not_count() {
+    let mut script = Script::new(sender(METERED));
+    script.call(0, |connection| connection.write(400));
+    script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
+    script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
+    script.send(100, ". 1+0 ack 201 win 10000");
+    script.expect(100, ". 201+100 ack 1 <wave 2:1/2>");
+    script.expect(100, "P. 301+100 ack 1 <wave 2:2/2>");
+    // Overtaken by the one before.
+    script.send(110, ". 1+0 ack 101 win 10000 <level 9>");
+    assert_eq!(script.connection().congestion_window(), 200);
+
+    let mut script = Script::new(sender(BORN));
+    script.call(0, |connection| connection.write(200));
+    script.expect(0, ". 1+100 ack 1");
+    script.expect(0, "P. 101+100 ack 1");
+    script.send(100, ". 1+0 ack 101 win 10000 <level 9>");
+    assert_eq!(script.connection().congestion_window(), 200);
+}
+
+/// With timestamps, SACK blocks and both options, headers stay what the codec can write.
+#[test]
+fn options_leave_room_for_each_other() {
+    let config = Config {
+        timestamps: true,
+        sack: true,
+        recovery: RecoveryConfig::SACK,
+        ..METERED
+    };
+    let forth = Path::judged_by(Span::from_millis(10), |index, _| {
+        if index % 3 == 1 {
+            Fate::Lost
+        } else {
+            Fate::Arrives
+        }
+    })
+    .with_rate(Rate::from_mbps(1));
+    let mut pair = Pair::new(
+        sender(config),
+        receiver(config, law()),
+        forth,
+        Path::new(Span::from_millis(10)),
+    );
+    pair.call(Side::A, |connection| connection.write(60_000));
+    pair.drive(Time::from_secs(600));
+    assert_eq!(pair.end(Side::B).delivered(), 60_000);
+    let addresses = PseudoHeader::V4 {
+        source: [10, 0, 0, 1].into(),
+        destination: [10, 0, 0, 2].into(),
+    };
+    let mut blocks = 0;
+    for record in pair.records() {
+        let segment = record.segment;
+        blocks = blocks.max(segment.options.sack.len());
+        let mut buffer = vec![0; 60];
+        let length = encode(
+            &segment,
+            Ports::default(),
+            &addresses,
+            Checksum::new(),
+            &mut buffer,
+        )
+        .unwrap();
+        buffer.truncate(length);
+        if segment.payload == 0 {
+            assert_eq!(decode(&buffer, &addresses).unwrap().segment, segment);
+        }
+    }
+    assert_eq!(blocks, 2);
+}
+
+proptest! {
+    /// Whatever a path does to data, acknowledgements and their options, everything arrives.
+    #[test]
+    fn transfers_end(
+        bytes in 1u64..20_000,
+        forth in vec(fate(), 0..120),
+        back in vec(fate(), 0..120),
+    ) {
+        let path = |fates| Path::chaotic(Span::from_millis(15), Chaos(fates)).with_rate(Rate::from_kbps(500));
+        let mut pair = Pair::new(sender(METERED), receiver(METERED, law()), path(forth), path(back));
+        pair.call(Side::A, |connection| connection.write(bytes));
+        pair.drive(Time::from_secs(100_000));
+        prop_assert_eq!(pair.end(Side::B).delivered(), bytes);
+        prop_assert!(pair.end(Side::A).is_all_acknowledged());
+    }
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![
+        4 => Just(Fate::Arrives),
+        2 => Just(Fate::Lost),
+        1 => (0u64..60).prop_map(|late| Fate::Late(Span::from_millis(late))),
+        1 => (0u64..60).prop_map(|later| Fate::Twice(Span::from_millis(later))),
+    ]
+}

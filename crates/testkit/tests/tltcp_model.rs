@@ -1,0 +1,325 @@
+//! The connection against a slow, literal reading of sections 5.1 to 5.5 of the TLTCP paper: packets of one
+//! byte, the send window as the list of numbers that the paper writes it as, and the loop of figure 1.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use comity_congestion::RttConfig;
+use comity_congestion::recovery::RecoveryConfig;
+use comity_testkit::tcp::{BORN, fixed, listener, opener};
+use comity_transport::tcp::timeline::TimelineConfig;
+use comity_transport::tcp::{Config, Connection, Segment};
+use comity_units::{Bytes, Span, Time};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// A data packet: its number, and its `seq_update`.
+type Packet = (u32, u32);
+
+/// A node of the time-line list: `lowest_seqno`, the number after the section, and its deadline.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    lowest: u32,
+    end: u32,
+    deadline: u64,
+}
+
+/// The sender of section 5.
+#[derive(Debug)]
+struct Sender {
+    timeline_list: VecDeque<Node>,
+    /// The logical send window: what is outstanding, in the order of its numbers.
+    window: Vec<u32>,
+    /// The most that it may hold.
+    size: usize,
+    /// Everything that was ever sent.
+    sent: BTreeSet<u32>,
+    /// The next number that was never sent.
+    next: u32,
+    last_ack: u32,
+    duplicates: usize,
+    /// Figure 1's `cur_node.lowest_seq`.
+    lowest_current: u32,
+    out: VecDeque<Packet>,
+    pseudo_retransmissions: u64,
+    replacements: u64,
+}
+
+impl Sender {
+    fn new(sections: &[(u32, u64)], size: usize) -> Self {
+        let mut lowest = 1;
+        let timeline_list = sections
+            .iter()
+            .map(|&(length, deadline)| {
+                let node = Node {
+                    lowest,
+                    end: lowest + length,
+                    deadline,
+                };
+                lowest = node.end;
+                node
+            })
+            .collect();
+        let mut sender = Self {
+            timeline_list,
+            window: Vec::new(),
+            sent: BTreeSet::new(),
+            size,
+            next: 1,
+            last_ack: 1,
+            duplicates: 0,
+            lowest_current: 1,
+            out: VecDeque::new(),
+            pseudo_retransmissions: 0,
+            replacements: 0,
+        };
+        sender.send();
+        sender
+    }
+
+    fn transmit(&mut self, number: u32) {
+        self.sent.insert(number);
+        self.out.push_back((number, self.lowest_current));
+    }
+
+    /// Sends as a normal TCP sender would; after three duplicates each one makes room for one more.
+    fn send(&mut self) {
+        let inflation = if self.duplicates >= 3 {
+            self.duplicates
+        } else {
+            0
+        };
+        let given = self.timeline_list.back().map_or(0, |node| node.end);
+        while self.window.len() < self.size + inflation && self.next < given {
+            self.window.push(self.next);
+            self.transmit(self.next);
+            self.next += 1;
+        }
+    }
+
+    /// Figure 1.
+    fn lifetime_timer(&mut self, now: u64) {
+        // rem_expired_data(timeline_list, &buf)
+        let before = self.timeline_list.len();
+        while self
+            .timeline_list
+            .front()
+            .is_some_and(|node| node.deadline <= now)
+        {
+            self.timeline_list.pop_front();
+        }
+        // cur_node = get_cur_node(timeline_list)
+        let has_expired = self.timeline_list.len() < before;
+        if let Some(node) = self.timeline_list.front().filter(|_| has_expired) {
+            // store_unacked_seq(): what is outstanding stays in the window.
+            // move_window(cur_node.lowest_seq)
+            self.lowest_current = node.lowest;
+            self.next = self.next.max(node.lowest);
+        }
+        self.send();
+    }
+
+    fn on_ack(&mut self, number: u32) {
+        // "The sender's window is moved by the amount of data that is ACKed": one that only follows a jump
+        // moves nothing.
+        let mut acked = self.sent.range(self.last_ack..number.max(self.last_ack));
+        let moves = acked.next().is_some();
+        let is_old = number < self.last_ack;
+        self.last_ack = self.last_ack.max(number);
+        if moves {
+            self.duplicates = 0;
+            self.window.retain(|&outstanding| outstanding >= number);
+            // A section of which everything is acknowledged is done.
+            while self
+                .timeline_list
+                .front()
+                .is_some_and(|node| node.end <= number)
+            {
+                self.timeline_list.pop_front();
+            }
+        } else if !is_old && !self.window.is_empty() {
+            self.duplicates += 1;
+            if self.duplicates == 3 {
+                self.on_loss();
+            }
+        }
+        self.send();
+    }
+
+    /// Section 5.5.
+    fn on_loss(&mut self) {
+        let lost = self.window[0];
+        if lost >= self.lowest_current {
+            return self.transmit(lost);
+        }
+        let current = self
+            .window
+            .iter()
+            .copied()
+            .find(|&number| number >= self.lowest_current);
+        let given = self.timeline_list.back().map_or(0, |node| node.end);
+        match current {
+            Some(sent) => {
+                self.pseudo_retransmissions += 1;
+                self.transmit(sent);
+            }
+            None if self.next < given => {
+                self.replacements += 1;
+                self.window[0] = self.next;
+                self.window.sort_unstable();
+                self.transmit(self.next);
+                self.next += 1;
+            }
+            None => {}
+        }
+    }
+}
+
+/// The receiver of section 5.3.
+#[derive(Debug)]
+struct Receiver {
+    expected: u32,
+    arrived: BTreeSet<u32>,
+    out: VecDeque<u32>,
+}
+
+impl Receiver {
+    fn on_packet(&mut self, (number, update): Packet) {
+        self.expected = self.expected.max(update);
+        self.arrived.insert(number);
+        while self.arrived.contains(&self.expected) {
+            self.expected += 1;
+        }
+        self.out.push_back(self.expected);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    DataArrives,
+    DataIsLost,
+    AckArrives,
+    AckIsLost,
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::DataArrives),
+        2 => Just(Step::DataIsLost),
+        6 => Just(Step::AckArrives),
+        1 => Just(Step::AckIsLost),
+        2 => (1_u64..15).prop_map(Step::Wait),
+    ]
+}
+
+/// The connections under test, with what they sent that is under way.
+struct Real {
+    ends: [Connection; 2],
+    data: VecDeque<Segment>,
+    acks: VecDeque<Segment>,
+}
+
+impl Real {
+    fn drain(&mut self, now: Time) {
+        let [sender, receiver] = &mut self.ends;
+        self.data
+            .extend(core::iter::from_fn(|| sender.poll_transmit(now)).filter(|it| it.payload > 0));
+        self.acks
+            .extend(core::iter::from_fn(|| receiver.poll_transmit(now)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Step for step, both have the same packets and acknowledgements under way.
+    #[test]
+    fn the_connection_sends_what_the_paper_says(
+        lengths in vec((1_u32..25, 1_u64..25), 1..8),
+        size in 4_usize..14,
+        steps in vec(step(), 0..150),
+    ) {
+        // The paper's deadlines ascend; the last section has none to run out of, so that there is always
+        // something current.
+        let mut deadline = 0;
+        let mut sections: Vec<_> = lengths
+            .into_iter()
+            .map(|(length, life)| {
+                deadline += life;
+                (length, deadline)
+            })
+            .collect();
+        sections.push((1_000, 1_000_000));
+        let config = Config {
+            mss: 1,
+            receive_buffer: Bytes::new(60_000),
+            recovery: RecoveryConfig { careful: false, ..RecoveryConfig::RENO },
+            timeline: Some(TimelineConfig::PAPER),
+            // No timeouts: the paper describes them no further than duplicates.
+            rtt: RttConfig { initial_timeout: Span::from_secs(1_000), min_timeout: Span::from_secs(1_000),
+                max_timeout: Span::from_secs(2_000), ..RttConfig::RFC6298 },
+            ..BORN
+        };
+        let mut model = Sender::new(&sections, size);
+        let mut receiver = Receiver { expected: 1, arrived: BTreeSet::new(), out: VecDeque::new() };
+        let mut now = 0;
+        let mut real = Real {
+            ends: [opener(config, fixed(size as u64)), listener(config, fixed(1))],
+            data: VecDeque::new(),
+            acks: VecDeque::new(),
+        };
+        for &(length, deadline) in &sections {
+            real.ends[0].write_section(length.into(), Time::from_millis(deadline)).unwrap();
+        }
+        real.drain(Time::ZERO);
+        for step in steps {
+            match step {
+                Step::DataArrives => {
+                    if let (Some(packet), Some(segment)) = (model.out.pop_front(), real.data.pop_front()) {
+                        receiver.on_packet(packet);
+                        real.ends[1].on_segment(Time::from_millis(now), &segment);
+                        real.ends[1].read(u64::MAX);
+                    }
+                }
+                Step::DataIsLost => {
+                    model.out.pop_front();
+                    real.data.pop_front();
+                }
+                Step::AckArrives => {
+                    if let (Some(number), Some(segment)) = (receiver.out.pop_front(), real.acks.pop_front()) {
+                        model.on_ack(number);
+                        real.ends[0].on_segment(Time::from_millis(now), &segment);
+                    }
+                }
+                Step::AckIsLost => {
+                    receiver.out.pop_front();
+                    real.acks.pop_front();
+                }
+                Step::Wait(time) => {
+                    // Each deadline is met at its own moment.
+                    for _ in 0..time {
+                        now += 1;
+                        model.lifetime_timer(now);
+                        let at = Time::from_millis(now);
+                        if real.ends[0].next_timer() <= at {
+                            real.ends[0].on_timer(at);
+                        }
+                        real.drain(at);
+                    }
+                }
+            }
+            real.drain(Time::from_millis(now));
+            let data: Vec<Packet> = real.data.iter().map(|segment| {
+                let update = segment.options.seq_update.expect("every segment carries it");
+                (segment.sequence.get(), update.expected.get())
+            }).collect();
+            let acks: Vec<u32> = real.acks.iter().map(|segment| segment.acknowledgement.get()).collect();
+            prop_assert_eq!(&data, &Vec::from(model.out.clone()), "after {:?} at {}: in flight {}, {:?}", step, now, real.ends[0].in_flight(), model);
+            prop_assert_eq!(&acks, &Vec::from(receiver.out.clone()), "after {:?} at {}", step, now);
+            prop_assert_eq!(real.ends[0].in_flight(), model.window.len() as u64, "{:?}", model);
+        }
+        let statistics = real.ends[0].timeline_statistics().unwrap();
+        prop_assert_eq!(statistics.pseudo_retransmissions, model.pseudo_retransmissions);
+        prop_assert_eq!(statistics.replacements, model.replacements);
+    }
+}

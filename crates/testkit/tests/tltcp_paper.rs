@@ -1,0 +1,301 @@
+//! The examples of sections 5.2 to 5.5 of the TLTCP paper, with its numbers: packets of one byte, sections
+//! 10..19, 20..29 and so on.
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_testkit::tcp::{BORN, Pair, Path, Record, Script, Side, fixed, listener, opener, reno};
+use comity_transport::tcp::timeline::{Piece, TimelineConfig};
+use comity_transport::tcp::{Config, Connection};
+use comity_units::{Bytes, SeqNo, Span, Time};
+
+/// The first byte of data has the number 10.
+const PAPER: Config = Config {
+    mss: 1,
+    receive_buffer: Bytes::new(40),
+    initial_sequence: SeqNo::new(9),
+    recovery: RecoveryConfig::RENO,
+    timeline: Some(TimelineConfig::PAPER),
+    ..BORN
+};
+
+const D1: u64 = 100;
+
+/// Gives `count` sections of ten bytes: the first is over at `D1`, the others ten seconds later.
+fn give(connection: &mut Connection, count: u64) {
+    for section in 0..count {
+        let deadline = Time::from_millis(D1 + section * 10_000);
+        connection.write_section(10, deadline).unwrap();
+    }
+}
+
+/// A sender whose peer's window lets 10 to 14 pass until `D1`, and nothing of 15 to 19.
+fn sent_10_to_14(config: Config, window: u64) -> Script {
+    let five = Config {
+        receive_buffer: Bytes::new(5),
+        ..config
+    };
+    let mut script = Script::new(opener(five, fixed(window)));
+    script.call(0, |sender| give(sender, 3));
+    for number in 10..15 {
+        script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+    }
+    script.expect_nothing(D1);
+    script
+}
+
+#[test]
+fn section_5_2_after_14_comes_20() {
+    let mut script = sent_10_to_14(PAPER, 10);
+    script.send(D1 + 1, ". 10+0 ack 10 win 6");
+    script.expect(D1 + 1, ". 20+1 ack 10 <upd 20>");
+    script.expect_nothing(D1 + 2);
+    let statistics = script.connection().timeline_statistics().unwrap();
+    assert_eq!((statistics.jumps, statistics.expired), (1, 1));
+    assert_eq!(statistics.discarded_bytes, 5, "15 to 19");
+    assert_eq!(statistics.obsolete_bytes, 5, "10 to 14");
+    // The lifetime timer stands at the second section's deadline; the first retransmission is due earlier.
+    assert!(script.connection().next_timer() <= Time::from_millis(D1 + 10_000));
+}
+
+#[test]
+fn section_5_4_an_acknowledgement_of_obsolete_data_opens_the_window() {
+    let mut script = sent_10_to_14(PAPER, 10);
+    script.send(D1 + 1, ". 10+0 ack 10 win 10");
+    // The send window is {10, 11, 12, 13, 14, 20, 21, 22, 23, 24}.
+    for number in 20..25 {
+        script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
+    }
+    script.expect_nothing(D1 + 2);
+    // "An ACK is received for sequence number 12": the next number expected is 13.
+    script.send(D1 + 3, ". 10+0 ack 13 win 10");
+    for number in 25..28 {
+        script.expect(D1 + 3, &format!(". {number}+1 ack 10 <upd 20>"));
+    }
+    script.expect_nothing(D1 + 4);
+}
+
+#[test]
+fn section_5_5_a_lost_obsolete_packet_is_answered_with_a_first_send() {
+    let mut script = sent_10_to_14(PAPER, 5);
+    // Packet 10 is lost, 11 to 13 are reported.
+    for at in [1, 2] {
+        script.send(D1 + at, ". 10+0 ack 10 win 5");
+        script.expect_nothing(D1 + at);
+    }
+    script.send(D1 + 3, ". 10+0 ack 10 win 5");
+    script.expect(D1 + 3, ". 20+1 ack 10 <upd 20>");
+    script.expect_nothing(D1 + 4);
+    let statistics = script.connection().timeline_statistics().unwrap();
+    assert_eq!(statistics.replacements, 1);
+    assert_eq!(statistics.pseudo_retransmissions, 0);
+    assert_eq!(script.connection().statistics().retransmitted, 0);
+}
+
+#[test]
+fn section_5_5_the_same_after_a_timeout() {
+    let mut script = sent_10_to_14(PAPER, 5);
+    script.expect(1_000, ". 20+1 ack 10 <upd 20>");
+    let statistics = script.connection().timeline_statistics().unwrap();
+    // Everything outstanding is given up, so the window of five takes four more.
+    assert_eq!(statistics.pseudo_retransmissions, 0);
+    for number in 21..25 {
+        script.expect(1_000, &format!(". {number}+1 ack 10 <upd 20>"));
+    }
+    script.expect_nothing(1_100);
+}
+
+#[test]
+fn figure_3_a_packet_sent_before_is_pseudo_retransmitted_and_never_timed() {
+    let mut script = sent_10_to_14(PAPER, 10);
+    script.send(D1 + 1, ". 10+0 ack 10 win 10");
+    for number in 20..25 {
+        script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
+    }
+    let before = script.connection().statistics();
+    for at in 2..5 {
+        script.send(D1 + at, ". 10+0 ack 10 win 10");
+    }
+    script.expect(D1 + 4, ". 20+1 ack 10 <upd 20>");
+    let statistics = script.connection().timeline_statistics().unwrap();
+    assert_eq!(statistics.pseudo_retransmissions, 1);
+    assert_eq!(statistics.replacements, 0);
+    // The acknowledgement of 20 comes; which of the two it answers is not known.
+    script.send(D1 + 50, ". 10+0 ack 21 win 10");
+    let after = script.connection().statistics();
+    assert_eq!(after.rtt_samples, before.rtt_samples);
+    assert_eq!(after.retransmitted, 1);
+}
+
+/// Reno with a window of ten, of which 10 to 14 leave before `D1` and 20 to 24 after it, over a path that
+/// loses 10 and 14. Returns how often the window was reduced, and the transcript.
+fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u32, Pair) {
+    let config = Config {
+        timeline,
+        recovery,
+        sack: recovery == RecoveryConfig::SACK,
+        ..PAPER
+    };
+    let delay = Span::from_millis(100);
+    let mut pair = Pair::new(
+        opener(config, reno(1, 10, 10)),
+        listener(config, fixed(10)),
+        Path::losing(delay, &[10, 14]),
+        Path::new(delay),
+    );
+    // The application has no more than five bytes of the first section ready.
+    pair.call(Side::A, |sender| {
+        sender
+            .write_section(5, Time::from_millis(D1))
+            .expect("it is taken");
+    });
+    pair.drive(Time::from_millis(D1 + 1));
+    pair.call(Side::A, |sender| {
+        sender
+            .write_section(5, Time::from_millis(D1 + 1))
+            .and_then(|()| sender.write_section(50, Time::from_secs(100)))
+            .expect("it is taken");
+    });
+    pair.drive(Time::from_secs(30));
+    let statistics = pair.end(Side::A).statistics();
+    (statistics.fast_retransmits + statistics.timeouts, pair)
+}
+
+#[test]
+fn figure_4_the_second_loss_goes_unseen() {
+    let reno = RecoveryConfig::RENO;
+    let (tltcp, pair) = two_losses(Some(TimelineConfig::PAPER), reno);
+    assert_eq!(tltcp, 1, "\n{}", pair.transcript());
+    let (tcp, pair) = two_losses(None, reno);
+    assert_eq!(tcp, 2, "\n{}", pair.transcript());
+}
+
+#[test]
+fn without_the_blind_spot_losses_are_seen_as_tcp_sees_them() {
+    let open = TimelineConfig {
+        blind_spot: false,
+        ..TimelineConfig::PAPER
+    };
+    for recovery in [
+        RecoveryConfig::RENO,
+        RecoveryConfig::NEW_RENO,
+        RecoveryConfig::SACK,
+    ] {
+        let (tltcp, mine) = two_losses(Some(open), recovery);
+        let (tcp, _) = two_losses(None, recovery);
+        assert_eq!(tltcp, tcp, "{recovery:?}\n{}", mine.transcript());
+        let statistics = mine.end(Side::A).timeline_statistics().unwrap();
+        let answers = statistics.pseudo_retransmissions + statistics.replacements;
+        // Reno finds the second loss by a timeout, which begins again and answers no loss of its own.
+        let expected = if recovery == RecoveryConfig::RENO {
+            1
+        } else {
+            2
+        };
+        assert_eq!(answers, expected, "{recovery:?}\n{}", mine.transcript());
+    }
+}
+
+#[test]
+fn nothing_obsolete_is_sent_after_the_deadline() {
+    let (_, pair) = two_losses(Some(TimelineConfig::PAPER), RecoveryConfig::RENO);
+    let is_late = |record: &&Record| {
+        record.from == Side::A
+            && record.at > Time::from_millis(D1)
+            && record.segment.payload > 0
+            && record.segment.sequence.precedes(SeqNo::new(20))
+    };
+    assert_eq!(pair.records().iter().find(is_late), None);
+}
+
+/// A receiver to which 10, 11 and 13 came.
+fn receiver_of_10_11_13() -> Script {
+    // With larger segments, reading one by one is not worth an announcement.
+    let large = Config { mss: 20, ..PAPER };
+    let mut script = Script::new(listener(large, fixed(10)));
+    for (number, acknowledged) in [(10_u64, 11), (11, 12), (13, 12)] {
+        let at = number;
+        script.send(at, &format!(". {number}+1 ack 10 win 40 <upd 10>"));
+        script.expect(at, &format!(". 10+0 ack {acknowledged}"));
+    }
+    script
+}
+
+fn pieces(script: &mut Script, at_ms: u64) -> Vec<Piece> {
+    let mut found = Vec::new();
+    script.call(at_ms, |receiver| {
+        found.extend(core::iter::from_fn(|| receiver.read_piece(100)));
+    });
+    found
+}
+
+const fn data(offset: u64, length: u64) -> Piece {
+    Piece::Data { offset, length }
+}
+
+const fn gap(offset: u64, length: u64) -> Piece {
+    Piece::Gap { offset, length }
+}
+
+#[test]
+fn the_receiver_jumps_and_reads_data_and_gaps_in_order() {
+    let mut script = receiver_of_10_11_13();
+    assert_eq!(pieces(&mut script, 20), [data(0, 2)]);
+    // 21 says that nothing below 20 will come, and is itself ahead of its turn.
+    script.send(21, ". 21+1 ack 10 win 40 <upd 20>");
+    script.expect(21, ". 10+0 ack 20");
+    assert_eq!(pieces(&mut script, 22), [gap(2, 1), data(3, 1), gap(4, 6)]);
+    script.send(23, ". 20+1 ack 10 win 40 <upd 20>");
+    script.expect(23, ". 10+0 ack 22");
+    assert_eq!(pieces(&mut script, 24), [data(10, 2)]);
+    let statistics = script.connection().gap_statistics();
+    assert_eq!(
+        (statistics.jumps, statistics.gaps, statistics.bytes),
+        (1, 2, 7)
+    );
+    assert_eq!(script.connection().delivered(), 5);
+}
+
+#[test]
+fn an_old_update_and_old_data_change_nothing() {
+    let mut script = receiver_of_10_11_13();
+    script.send(21, ". 20+1 ack 10 win 40 <upd 20>");
+    script.expect(21, ". 10+0 ack 21");
+    // 12 was late: the gap has been given up.
+    script.send(22, ". 12+1 ack 10 win 40 <upd 10>");
+    script.expect(22, ". 10+0 ack 21");
+    script.send(23, ". 21+1 ack 10 win 40 <upd 10>");
+    script.expect(23, ". 10+0 ack 22");
+    assert_eq!(
+        pieces(&mut script, 24),
+        [data(0, 2), gap(2, 1), data(3, 1), gap(4, 6), data(10, 2)]
+    );
+}
+
+#[test]
+fn a_void_is_passed_over_and_what_is_missing_before_it_is_waited_for() {
+    let mut script = receiver_of_10_11_13();
+    script.send(21, ". 20+1 ack 10 win 40 <upd 10/14-20>");
+    script.expect(21, ". 10+0 ack 12");
+    assert_eq!(pieces(&mut script, 22), [data(0, 2)]);
+    script.send(23, ". 12+1 ack 10 win 40 <upd 10>");
+    script.expect(23, ". 10+0 ack 21");
+    assert_eq!(
+        pieces(&mut script, 24),
+        [data(2, 2), gap(4, 6), data(10, 1)]
+    );
+}
+
+#[test]
+fn updates_that_contradict_their_segment_or_are_no_answer_are_ignored() {
+    for line in [
+        // Data below what the update says, and within the void that it names.
+        ". 14+1 ack 10 win 40 <upd 20>",
+        ". 15+1 ack 10 win 40 <upd 10/14-20>",
+        // It acknowledges what was never sent.
+        ". 20+1 ack 50 win 40 <upd 20>",
+    ] {
+        let mut script = receiver_of_10_11_13();
+        script.send(21, line);
+        script.expect(21, ". 10+0 ack 12");
+        assert_eq!(script.connection().gap_statistics().jumps, 0, "{line}");
+    }
+}

@@ -1,0 +1,254 @@
+//! What holds for a time-lined stream whatever the path does: it is tiled by data and gaps, it comes to its
+//! end, and towards the network it keeps to the window.
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_testkit::tcp::{
+    Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener, reno,
+};
+use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
+use comity_transport::tcp::{Config, Connection, DelayedAck, Options, State};
+use comity_units::{Bytes, SeqNo, Span, Time};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const RECOVERIES: [RecoveryConfig; 6] = [
+    RecoveryConfig::TAHOE,
+    RecoveryConfig::RENO,
+    RecoveryConfig::NEW_RENO,
+    RecoveryConfig::NEW_RENO_NS2,
+    RecoveryConfig::SACK,
+    RecoveryConfig::SACK_NS2,
+];
+
+fn configs() -> impl Strategy<Value = Config> {
+    (
+        prop::sample::select(&RECOVERIES[..]),
+        any::<[bool; 9]>(),
+        prop::sample::select(vec![0, 1, 5_000, u32::MAX - 700, u32::MAX]),
+        prop::sample::select(vec![150_u64, 400, 3_000, 100_000]),
+    )
+        .prop_map(|(recovery, switches, initial, buffer)| {
+            let [
+                scaling,
+                timestamps,
+                sack,
+                delayed,
+                limited,
+                careful,
+                handshake,
+                blind_spot,
+                at_receiver,
+            ] = switches;
+            Config {
+                receive_buffer: Bytes::new(buffer),
+                window_scaling: scaling,
+                timestamps,
+                sack,
+                handshake,
+                delayed_ack: delayed.then_some(DelayedAck {
+                    segments: 2,
+                    timeout: Span::from_millis(40),
+                }),
+                limited_transmit: limited,
+                initial_sequence: SeqNo::new(initial),
+                recovery: RecoveryConfig {
+                    careful,
+                    ..recovery
+                },
+                timeline: Some(TimelineConfig {
+                    blind_spot,
+                    clock: if at_receiver {
+                        DeadlineClock::Receiver
+                    } else {
+                        DeadlineClock::Sender
+                    },
+                }),
+                time_wait: Span::from_secs(86_400),
+                ..PLAIN
+            }
+        })
+}
+
+fn chaos() -> impl Strategy<Value = Chaos> {
+    let fate = prop_oneof![
+        6 => Just(Fate::Arrives),
+        3 => Just(Fate::Lost),
+        2 => (0_u64..200).prop_map(|ms| Fate::Late(Span::from_millis(ms))),
+        1 => (0_u64..200).prop_map(|ms| Fate::Twice(Span::from_millis(ms))),
+    ];
+    vec(fate, 0..60).prop_map(Chaos)
+}
+
+/// A section: when it is given, of how many bytes, and when it is over.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    at: Time,
+    bytes: u64,
+    deadline: Time,
+}
+
+fn sections() -> impl Strategy<Value = Vec<Given>> {
+    let section = (
+        prop_oneof![Just(0_u64), 0_u64..400],
+        prop_oneof![Just(0_u64), 1_u64..300, 300_u64..3_000],
+        prop_oneof![4 => 0_u64..1_500, 1 => Just(u64::MAX)],
+    );
+    vec(section, 0..12).prop_map(|list| {
+        let mut now = Time::from_millis(0);
+        list.into_iter()
+            .map(|(pause, bytes, life)| {
+                now += Span::from_millis(pause);
+                let deadline = if life == u64::MAX {
+                    Time::MAX
+                } else {
+                    now + Span::from_millis(life)
+                };
+                Given {
+                    at: now,
+                    bytes,
+                    deadline,
+                }
+            })
+            .collect()
+    })
+}
+
+/// Plays the sections over the path; the pair at the end, and whether it came to rest.
+fn play(config: Config, given: &[Given], forward: Chaos, back: Chaos, delay: u64) -> (Pair, bool) {
+    let delay = Span::from_millis(delay);
+    let mut pair = Pair::new(
+        opener(config, reno(100, 4, 20)),
+        listener(config, fixed(1_000)),
+        Path::chaotic(delay, forward),
+        Path::chaotic(delay, back),
+    );
+    pair.check_each(the_logical_window_is_kept);
+    for section in given {
+        pair.drive(section.at);
+        pair.call(Side::A, |end: &mut Connection| {
+            end.write_section(section.bytes, section.deadline)
+                .expect("it is taken");
+        });
+    }
+    pair.call(Side::A, Connection::close);
+    pair.drive(pair.now() + Span::from_secs(10_000));
+    pair.call(Side::B, Connection::close);
+    let quiet = pair.drive(Time::from_secs(1_000_000));
+    (pair, quiet)
+}
+
+/// As long as nothing was lost, no more places are outstanding than the window and limited transmit allow.
+fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
+    let statistics = connection.statistics();
+    let is_undisturbed = statistics.fast_retransmits == 0 && statistics.timeouts == 0;
+    if is_undisturbed && record.segment.payload > 0 {
+        let released = 2 * u64::from(connection.config().mss);
+        let allowed = connection.congestion_window().saturating_add(released);
+        assert!(
+            connection.in_flight().saturating_sub(1) <= allowed,
+            "{record}"
+        );
+    }
+}
+
+/// The section of each byte that a segment carries is not over, where deadlines are in order and at the sender.
+fn assert_nothing_obsolete(
+    pair: &Pair,
+    given: &[Given],
+    config: &Config,
+) -> Result<(), TestCaseError> {
+    let in_order = given
+        .windows(2)
+        .all(|pair| pair[0].deadline <= pair[1].deadline);
+    for record in pair.records() {
+        if !in_order || record.from == Side::B || record.segment.payload == 0 {
+            continue;
+        }
+        let first = config.initial_sequence + 1;
+        let mut offset = u64::from(record.segment.sequence.distance_from(first).unsigned_abs());
+        for section in given {
+            if offset < section.bytes {
+                prop_assert!(
+                    record.at < section.deadline,
+                    "{record}\n{}",
+                    pair.transcript()
+                );
+                let is_within = offset + u64::from(record.segment.payload) <= section.bytes;
+                prop_assert!(
+                    is_within || section.deadline.is_never(),
+                    "beyond its section: {record}"
+                );
+                break;
+            }
+            offset -= section.bytes;
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Gaps and data tile the stream, nothing obsolete leaves, and both ends close.
+    #[test]
+    fn gaps_and_data_tile_the_stream_and_all_comes_to_an_end(
+        config in configs(),
+        given in sections(),
+        (forward, back) in (chaos(), chaos()),
+        delay in 1_u64..120,
+    ) {
+        let (pair, quiet) = play(config, &given, forward, back, delay);
+        prop_assert!(quiet, "\n{}", pair.transcript());
+        for side in [Side::A, Side::B] {
+            let state = pair.end(side).state();
+            prop_assert_eq!(state, State::Closed, "{:?}\n{}", side, pair.transcript());
+        }
+        let mut expected = 0;
+        let mut gaps = 0;
+        for piece in pair.pieces(Side::B) {
+            let (Piece::Data { offset, length } | Piece::Gap { offset, length }) = *piece;
+            prop_assert_eq!(offset, expected, "{:?}", pair.pieces(Side::B));
+            prop_assert!(length > 0);
+            expected += length;
+            if matches!(piece, Piece::Gap { .. }) {
+                gaps += length;
+            }
+        }
+        let total: u64 = given.iter().map(|section| section.bytes).sum();
+        prop_assert_eq!(expected, total, "{}", pair.transcript());
+        let receiver = pair.end(Side::B);
+        prop_assert_eq!(receiver.gap_statistics().bytes, gaps);
+        prop_assert_eq!(receiver.delivered(), total - gaps);
+        // What was never sent is missing; of what was sent, at most what was obsolete is.
+        let statistics = pair.end(Side::A).timeline_statistics().unwrap();
+        prop_assert!(gaps >= statistics.discarded_bytes);
+        prop_assert!(gaps <= statistics.discarded_bytes + statistics.obsolete_bytes);
+        if config.timeline.unwrap().clock == DeadlineClock::Sender {
+            assert_nothing_obsolete(&pair, &given, &config)?;
+        }
+    }
+
+    /// Without deadlines, a time-lined stream sends what TCP sends, when TCP sends it.
+    #[test]
+    fn without_deadlines_it_is_tcp(
+        config in configs(),
+        bytes in 1_u64..6_000,
+        (forward, back) in (chaos(), chaos()),
+        delay in 1_u64..120,
+    ) {
+        let given = [Given { at: Time::ZERO, bytes, deadline: Time::MAX }];
+        let plain = Config { timeline: None, ..config };
+        let (mine, _) = play(config, &given, forward.clone(), back.clone(), delay);
+        let (tcp, _) = play(plain, &given, forward, back, delay);
+        let sent = |pair: &Pair| -> Vec<_> {
+            let without_options = |record: &Record| {
+                let mut record = *record;
+                // The option leaves room for fewer blocks.
+                record.segment.options = Options::default();
+                record.to_string()
+            };
+            pair.records().iter().map(without_options).collect()
+        };
+        prop_assert_eq!(sent(&mine), sent(&tcp));
+    }
+}

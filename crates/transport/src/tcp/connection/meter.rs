@@ -1,0 +1,91 @@
+//! The halves of a controller that has two: tags on what is sent, reports on what is acknowledged.
+
+use alloc::boxed::Box;
+use core::num::NonZeroU16;
+
+use comity_congestion::{Arrival, Meter, Report, Tag};
+use comity_units::{Bytes, PacketNumber, Time};
+
+use super::super::segment::{Options, Segment};
+use super::Connection;
+
+/// The IP header in [`Arrival::wire`].
+const IP_HEADER: u32 = 20;
+
+impl Connection {
+    /// The same end with the receiver's half of the peer's controller. It is heard where
+    /// [`Config::metered`](super::Config::metered) is set.
+    #[must_use]
+    pub fn with_meter(self, meter: Box<dyn Meter>) -> Self {
+        Self {
+            meter: Some(meter),
+            ..self
+        }
+    }
+
+    /// The receiver's half of the peer's controller, if this end runs one.
+    pub fn meter(&self) -> Option<&dyn Meter> {
+        self.meter.as_deref()
+    }
+
+    /// Takes in the options of a segment that was accepted: its payload begins at `start`.
+    #[inline(never)]
+    pub(super) fn exchange_measurements(&mut self, now: Time, start: u64, segment: &Segment) {
+        // An acknowledgement that was overtaken has an old report.
+        let is_current = segment.acknowledgement == self.sender.stream.una_number(&self.config);
+        if let Some(level) = segment.options.level
+            && is_current
+        {
+            let level = level.get();
+            self.sender.on_report(now, &Report::Wave { level });
+        }
+        if segment.payload == 0 {
+            return;
+        }
+        if let Some(meter) = &mut self.meter {
+            let tag = segment.options.wave.map_or(Tag::None, |wave| Tag::Wave {
+                wave: wave.wave,
+                segments: wave.segments.get(),
+                position: wave.position,
+            });
+            let wire = IP_HEADER + segment.header_length() + segment.payload;
+            meter.on_arrival(&Arrival {
+                now,
+                number: PacketNumber::new(start),
+                payload: Bytes::new(u64::from(segment.payload)),
+                wire: Bytes::new(u64::from(wire)),
+                marked: false,
+                tag,
+            });
+        }
+    }
+
+    /// Adds what this end has to tell the other half.
+    #[inline(never)]
+    pub(super) fn add_measurements(&mut self, now: Time, has_payload: bool, options: &mut Options) {
+        options.wave = self.sender.wave().filter(|_| has_payload);
+        if let Some(meter) = &mut self.meter
+            && let Report::Wave { level } = meter.report(now)
+        {
+            options.level = NonZeroU16::new(level);
+        }
+    }
+
+    /// When the meter wants to speak by itself; [`Time::MAX`] for never.
+    #[inline]
+    pub(super) fn meter_wakeup(&self) -> Time {
+        match &self.meter {
+            None => Time::MAX,
+            Some(meter) => meter.wakeup().unwrap_or(Time::MAX),
+        }
+    }
+
+    pub(super) fn wake_meter(&mut self, now: Time) {
+        if let Some(meter) = &mut self.meter
+            && meter.wakeup().is_some_and(|due| due <= now)
+        {
+            meter.on_wakeup(now);
+            self.receiver.ack_now = true;
+        }
+    }
+}

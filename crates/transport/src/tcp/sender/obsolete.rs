@@ -1,0 +1,118 @@
+//! What a time-lined sender does where TCP would send obsolete data again.
+
+use core::num::NonZeroU64;
+
+use comity_units::Time;
+
+use super::super::config::Config;
+use super::stream::{Acknowledgement, Outgoing, Stream};
+use super::transfer::Transfer;
+
+impl Transfer {
+    /// The lifetime timer expired, or a deadline passed before the timer was looked at.
+    pub(super) fn on_lifetime(&mut self, stream: &mut Stream, now: Time, config: &Config) {
+        let standing = stream.standing();
+        if let Some(line) = &mut stream.line {
+            let moved = line.on_lifetime(now, standing);
+            (stream.next, stream.end) = (moved.next, moved.end);
+        }
+        self.notify(stream, now, config);
+    }
+
+    /// Passes over unsent data whose time is over.
+    pub(super) fn discard_stale(&mut self, stream: &mut Stream, now: Time, config: &Config) {
+        let standing = stream.standing();
+        let Some(line) = &mut stream.line else { return };
+        if line.lifetime() <= now {
+            self.on_lifetime(stream, now, config);
+        } else {
+            stream.end = line.discard_stale(now, standing);
+            self.notify(stream, now, config);
+        }
+    }
+
+    /// Has a segment without payload sent when nothing else could tell the peer of a jump.
+    pub(super) fn notify(&mut self, stream: &Stream, now: Time, config: &Config) {
+        if self.persist_is_off() && stream.needs_notice() {
+            self.probe = true;
+            self.persist(stream, now, config);
+        }
+    }
+
+    /// Takes everything outstanding for lost: sends again from the lowest place that is worth it.
+    pub(super) fn go_back(&mut self, stream: &mut Stream) {
+        stream.next = stream.lowest_current();
+        if let Some(line) = &mut stream.line
+            && line.is_obsolete(stream.una)
+        {
+            line.give_up_obsolete();
+            // Where nothing current is missing, windows need not open for the answer.
+            let missing = match &self.scoreboard {
+                Some(board) => board.missing(stream.next).0,
+                None => stream.next,
+            };
+            self.resend_first = missing >= stream.max;
+        }
+    }
+
+    /// The answer to the loss of `[start, end)`, of which one segment is meant, where that is obsolete: the
+    /// lowest unacknowledged current packet, sent before (a pseudo-retransmission) or not; without any, a
+    /// segment that carries `seq_update` alone. `None` where it is not obsolete.
+    pub(super) fn answer_obsolete(
+        &mut self,
+        stream: &mut Stream,
+        start: u64,
+        end: u64,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        let line = stream.line.as_mut()?;
+        if !line.is_obsolete(start) {
+            return None;
+        }
+        let lost_end = end
+            .min(start + u64::from(config.mss))
+            .min(line.lowest_current(start));
+        line.on_obsolete_loss(lost_end);
+        let mut from = line.substitute(self.scoreboard.is_some());
+        let mut limit = stream.max;
+        if let Some(board) = &mut self.scoreboard {
+            board.retransmitted = board.retransmitted.max(lost_end);
+            let (missing, missing_end) = board.missing(from);
+            from = missing;
+            limit = limit.min(missing_end);
+        }
+        if from < stream.max {
+            let again = stream.segment_at(from, limit, config);
+            let is_again = |end: NonZeroU64| from < end.get() && end.get() <= again.end();
+            if self.timed.is_some_and(|(end, _)| is_again(end)) {
+                self.timed = None;
+            }
+            if let Some(line) = &mut stream.line {
+                line.on_pseudo_retransmission(again.end());
+            }
+            return Some(again);
+        }
+        let lost = lost_end - start;
+        let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
+        let fits = fresh.end_of_data() <= stream.base() + lost + stream.peer_window;
+        let una = stream.una;
+        let line = stream.line.as_mut()?;
+        if !fresh.is_empty() && fits {
+            line.on_replacement(una, lost, lost_end);
+            return Some(fresh);
+        }
+        line.statistics.notices += 1;
+        Some(Outgoing {
+            start: stream.max,
+            length: 0,
+            fin: false,
+        })
+    }
+
+    /// Whether an acknowledgement leads from obsolete to current data, so that a jump may have caused it and
+    /// not the arrival of what it covers: no sample of what was sent before that jump.
+    pub(super) fn may_be_jump(stream: &Stream, ack: &Acknowledgement<'_>) -> Option<Time> {
+        let line = stream.line.as_ref()?;
+        (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)
+    }
+}

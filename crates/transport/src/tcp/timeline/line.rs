@@ -1,0 +1,445 @@
+//! The sender's side of a time-lined stream: the list of deadlines, the jumps, and what obsolete data holds.
+
+use alloc::collections::VecDeque;
+
+use comity_units::{SeqNo, Span, Time};
+
+use super::{
+    DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics,
+};
+
+/// How many jumps below the acknowledgement are kept.
+const KEPT_JUMPS: usize = 4;
+
+/// A section that is not obsolete, in wire offsets.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    start: u64,
+    end: u64,
+    /// [`Time::MAX`] for none.
+    deadline: Time,
+}
+
+/// Bytes that were discarded before they were sent.
+#[derive(Clone, Copy, Debug)]
+struct Jump {
+    /// The place at which it lies, which belongs to the byte behind it.
+    at: u64,
+    /// The wire offsets of the first discarded byte and of the byte behind the last.
+    from: u64,
+    to: u64,
+}
+
+/// Where the stream stands, in places.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Standing {
+    pub(in crate::tcp) una: u64,
+    pub(in crate::tcp) next: u64,
+    pub(in crate::tcp) max: u64,
+    pub(in crate::tcp) end: u64,
+}
+
+/// What became of the stream when the lifetime timer expired, in places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp) struct Moved {
+    pub(in crate::tcp) next: u64,
+    pub(in crate::tcp) end: u64,
+}
+
+/// The time-line list, and the translation between places and wire offsets.
+///
+/// Invariants: sections ascend and do not overlap; jumps ascend in `at` and in wire offsets, with sent bytes
+/// between any two; `floor ≤ obsolete ≤ max` of the stream; nothing from `obsolete` on is obsolete.
+#[derive(Debug)]
+pub(in crate::tcp) struct Line {
+    config: TimelineConfig,
+    sections: VecDeque<Section>,
+    jumps: VecDeque<Jump>,
+    /// By how much wire offsets are ahead of places below the first jump.
+    base_skip: u64,
+    /// The wire offset after the last byte given.
+    wire_end: u64,
+    /// The highest wire offset that the peer acknowledged.
+    confirmed: u64,
+    /// Every place below is obsolete or acknowledged.
+    obsolete: u64,
+    /// Every place below is given up towards the peer. With the blind spot this is `obsolete`.
+    floor: u64,
+    /// Obsolete places below are free again: they were given up, or another packet took the place.
+    freed: u64,
+    /// How many outstanding bytes were lost and had their place taken, and where the last of them ends.
+    substituted: u64,
+    substituted_to: u64,
+    /// The place after the last pseudo-retransmission of this recovery.
+    repeated: u64,
+    /// When the window was moved last.
+    pub(in crate::tcp) moved_at: Time,
+    /// What is taken off a deadline.
+    margin: Span,
+    /// Whether every deadline given so far is no earlier than the one before.
+    is_in_order: bool,
+    pub(in crate::tcp) statistics: TimelineStatistics,
+}
+
+impl Line {
+    pub(in crate::tcp) fn new(config: TimelineConfig) -> Self {
+        Self {
+            config,
+            sections: VecDeque::new(),
+            jumps: VecDeque::new(),
+            base_skip: 0,
+            wire_end: 1,
+            confirmed: 1,
+            obsolete: 0,
+            floor: 0,
+            freed: 0,
+            substituted: 0,
+            substituted_to: 0,
+            repeated: 0,
+            moved_at: Time::ZERO,
+            margin: Span::ZERO,
+            is_in_order: true,
+            statistics: TimelineStatistics::default(),
+        }
+    }
+
+    // ---------------------------------------------------------------- translation
+
+    /// The wire offset of a place. The place of a jump is that of the byte behind it.
+    #[inline]
+    pub(in crate::tcp) fn wire(&self, place: u64) -> u64 {
+        match self.jumps.back() {
+            Some(jump) if jump.at <= place => jump.to + (place - jump.at),
+            None => place + self.base_skip,
+            Some(_) => {
+                let after = self.jumps.partition_point(|jump| jump.at <= place);
+                match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+                    Some(jump) => jump.to + (place - jump.at),
+                    None => place + self.base_skip,
+                }
+            }
+        }
+    }
+
+    /// The place of a wire offset; that of a discarded byte is the place of its jump.
+    #[inline]
+    pub(in crate::tcp) fn place(&self, wire: u64) -> u64 {
+        let after = self.jumps.partition_point(|jump| jump.to <= wire);
+        let place = match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+            Some(jump) => jump.at + (wire - jump.to),
+            None => wire.saturating_sub(self.base_skip),
+        };
+        self.jumps
+            .get(after)
+            .map_or(place, |next| place.min(next.at))
+    }
+
+    /// The place after the section that `place` lies in.
+    pub(in crate::tcp) fn section_end(&self, place: u64) -> u64 {
+        let wire = self.wire(place);
+        let at = self.sections.partition_point(|section| section.end <= wire);
+        self.sections
+            .get(at)
+            .map_or(u64::MAX, |section| place + (section.end - wire))
+    }
+
+    // ---------------------------------------------------------------- application
+
+    /// Takes a section of `bytes` bytes.
+    pub(in crate::tcp) fn add(&mut self, bytes: u64, deadline: Time) -> Result<(), SectionError> {
+        let end = self.wire_end.saturating_add(bytes);
+        let reach = end.saturating_sub(self.confirmed);
+        if reach > MAX_REACH && !deadline.is_never() {
+            return Err(SectionError::TooFarAhead { reach });
+        }
+        self.statistics.sections += 1;
+        self.is_in_order &= self
+            .sections
+            .back()
+            .is_none_or(|last| last.deadline <= deadline);
+        match self.sections.back_mut() {
+            Some(last)
+                if last.deadline.is_never() && deadline.is_never() && last.end == self.wire_end =>
+            {
+                last.end = end;
+            }
+            _ => self.sections.push_back(Section {
+                start: self.wire_end,
+                end,
+                deadline,
+            }),
+        }
+        self.wire_end = end;
+        Ok(())
+    }
+
+    /// Forgets what lies from the place `end` on.
+    pub(in crate::tcp) fn truncate(&mut self, end: u64) {
+        self.wire_end = self.wire(end);
+        let wire_end = self.wire_end;
+        while self
+            .sections
+            .back()
+            .is_some_and(|section| section.start >= wire_end)
+        {
+            self.sections.pop_back();
+        }
+        if let Some(last) = self.sections.back_mut() {
+            last.end = last.end.min(wire_end);
+        }
+    }
+
+    // ---------------------------------------------------------------- the lifetime timer
+
+    /// Takes half a round trip off the deadlines that are meant at the receiver.
+    pub(in crate::tcp) fn on_round_trip(&mut self, smoothed: impl FnOnce() -> Option<Span>) {
+        if self.config.clock == DeadlineClock::Receiver {
+            self.margin = smoothed().unwrap_or(Span::ZERO) / 2;
+        }
+    }
+
+    /// When the lifetime timer expires: the deadline of the oldest data that is not obsolete.
+    #[inline]
+    pub(in crate::tcp) fn lifetime(&self) -> Time {
+        self.sections
+            .front()
+            .map_or(Time::MAX, |section| self.expiry(section))
+    }
+
+    fn expiry(&self, section: &Section) -> Time {
+        if section.deadline.is_never() {
+            return Time::MAX;
+        }
+        section.deadline.saturating_sub(self.margin)
+    }
+
+    /// The lifetime timer expired (figure 1): takes expired sections off the list, keeps what is outstanding
+    /// of them in mind, and moves the window to the lowest number that is not obsolete.
+    pub(in crate::tcp) fn on_lifetime(&mut self, now: Time, stream: Standing) -> Moved {
+        let mut end = stream.end;
+        let base = self.base(stream.una);
+        let old = self.obsolete.max(stream.una);
+        while let Some(section) = self.sections.front().copied()
+            && self.expiry(&section) <= now
+        {
+            self.sections.pop_front();
+            let fresh = stream.max.max(1);
+            let fresh_wire = self.wire(fresh);
+            if fresh_wire < section.end {
+                let from = fresh_wire.max(section.start);
+                end -= section.end - from;
+                self.jump(fresh, from, section.end);
+                self.obsolete = fresh;
+            } else {
+                self.obsolete = self.obsolete.max(self.place(section.end));
+            }
+            if section.end > self.confirmed {
+                self.statistics.expired += 1;
+            }
+        }
+        if self.config.blind_spot {
+            self.floor = self.obsolete;
+        }
+        self.statistics.obsolete_bytes += self.obsolete.saturating_sub(old);
+        self.moved_at = now;
+        let next = stream.next.max(self.obsolete);
+        if stream.next < self.obsolete {
+            // What was not sent again after a timeout is in no place: as much stays outstanding as before.
+            let outstanding = stream.next.saturating_sub(base);
+            self.freed = self.obsolete.saturating_sub(outstanding);
+        }
+        Moved { next, end }
+    }
+
+    /// Passes over what would be sent next and is worth nothing any more, while older data is current.
+    /// Returns the place after the last byte that there is to send.
+    pub(in crate::tcp) fn discard_stale(&mut self, now: Time, stream: Standing) -> u64 {
+        let mut end = stream.end;
+        loop {
+            let fresh = self.wire(stream.max);
+            let at = self
+                .sections
+                .partition_point(|section| section.end <= fresh);
+            let Some(section) = self.sections.get(at).copied() else {
+                return end;
+            };
+            if self.expiry(&section) > now {
+                return end;
+            }
+            let from = fresh.max(section.start);
+            end -= section.end - from;
+            self.jump(stream.max, from, section.end);
+            self.statistics.expired += u64::from(from == section.start);
+            if from == section.start {
+                self.sections.remove(at);
+            } else if let Some(section) = self.sections.get_mut(at) {
+                section.end = from;
+            }
+        }
+    }
+
+    fn jump(&mut self, at: u64, from: u64, to: u64) {
+        self.statistics.discarded_bytes += to - from;
+        match self.jumps.back_mut() {
+            Some(last) if last.at == at => last.to = to,
+            _ => {
+                self.statistics.jumps += 1;
+                self.jumps.push_back(Jump { at, from, to });
+            }
+        }
+    }
+
+    /// Whether all that is outstanding and all that there is to send is current and without a jump, so that
+    /// the windows alone decide.
+    #[inline]
+    pub(in crate::tcp) fn is_quiet(&self, now: Time, una: u64) -> bool {
+        self.is_straight(una) && self.is_in_order && now < self.lifetime()
+    }
+
+    /// Whether no jump lies ahead of `una` and nothing outstanding is obsolete.
+    #[inline]
+    pub(in crate::tcp) fn is_straight(&self, una: u64) -> bool {
+        una >= self.obsolete && self.jumps.back().is_none_or(|jump| jump.at <= una)
+    }
+
+    // ---------------------------------------------------------------- the logical window
+
+    /// The place that windows are counted from: the oldest outstanding one that is not free again.
+    #[inline]
+    pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
+        una.max(self.freed)
+    }
+
+    /// The place that sending begins again with when everything outstanding is taken for lost.
+    #[inline]
+    pub(in crate::tcp) fn lowest_current(&self, una: u64) -> u64 {
+        una.max(self.obsolete)
+    }
+
+    /// Whether the oldest outstanding place is obsolete.
+    #[inline]
+    pub(in crate::tcp) fn is_obsolete(&self, place: u64) -> bool {
+        place < self.obsolete
+    }
+
+    /// Everything outstanding is taken for lost: obsolete data is given up.
+    pub(in crate::tcp) fn give_up_obsolete(&mut self) {
+        self.floor = self.obsolete;
+        self.repeated = 0;
+        self.freed = self.obsolete;
+    }
+
+    /// A recovery begins.
+    pub(in crate::tcp) fn begin_recovery(&mut self) {
+        self.repeated = 0;
+    }
+
+    /// An obsolete packet up to `lost_end` was lost, and this is the answer.
+    pub(in crate::tcp) fn on_obsolete_loss(&mut self, lost_end: u64) {
+        self.floor = self.floor.max(lost_end.min(self.obsolete));
+    }
+
+    /// The lowest current place to send in its stead; with a scoreboard, the lowest that was not chosen
+    /// before in this recovery.
+    pub(in crate::tcp) fn substitute(&self, by_scoreboard: bool) -> u64 {
+        if by_scoreboard {
+            self.obsolete.max(self.repeated)
+        } else {
+            self.obsolete
+        }
+    }
+
+    /// The answer had been sent before.
+    pub(in crate::tcp) fn on_pseudo_retransmission(&mut self, end: u64) {
+        self.repeated = end;
+        self.statistics.pseudo_retransmissions += 1;
+    }
+
+    /// The answer had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
+    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64) {
+        self.freed = (self.base(una) + lost).min(self.obsolete.max(una));
+        self.substituted += lost;
+        self.substituted_to = lost_end;
+        self.statistics.replacements += 1;
+    }
+
+    /// The obsolete bytes whose places others have taken.
+    pub(in crate::tcp) fn substituted(&self) -> u64 {
+        self.substituted
+    }
+
+    /// The peer acknowledged up to a wire offset.
+    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) {
+        self.confirmed = self.confirmed.max(wire);
+    }
+
+    /// The acknowledgement moved on to the place `una`.
+    pub(in crate::tcp) fn on_advance(&mut self, una: u64) {
+        if una >= self.substituted_to {
+            self.substituted = 0;
+        }
+        let confirmed = self.wire(una);
+        // A section that lies ahead of a jump at `una` is done as well.
+        while self
+            .sections
+            .front()
+            .is_some_and(|section| section.end <= confirmed)
+        {
+            self.sections.pop_front();
+        }
+        // Some passed ones are kept for acknowledgements that come late.
+        while self
+            .jumps
+            .get(KEPT_JUMPS)
+            .is_some_and(|later| later.at <= una)
+            && let Some(jump) = self.jumps.pop_front()
+        {
+            self.base_skip = jump.to - jump.at;
+        }
+    }
+
+    // ---------------------------------------------------------------- the option
+
+    /// The lowest number that may still be sent, as far as the peer may know it: where the first section
+    /// begins that is not obsolete, or what an acknowledged byte is followed by.
+    #[inline]
+    fn expected(&self, una: u64) -> u64 {
+        if self.is_straight(una) && self.floor <= self.jumps.back().map_or(0, |jump| jump.at) {
+            return self.jumps.back().map_or(1, |jump| jump.to);
+        }
+        let after = self.jumps.partition_point(|jump| jump.at <= una);
+        let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
+        let landing = passed.map_or(1, |jump| jump.to);
+        landing.max(self.wire(self.floor))
+    }
+
+    /// Whether the peer does not know yet how far the stream has jumped.
+    pub(in crate::tcp) fn is_unconfirmed(&self, una: u64) -> bool {
+        self.confirmed < self.expected(una)
+    }
+
+    /// What a segment carries that begins at the place `start`.
+    pub(in crate::tcp) fn update(&self, una: u64, start: u64, initial: SeqNo) -> SeqUpdate {
+        let expected = self.expected(una);
+        let number = |wire: u64| initial + wire as u32;
+        if self.is_straight(una) {
+            return SeqUpdate::to(number(expected));
+        }
+        let before = self.jumps.partition_point(|jump| jump.at <= start);
+        let jump = before.checked_sub(1).and_then(|last| self.jumps.get(last));
+        match jump {
+            Some(jump) if expected < jump.to => SeqUpdate {
+                expected: number(expected),
+                void_start: number(jump.from),
+                void_end: number(jump.to),
+            },
+            _ => SeqUpdate::to(number(expected)),
+        }
+    }
+
+    pub(in crate::tcp) fn heap_memory(&self) -> usize {
+        size_of::<Self>()
+            + self.sections.capacity() * size_of::<Section>()
+            + self.jumps.capacity() * size_of::<Jump>()
+    }
+}
