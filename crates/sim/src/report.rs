@@ -355,7 +355,8 @@ pub struct LinkReport {
     pub in_flight_at_end: u64,
     /// Bytes that left the queue, measured.
     pub carried_bytes: u64,
-    /// Those bytes as a share of what the rate allowed, measured; `None` without a rate.
+    /// Those bytes as a share of what the rate allowed, measured; `None` without a rate, or where it was zero all the
+    /// time.
     pub utilisation: Option<f64>,
     /// The mean number of packets waiting or in service, measured.
     pub mean_queue_packets: f64,

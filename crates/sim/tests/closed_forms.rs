@@ -3,7 +3,7 @@
 mod common;
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace};
+use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, RateProfile};
 use comity_sim::network::{
     CbrSpacing, DatagramSpec, Network, NodeId, Start, TransportSpec, Workload,
 };
@@ -299,4 +299,22 @@ fn an_on_off_link_loses_its_share() {
             share * drop_on
         );
     }
+}
+
+/// A link that carries nothing before the end was not used, and could not be.
+#[test]
+fn what_has_no_capacity_has_no_utilisation() {
+    let back = common::link_config(Rate::from_mbps(8), Span::from_millis(1), Limit::Unlimited);
+    let shut_at = Time::from_millis(1);
+    let forth = LinkConfig {
+        rate: RateProfile::Steps(vec![
+            (shut_at, Rate::ZERO),
+            (Time::from_secs(9), Rate::from_mbps(8)),
+        ]),
+        ..back.clone()
+    };
+    let builder = pair(5, forth, back);
+    let report = play(&builder.network, 1);
+    assert_eq!(report.links[0].utilisation, None);
+    assert_eq!(report.links[1].utilisation, Some(0.0));
 }

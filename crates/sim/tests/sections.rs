@@ -208,3 +208,24 @@ fn a_frame_that_finds_no_room_takes_with_it_what_needs_it() {
     let (_, sections) = only(&report);
     assert_eq!((sections.submitted, sections.refused), (0, 376));
 }
+
+/// Sections that cannot arrive in time are given up as soon as they come into being. The peer hears of them as often
+/// as packets may leave for that alone, however many there are.
+#[test]
+fn hopeless_sections_flood_nobody() {
+    // 10 ms to live on a way of 20, and ten of them in a millisecond.
+    let workload = Workload::Cbr {
+        spacing: CbrSpacing::Interval(Span::from_micros(100)),
+        jitter: 0.0,
+    };
+    let network = network(link(10), spec(10, Config::default()), workload);
+    let report = play(&network);
+    let (flow, sections) = only(&report);
+    assert_eq!(sections.on_time, 0, "{sections:?}");
+    // Twenty seconds with a packet in two milliseconds, beside the first window.
+    assert!(
+        (9_000..10_020).contains(&flow.sent_packets),
+        "{}",
+        flow.sent_packets
+    );
+}

@@ -242,7 +242,8 @@ impl World {
             }),
             ..Outlook::UNKNOWN
         };
-        while let Some(notice) = self.outbox.poll_notice() {
+        while let Some(notice) = self.outbox.notice_to_tell() {
+            self.outbox.on_notice_told();
             if self.random.below(100) < self.setting.loss {
                 self.at(tick + 60, Event::NoticeLost(notice));
             } else {

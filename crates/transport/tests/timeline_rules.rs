@@ -143,9 +143,11 @@ fn what_needs_a_dropped_section_goes_with_it() {
     late.needs = Some(SectionId(2));
     outbox.submit(ms(101), late).unwrap();
     assert_eq!(fates(&mut outbox), [(4, Fate::Dependency)]);
-    let told: Vec<_> = std::iter::from_fn(|| outbox.poll_notice())
-        .map(|notice| (notice.section.0, notice.reason))
-        .collect();
+    let mut told = Vec::new();
+    while let Some(notice) = outbox.notice_to_tell() {
+        outbox.on_notice_told();
+        told.push((notice.section.0, notice.reason));
+    }
     assert_eq!(
         told,
         [
@@ -237,15 +239,16 @@ fn a_floor_is_told_by_itself_when_it_passes_what_was_not_acknowledged() {
     assert_eq!(chunks.len(), 4);
     outbox.on_acked(&chunks[0]);
     assert_eq!(outbox.floor(VIDEO), SectionId(1));
-    assert_eq!(outbox.poll_floor(), None);
+    assert_eq!(outbox.floor_to_tell(), None);
     // 2 is withdrawn behind 1, which is still on its way: when 1 has arrived the floor passes both.
     outbox.cancel(VIDEO, SectionId(2));
-    assert_eq!(outbox.poll_floor(), None);
+    assert_eq!(outbox.floor_to_tell(), None);
     outbox.on_acked(&chunks[1]);
-    assert_eq!(outbox.poll_floor(), Some((VIDEO, SectionId(3))));
+    assert_eq!(outbox.floor_to_tell(), Some((VIDEO, SectionId(3))));
+    outbox.on_floor_told(VIDEO);
     outbox.on_acked(&chunks[3]);
     assert_eq!(outbox.floor(VIDEO), SectionId(4));
-    assert_eq!(outbox.poll_floor(), None);
+    assert_eq!(outbox.floor_to_tell(), None);
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, Passage, ServedLink};
-use comity_units::{Rate, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
 use super::packet::{Arena, NONE, Slot};
 use crate::histogram::Distribution;
+use crate::metrics;
 use crate::report::LinkReport;
 
 /// The two kinds of link.
@@ -361,8 +362,9 @@ impl LinkState {
             queued_at_end: counts.queued_at_end,
             in_flight_at_end: counts.in_flight_at_end,
             carried_bytes: counts.carried_bytes,
-            utilisation: rate
-                .map(|rate| per_second(counts.carried_bytes as f64 * 8.0) / rate.as_bps() as f64),
+            utilisation: rate.and_then(|rate| {
+                metrics::utilisation(Bytes::new(counts.carried_bytes), rate, watched).ok()
+            }),
             mean_queue_packets: per_second(counts.queue_integral as f64 / 1e9),
             wait: counts.wait.summary_with_zeros(
                 counts.offered - counts.refused - counts.before_warmup - counts.held,

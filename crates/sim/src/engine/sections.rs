@@ -38,8 +38,6 @@ pub(super) struct SectionFlow {
     /// A reference was refused: nothing can be decoded before the next intra frame.
     is_broken: bool,
     has_stopped: bool,
-    /// When a greedy source filled the send buffer last, and how often at that instant.
-    filled: (Time, u32),
     closed_at: Option<Time>,
     at_warmup: AtWarmup,
     /// The size on the wire of what the destination sends, where it is fixed.
@@ -115,9 +113,6 @@ impl Producer {
     }
 }
 
-/// How often a greedy source may fill its send buffer at one instant.
-const MAX_FILLS: u32 = 256;
-
 impl SectionFlow {
     pub(super) fn new(
         source: Connection<Elided>,
@@ -140,7 +135,6 @@ impl SectionFlow {
             depth: 0,
             is_broken: false,
             has_stopped: false,
-            filled: (Time::ZERO, 0),
             closed_at: None,
             at_warmup: AtWarmup::default(),
             acknowledgement,
@@ -177,12 +171,6 @@ impl SectionFlow {
             return;
         };
         if self.has_stopped || !self.source.connection.is_open() {
-            return;
-        }
-        // A source whose sections are all given up at once would otherwise never come to an end of an instant.
-        let (at, fills) = self.filled;
-        self.filled = (now, if at == now { fills + 1 } else { 1 });
-        if self.filled.1 > MAX_FILLS {
             return;
         }
         loop {

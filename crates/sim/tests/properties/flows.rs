@@ -176,6 +176,8 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                     ecn,
                     pace_windows,
                     send_buffer: buffer,
+                    // What the peer has room for bounds what is in flight where a path has neither rate nor loss.
+                    receive_buffer: 300_000,
                     idle_timeout: Span::from_millis(700),
                     ..datagram::Config::default()
                 },

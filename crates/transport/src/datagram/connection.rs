@@ -243,7 +243,7 @@ impl<P: Payload> Connection<P> {
     pub fn is_settled(&self) -> bool {
         self.outbox.is_settled()
             && self.control.ends.is_empty()
-            && self.control.notices.is_empty()
+            && !self.outbox.has_news()
             && self.sent.in_flight_packets() == 0
     }
 

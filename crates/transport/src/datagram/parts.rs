@@ -52,6 +52,13 @@ impl Contents {
     pub(super) fn tells_room(&self) -> bool {
         self.control.as_ref().is_some_and(|control| control.credit)
     }
+
+    /// Whether it says what was given up.
+    pub(super) fn tells_news(&self) -> bool {
+        self.control
+            .as_ref()
+            .is_some_and(|control| !control.notices.is_empty() || !control.floors.is_empty())
+    }
 }
 
 /// Control frames of a packet that have to be repeated when it is lost.
@@ -66,23 +73,19 @@ pub(super) struct SentControl {
 /// Control frames that wait for a packet.
 #[derive(Debug, Default)]
 pub(super) struct Control {
-    pub(super) notices: Vec<Notice>,
     pub(super) ends: Vec<(StreamId, u64)>,
-    /// Streams whose floor is to be told although no section of theirs leaves.
-    pub(super) floors: Vec<StreamId>,
     pub(super) ping: bool,
     /// The peer waits for room that there is now.
     pub(super) credit: bool,
     pub(super) report_at: Time,
+    /// When a packet last left for nothing but floors and notices.
+    pub(super) told_at: Option<Time>,
 }
 
 impl Control {
+    /// Whether something waits that is worth a packet whatever the window says. Each of it is asked for once.
     pub(super) fn is_pending(&self) -> bool {
-        self.ping
-            || self.credit
-            || !self.notices.is_empty()
-            || !self.ends.is_empty()
-            || !self.floors.is_empty()
+        self.ping || self.credit || !self.ends.is_empty()
     }
 }
 

@@ -56,6 +56,9 @@ impl<P: Payload> Connection<P> {
         if self.outbox.backlog() > 0 && self.has_window() && self.has_credit() {
             next = next.min(self.released_at());
         }
+        if self.outbox.has_news() {
+            next = next.min(self.news_leave_at());
+        }
         next
     }
 
@@ -139,9 +142,7 @@ impl<P: Payload> Connection<P> {
             }
             self.control.ends.extend(control.ends);
             for stream in control.floors {
-                if !self.control.floors.contains(&stream) {
-                    self.control.floors.push(stream);
-                }
+                self.outbox.on_floor_lost(stream);
             }
             self.control.credit |= control.credit;
         }
@@ -161,18 +162,10 @@ impl<P: Payload> Connection<P> {
         has_sections && self.last_received_at + REPORT_INTERVAL * 2 > self.control.report_at
     }
 
-    /// Moves what the outbox has to tell to where it is told.
+    /// Hands the ends of sections to the application.
     pub(super) fn collect_outcomes(&mut self) {
         while let Some(outcome) = self.outbox.poll_outcome() {
             self.events.push_back(Event::Outcome(outcome));
-        }
-        while let Some(notice) = self.outbox.poll_notice() {
-            self.control.notices.push(notice);
-        }
-        while let Some((stream, _)) = self.outbox.poll_floor() {
-            if !self.control.floors.contains(&stream) {
-                self.control.floors.push(stream);
-            }
         }
     }
 

@@ -79,7 +79,9 @@ impl<P: Payload> Connection<P> {
         let may_send_data = self.probes > 0 || self.may_send_data(now);
         let report_is_due = self.has_report() && self.control.report_at <= now;
         let is_urgent = self.received.due_at() <= now || self.control.is_pending() || report_is_due;
-        if !may_send_data && !is_urgent {
+        let tells_alone = self.has_news() && self.news_leave_at() <= now;
+        let may_tell = tells_alone || self.probes > 0 || self.has_window();
+        if !may_send_data && !is_urgent && !tells_alone {
             return None;
         }
         let start = out.len();
@@ -101,8 +103,14 @@ impl<P: Payload> Connection<P> {
             self.push_report(now, &mut builder);
         }
         self.push_control(&mut builder, &mut contents);
+        if may_tell {
+            self.push_news(&mut builder, &mut contents);
+        }
         if may_send_data {
             self.push_sections(now, &mut builder, &mut contents);
+        }
+        if contents.chunk.is_none() && contents.tells_news() {
+            self.control.told_at = Some(now);
         }
         if self.probes > 0 && !builder.is_eliciting {
             builder.push(&Frame::Ping);
@@ -334,37 +342,56 @@ impl<P: Payload> Connection<P> {
         if self.control.credit {
             self.push_credit(builder, contents);
         }
-        if self.control.notices.is_empty()
-            && self.control.ends.is_empty()
-            && self.control.floors.is_empty()
-        {
-            return;
-        }
-        let mut sent = SentControl::default();
         while let Some(&(stream, sections)) = self.control.ends.last()
             && builder.push(&Frame::End(End {
                 stream: stream.0,
                 sections,
             }))
         {
+            let sent: &mut Box<SentControl> = contents.control.get_or_insert_default();
             sent.ends.extend(self.control.ends.pop());
         }
-        while let Some(&notice) = self.control.notices.last()
+    }
+
+    /// Tells what was given up.
+    fn push_news(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
+        while let Some(notice) = self.outbox.notice_to_tell()
             && builder.push(&Frame::Dropped(dropped(notice)))
         {
-            sent.notices.extend(self.control.notices.pop());
+            self.outbox.on_notice_told();
+            let sent: &mut Box<SentControl> = contents.control.get_or_insert_default();
+            sent.notices.push(notice);
         }
-        while let Some(&stream) = self.control.floors.last()
+        while let Some((stream, floor)) = self.outbox.floor_to_tell()
             && builder.push(&Frame::Floor(Floor {
                 stream: stream.0,
-                floor: self.outbox.floor(stream).0,
+                floor: floor.0,
             }))
         {
-            sent.floors.extend(self.control.floors.pop());
+            self.outbox.on_floor_told(stream);
+            let sent: &mut Box<SentControl> = contents.control.get_or_insert_default();
+            sent.floors.push(stream);
         }
-        let control: &mut Box<SentControl> = contents.control.get_or_insert_default();
-        sent.credit |= control.credit;
-        **control = sent;
+    }
+
+    /// Whether there is a floor or a notice to tell.
+    fn has_news(&mut self) -> bool {
+        self.outbox.notice_to_tell().is_some() || self.outbox.floor_to_tell().is_some()
+    }
+
+    /// When what was given up may be told in a packet of its own. The packet is acknowledged, so that it obeys the law
+    /// as data does, and the rest of a burst of decisions waits for the next. Beyond the window there is one after a
+    /// silence that an answer should have ended: on a path that carries nothing the peer's gaps go on, and the first
+    /// packet that comes through opens it again.
+    pub(super) fn news_leave_at(&self) -> Time {
+        if !self.has_window() {
+            return self.last_sent_at + self.loss.base_timeout();
+        }
+        let told = self
+            .control
+            .told_at
+            .map_or(Time::ZERO, |at| at + TELL_INTERVAL);
+        told.max(self.released_at())
     }
 
     /// Fills the packet with pieces of sections, each with its floor where that has not been told in it yet.
@@ -404,7 +431,7 @@ impl<P: Payload> Connection<P> {
                 });
                 builder.push(&floor);
                 told_floor = Some(chunk.stream);
-                self.control.floors.retain(|stream| *stream != chunk.stream);
+                self.outbox.on_floor_told(chunk.stream);
             }
             let header = header(epoch, &meta, chunk.offset, chunk.is_retransmission);
             if header
@@ -549,6 +576,9 @@ const MOST_UNANSWERED: u32 = 4_096;
 
 /// Room kept for a tag: its type, kind and fields.
 const TAG_ROOM: usize = 16;
+
+/// Packets that only tell what was given up are at least so far apart.
+const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// Room kept for the floor of a section's stream: type, stream and number.
 const FLOOR_ROOM: usize = 1 + 4 + 8;

@@ -409,23 +409,45 @@ impl<P: Payload> Outbox<P> {
             .map_or(0, |state| state.next - state.floor)
     }
 
-    /// A stream whose floor has moved past a section that was not acknowledged, since it was last asked for here.
-    pub fn poll_floor(&mut self) -> Option<(StreamId, SectionId)> {
-        let stream = self.moved_floors.pop_first()?;
+    /// A stream whose floor has moved past a section that was not acknowledged, since it was told last.
+    pub fn floor_to_tell(&self) -> Option<(StreamId, SectionId)> {
+        let stream = *self.moved_floors.first()?;
         Some((stream, self.floor(stream)))
     }
 
-    /// The next section of which the peer should be told that no more will come.
+    /// The floor of a stream is told in a packet that leaves now.
+    pub fn on_floor_told(&mut self, stream: StreamId) {
+        self.moved_floors.remove(&stream);
+    }
+
+    /// The packet that told the floor of a stream was lost.
+    pub fn on_floor_lost(&mut self, stream: StreamId) {
+        self.moved_floors.insert(stream);
+    }
+
+    /// The next section of which the peer should be told that no more will come, until it is
+    /// [told](Self::on_notice_told).
     ///
     /// Below the floor the floor says so already; there only a reason other than the deadline is still told,
     /// once.
-    pub fn poll_notice(&mut self) -> Option<Notice> {
-        loop {
-            let notice = self.notices.pop_front()?;
+    pub fn notice_to_tell(&mut self) -> Option<Notice> {
+        while let Some(notice) = self.notices.front().copied() {
             if notice.reason != Reason::Expired || notice.section >= self.floor(notice.stream) {
                 return Some(notice);
             }
+            self.notices.pop_front();
         }
+        None
+    }
+
+    /// What [`notice_to_tell`](Self::notice_to_tell) gave leaves now.
+    pub fn on_notice_told(&mut self) {
+        self.notices.pop_front();
+    }
+
+    /// Whether there may be a floor or a notice to tell.
+    pub fn has_news(&self) -> bool {
+        !self.moved_floors.is_empty() || !self.notices.is_empty()
     }
 
     /// The packet with this notice was lost.
