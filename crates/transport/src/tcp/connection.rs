@@ -285,12 +285,9 @@ impl Connection {
         if offset > self.sender.stream.max {
             return false;
         }
-        let wire = self.sender.stream.wire(offset);
-        if let Some(line) = &mut self.sender.stream.line {
-            line.on_confirmed(wire);
-        }
         let ack = Acknowledgement {
             offset,
+            wire: self.sender.stream.wire(offset),
             window,
             sacked: &[],
             echoed: None,
@@ -431,6 +428,7 @@ impl Connection {
         };
         let ack = Acknowledgement {
             offset: 1,
+            wire: 1,
             window: u64::from(segment.window) << scale,
             sacked: &[],
             echoed: None,
@@ -594,9 +592,6 @@ impl Connection {
         let reference = self.sender.stream.una_number(&self.config);
         let una_wire = self.sender.stream.wire(self.sender.stream.una);
         let offset = self.sender.stream.offset(wire);
-        if let Some(line) = &mut self.sender.stream.line {
-            line.on_confirmed(wire);
-        }
         let mut ranges = [(0, 0); SackBlocks::CAPACITY];
         let mut count = 0;
         if self.config.sack {
@@ -620,6 +615,7 @@ impl Connection {
         };
         let ack = Acknowledgement {
             offset,
+            wire,
             window: u64::from(segment.window) << self.peer_scale,
             sacked: ranges.get(..count).unwrap_or(&[]),
             echoed,

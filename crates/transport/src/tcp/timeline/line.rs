@@ -385,9 +385,11 @@ impl Line {
         self.substituted
     }
 
-    /// The peer acknowledged up to a wire offset.
-    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) {
+    /// The peer acknowledged up to a wire offset. Whether that is more than it ever did.
+    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) -> bool {
+        let is_news = wire > self.confirmed;
         self.confirmed = self.confirmed.max(wire);
+        is_news
     }
 
     /// The acknowledgement moved on to the place `una`.
