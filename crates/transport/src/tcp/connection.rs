@@ -228,9 +228,15 @@ impl Connection {
         self.receiver.read_piece(limit, &self.config)
     }
 
-    /// Payload in order that waits to be read.
+    /// Payload in order that waits to be read. A gap is none: see [`Connection::has_piece`].
     pub fn readable(&self) -> u64 {
         self.receiver.unread
+    }
+
+    /// Whether [`Connection::read_piece`] would give something: payload in order, or a gap, which a segment
+    /// without payload may have made known.
+    pub fn has_piece(&self) -> bool {
+        self.receiver.has_piece()
     }
 
     // ---------------------------------------------------------------- input
@@ -519,12 +525,12 @@ impl Connection {
         let receiver = &mut self.receiver;
         let places = [update.expected, update.void_start, update.void_end]
             .map(|number| receiver.offset(number).unwrap_or(0));
-        // Nothing lies in a void, and what carries data is not given up.
         let [expected, void_start, void_end] = places;
-        if segment.payload > 0 && (start < expected || start < void_end) {
+        // What carries data is not given up, and a void lies in front of the segment that names it.
+        if segment.payload > 0 && start < expected || update.has_void() && start < void_end {
             return;
         }
-        if receiver.on_update(expected, (void_start, void_end)) {
+        if receiver.on_update(start, expected, (void_start, void_end)) {
             // What made the acknowledgement move is what the echo is about.
             self.last_ack_sent = self.last_ack_sent.max(receiver.next);
         }

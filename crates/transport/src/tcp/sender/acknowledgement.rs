@@ -156,7 +156,8 @@ impl Transfer {
         }
 
         if !was_syn {
-            if let Some(number) = answered {
+            // A jump says nothing of the packet that it leads over.
+            if let Some(number) = answered.filter(|_| jump.is_none()) {
                 self.controller.on_answered(&Answered {
                     now,
                     number,

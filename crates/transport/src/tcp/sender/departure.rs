@@ -103,6 +103,9 @@ impl Transfer {
         self.statistics.segments += 1;
         if outgoing.start < stream.max {
             self.statistics.retransmitted += 1;
+            if let Some(line) = &mut stream.line {
+                line.on_repeated(now, outgoing.start, u64::from(outgoing.length));
+            }
         }
         if let Some(answers) = &mut self.answers {
             let number = PacketNumber::new(self.statistics.segments);

@@ -85,7 +85,7 @@ impl Transfer {
         let una = stream.una;
         let line = stream.line.as_mut()?;
         if !fresh.is_empty() && fits {
-            line.on_replacement(una, lost, lost_end);
+            line.on_replacement(una, lost, lost_end, fresh.end());
             return Some(fresh);
         }
         line.statistics.notices += 1;

@@ -11,6 +11,8 @@ pub(in crate::tcp) struct Gaps {
     ranges: VecDeque<(u64, u64)>,
     /// Where the application stands.
     taken: u64,
+    /// Where the last gap ends that lies below the expected number.
+    passed_to: u64,
     /// Bytes of gaps beyond the expected number.
     pub(in crate::tcp) ahead: u64,
     pub(in crate::tcp) statistics: GapStatistics,
@@ -22,6 +24,7 @@ impl Gaps {
         Self {
             ranges: VecDeque::new(),
             taken,
+            passed_to: 0,
             ahead: 0,
             statistics: GapStatistics {
                 jumps: 0,
@@ -55,13 +58,22 @@ impl Gaps {
             if from >= next {
                 break;
             }
-            // A gap that goes on from one below was counted with it.
-            self.statistics.gaps += u64::from(from >= before);
-            bytes += to.min(next) - from.max(before);
+            let (from, to) = (from.max(before), to.min(next));
+            // A gap that goes on from the one below was counted with it, whether that has been read or not.
+            self.statistics.gaps += u64::from(from != self.passed_to);
+            self.passed_to = to;
+            bytes += to - from;
         }
         self.ahead = self.ahead.saturating_sub(bytes);
         self.statistics.bytes += bytes;
         bytes
+    }
+
+    /// Whether a gap below the expected number `next` is the next that the application finds.
+    pub(in crate::tcp) fn has_next(&self, next: u64) -> bool {
+        self.ranges
+            .front()
+            .is_some_and(|&(start, end)| start <= self.taken && self.taken < end.min(next))
     }
 
     /// What the application finds next, up to `limit` bytes of data, below the expected number `next`, when

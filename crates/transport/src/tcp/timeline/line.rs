@@ -72,13 +72,13 @@ pub(in crate::tcp) struct Line {
     /// How many outstanding bytes were lost and had their place taken, and where the last of them ends.
     substituted: u64,
     substituted_to: u64,
-    /// The place after the last pseudo-retransmission of this recovery.
+    /// The place after the last packet of this recovery that answered a loss of obsolete data.
     repeated: u64,
     /// When the window was moved last.
     pub(in crate::tcp) moved_at: Time,
     /// What is taken off a deadline.
     margin: Span,
-    /// Whether every deadline given so far is no earlier than the one before.
+    /// Whether no deadline of the list is earlier than the one before.
     is_in_order: bool,
     pub(in crate::tcp) statistics: TimelineStatistics,
 }
@@ -163,16 +163,19 @@ impl Line {
 
     /// Takes a section of `bytes` bytes.
     pub(in crate::tcp) fn add(&mut self, bytes: u64, deadline: Time) -> Result<(), SectionError> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let end = self.wire_end.saturating_add(bytes);
         let reach = end.saturating_sub(self.confirmed);
         if reach > MAX_REACH && !deadline.is_never() {
             return Err(SectionError::TooFarAhead { reach });
         }
         self.statistics.sections += 1;
-        self.is_in_order &= self
-            .sections
-            .back()
-            .is_none_or(|last| last.deadline <= deadline);
+        self.is_in_order = match self.sections.back() {
+            Some(last) => self.is_in_order && last.deadline <= deadline,
+            None => true,
+        };
         match self.sections.back_mut() {
             Some(last)
                 if last.deadline.is_never() && deadline.is_never() && last.end == self.wire_end =>
@@ -366,14 +369,26 @@ impl Line {
         }
     }
 
+    /// `length` bytes at the place `start` leave again.
+    #[inline(never)]
+    pub(in crate::tcp) fn on_repeated(&mut self, now: Time, start: u64, length: u64) {
+        let wire = self.wire(start);
+        let at = self.sections.partition_point(|section| section.end <= wire);
+        let is_over = |section: &Section| section.start <= wire && self.expiry(section) <= now;
+        if self.sections.get(at).is_some_and(is_over) {
+            self.statistics.repeated_obsolete_bytes += length;
+        }
+    }
+
     /// The answer had been sent before.
     pub(in crate::tcp) fn on_pseudo_retransmission(&mut self, end: u64) {
         self.repeated = end;
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// The answer had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
-    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64) {
+    /// The answer, up to `end`, had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
+    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64, end: u64) {
+        self.repeated = end;
         self.freed = (self.base(una) + lost).min(self.obsolete.max(una));
         self.substituted += lost;
         self.substituted_to = lost_end;
@@ -420,16 +435,18 @@ impl Line {
     // ---------------------------------------------------------------- the option
 
     /// The lowest number that may still be sent, as far as the peer may know it: where the first section
-    /// begins that is not obsolete, or what an acknowledged byte is followed by.
+    /// begins that is not obsolete, or what an acknowledged byte is followed by. However long ago the last jump,
+    /// never so far behind what was acknowledged that it could be taken for one ahead.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
+        let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);
         if self.is_straight(una) && self.floor <= self.last.at {
-            return self.last.to.max(1);
+            return self.last.to.max(nearest);
         }
         let after = self.jumps.partition_point(|jump| jump.at <= una);
         let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
         let landing = passed.map_or(1, |jump| jump.to);
-        landing.max(self.wire(self.floor))
+        landing.max(self.wire(self.floor)).max(nearest)
     }
 
     /// Whether the peer does not know yet how far the stream has jumped.

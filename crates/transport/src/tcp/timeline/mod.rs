@@ -164,6 +164,8 @@ pub struct TimelineStatistics {
     pub discarded_bytes: u64,
     /// Bytes that were sent and not acknowledged when they became obsolete.
     pub obsolete_bytes: u64,
+    /// Bytes that were sent again after their deadline, because they lie behind an older section that is current.
+    pub repeated_obsolete_bytes: u64,
     /// Losses of obsolete data that were answered with current data sent before.
     pub pseudo_retransmissions: u64,
     /// Losses of obsolete data that were answered with a packet not sent before.
