@@ -1,22 +1,13 @@
 //! The receiving half of a connection: order, window, acknowledgements.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use comity_units::{SeqNo, Time};
 
 use super::config::Config;
+use super::ranges::Ranges;
 use super::segment::{SackBlock, SackBlocks};
 use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
-
-/// A range of bytes that arrived ahead of their turn.
-#[derive(Clone, Copy, Debug)]
-struct Ahead {
-    start: u64,
-    end: u64,
-    /// Counts up with every arrival, so that SACK blocks can go out most recent first.
-    touched: u32,
-}
 
 /// So many ranges are kept ahead of their turn at the most, where the peer names one more that will not come. Beyond,
 /// it is not taken note of: what is sent behind it names it again when its turn comes.
@@ -25,8 +16,8 @@ const MOST_RANGES: usize = 256;
 /// What arrived ahead of its turn, or will never come. Never empty.
 #[derive(Debug, Default)]
 struct Disorder {
-    /// Ascending, neither touching nor overlapping.
-    ranges: Vec<Ahead>,
+    /// Each with the count of its latest arrival, so that SACK blocks can go out most recent first.
+    ranges: Ranges<u32>,
     /// Counts up with every arrival ahead of its turn.
     arrivals: u32,
 }
@@ -183,7 +174,7 @@ impl Receiver {
         self.next = end;
         if let Some(disorder) = &mut self.disorder {
             self.next = disorder.absorb(end);
-            if disorder.ranges.is_empty() {
+            if disorder.ranges.as_slice().is_empty() {
                 self.disorder = None;
             }
         }
@@ -209,7 +200,7 @@ impl Receiver {
         let (Some(gaps), Some(disorder)) = (&self.gaps, &self.disorder) else {
             return true;
         };
-        let ahead: u64 = disorder.ranges.iter().map(|it| it.end - it.start).sum();
+        let ahead = disorder.ranges.covered(0..u64::MAX);
         let held = self.unread + ahead.saturating_sub(gaps.ahead);
         held + length <= self.in_units(config.receive_buffer.get())
     }
@@ -257,7 +248,7 @@ impl Receiver {
     fn missing(&self, start: u64, end: u64) -> u64 {
         let length = end.saturating_sub(start);
         match &self.disorder {
-            Some(disorder) if length > 0 => length - disorder.known_in(start, end),
+            Some(disorder) if length > 0 => length - disorder.ranges.covered(start..end),
             _ => length,
         }
     }
@@ -267,7 +258,7 @@ impl Receiver {
         let (start, end) = (start.max(self.next), end.min(self.fin));
         let missing = self.missing(start, end);
         let is_ahead = start > self.next;
-        let is_full = |disorder: &Disorder| disorder.ranges.len() >= MOST_RANGES;
+        let is_full = |disorder: &Disorder| disorder.ranges.as_slice().len() >= MOST_RANGES;
         if missing == 0 || is_ahead && self.disorder.as_deref().is_some_and(is_full) {
             return;
         }
@@ -276,15 +267,14 @@ impl Receiver {
             .get_or_insert_with(|| Box::new(Gaps::new(self.taken + 1)));
         let mut at = start;
         if let Some(disorder) = &self.disorder {
-            let first = disorder.ranges.partition_point(|range| range.end <= at);
-            for range in disorder.ranges.iter().skip(first) {
-                if range.start >= end {
+            for &(from, to, _) in disorder.ranges.ending_after(at) {
+                if from >= end {
                     break;
                 }
-                if at < range.start {
-                    gaps.record(at, range.start);
+                if at < from {
+                    gaps.record(at, from);
                 }
-                at = range.end;
+                at = to;
             }
         }
         if at < end {
@@ -341,8 +331,9 @@ impl Receiver {
     /// or after another end was named.
     pub(super) fn on_fin(&mut self, at: u64) {
         self.ack_now = true;
-        let last = self.disorder.as_ref().and_then(|it| it.ranges.last());
-        let highest = last.map_or(self.next, |range| range.end);
+        let disorder = self.disorder.as_ref();
+        let last = disorder.and_then(|it| it.ranges.as_slice().last());
+        let highest = last.map_or(self.next, |range| range.1);
         if self.fin == u64::MAX && highest <= at && at <= self.edge {
             self.fin = at;
         }
@@ -384,7 +375,7 @@ impl Receiver {
     pub(super) fn heap_memory(&self) -> usize {
         let gaps = self.gaps.as_ref().map_or(0, |gaps| gaps.heap_memory());
         let disorder = self.disorder.as_ref().map_or(0, |disorder| {
-            size_of::<Disorder>() + disorder.ranges.capacity() * size_of::<Ahead>()
+            size_of::<Disorder>() + disorder.ranges.heap_memory()
         });
         gaps + disorder
     }
@@ -431,50 +422,22 @@ impl Receiver {
 }
 
 impl Disorder {
-    fn insert(&mut self, mut start: u64, mut end: u64) {
+    fn insert(&mut self, start: u64, end: u64) {
         self.arrivals = self.arrivals.wrapping_add(1);
-        let first = self.ranges.partition_point(|range| range.end < start);
-        let last = self.ranges.partition_point(|range| range.start <= end);
-        if let (Some(lowest), Some(highest)) = (
-            self.ranges.get(first),
-            last.checked_sub(1).and_then(|at| self.ranges.get(at)),
-        ) && first < last
-        {
-            start = start.min(lowest.start);
-            end = end.max(highest.end);
-        }
-        self.ranges.splice(
-            first..last,
-            [Ahead {
-                start,
-                end,
-                touched: self.arrivals,
-            }],
-        );
-    }
-
-    /// How many numbers of `[start, end)` are in the ranges.
-    fn known_in(&self, start: u64, end: u64) -> u64 {
-        let first = self.ranges.partition_point(|range| range.end <= start);
-        let within = self.ranges.iter().skip(first);
-        within
-            .take_while(|range| range.start < end)
-            .map(|range| range.end.min(end) - range.start.max(start))
-            .sum()
+        self.ranges.insert(start, end, self.arrivals);
     }
 
     /// Gives up what follows `next` without a gap; returns where that ends.
-    fn absorb(&mut self, mut next: u64) -> u64 {
-        let mut absorbed = 0;
-        for range in &self.ranges {
-            if range.start > next {
+    fn absorb(&mut self, next: u64) -> u64 {
+        let mut end = next;
+        for range in self.ranges.as_slice() {
+            if range.0 > end {
                 break;
             }
-            next = next.max(range.end);
-            absorbed += 1;
+            end = end.max(range.1);
         }
-        self.ranges.drain(..absorbed);
-        next
+        self.ranges.drop_below(end);
+        end
     }
 
     /// The blocks, the one with the latest arrival first (RFC 2018, section 4).
@@ -485,10 +448,11 @@ impl Disorder {
         for _ in 0..limit {
             // Arrival counts differ between ranges, so each round finds the next older one. There are few
             // ranges, and this runs only while data is missing.
-            let age = |range: &Ahead| u64::from(self.arrivals.wrapping_sub(range.touched));
+            let age = |range: &(u64, u64, u32)| u64::from(self.arrivals.wrapping_sub(range.2));
             let newer = if below == u64::MAX { None } else { Some(below) };
             let next = self
                 .ranges
+                .as_slice()
                 .iter()
                 .filter(|range| newer.is_none_or(|newer| age(range) > newer))
                 .min_by_key(|range| age(range));
@@ -496,8 +460,8 @@ impl Disorder {
             below = age(range);
             let wire = |offset: u64| initial + offset as u32;
             if !blocks.push(SackBlock {
-                start: wire(range.start),
-                end: wire(range.end),
+                start: wire(range.0),
+                end: wire(range.1),
             }) {
                 break;
             }

@@ -124,24 +124,33 @@ impl Line {
 
     #[inline(never)]
     fn wire_of_earlier(&self, place: u64) -> u64 {
-        let after = self.jumps.partition_point(|jump| jump.at <= place);
-        match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+        match self.jump_before(place) {
             Some(jump) => jump.to + (place - jump.at),
             None => place + self.base_skip,
         }
     }
 
+    /// The last jump at or before a place.
+    fn jump_before(&self, place: u64) -> Option<&Jump> {
+        self.around(|jump| jump.at <= place).0
+    }
+
+    /// The last jump that is passed, and the first that is not.
+    fn around(&self, is_passed: impl Fn(&Jump) -> bool) -> (Option<&Jump>, Option<&Jump>) {
+        let after = self.jumps.partition_point(is_passed);
+        let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
+        (passed, self.jumps.get(after))
+    }
+
     /// The place of a wire offset; that of a discarded byte is the place of its jump.
     #[inline]
     pub(in crate::tcp) fn place(&self, wire: u64) -> u64 {
-        let after = self.jumps.partition_point(|jump| jump.to <= wire);
-        let place = match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+        let (passed, ahead) = self.around(|jump| jump.to <= wire);
+        let place = match passed {
             Some(jump) => jump.at + (wire - jump.to),
             None => wire.saturating_sub(self.base_skip),
         };
-        self.jumps
-            .get(after)
-            .map_or(place, |next| place.min(next.at))
+        ahead.map_or(place, |next| place.min(next.at))
     }
 
     /// The place after the section that `place` lies in.
@@ -443,9 +452,7 @@ impl Line {
         if self.is_straight(una) && self.floor <= self.last.at {
             return self.last.to.max(nearest);
         }
-        let after = self.jumps.partition_point(|jump| jump.at <= una);
-        let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
-        let landing = passed.map_or(1, |jump| jump.to);
+        let landing = self.jump_before(una).map_or(1, |jump| jump.to);
         landing.max(self.wire(self.floor)).max(nearest)
     }
 
@@ -461,9 +468,7 @@ impl Line {
         if self.is_straight(una) {
             return SeqUpdate::to(number(expected));
         }
-        let before = self.jumps.partition_point(|jump| jump.at <= start);
-        let jump = before.checked_sub(1).and_then(|last| self.jumps.get(last));
-        match jump {
+        match self.jump_before(start) {
             Some(jump) if expected < jump.to => SeqUpdate {
                 expected: number(expected),
                 void_start: number(jump.from),
