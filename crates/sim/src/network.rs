@@ -114,7 +114,8 @@ pub struct TimelineSpec {
     /// How long a section is worth sending.
     pub deadline: Span,
     /// How often the reader tells the source which share of the frames it had in time; the source then leaves
-    /// out bidirectional, and then predicted frames as needed. `None` for never.
+    /// out bidirectional, and then predicted frames as needed. `None` for never. A report takes as long as the
+    /// links back do at the start, and no room on them.
     pub feedback: Option<Span>,
 }
 

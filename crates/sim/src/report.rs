@@ -183,7 +183,8 @@ pub struct TimelineReport {
     pub given: u64,
     /// Sections that it did not take, because the stream was too far ahead of what was acknowledged.
     pub refused: u64,
-    /// Frames that the source left out because too few came in time.
+    /// Frames that the source left out because too few came in time, and sections of a greedy source that were
+    /// over before there was room for them.
     pub left_out: u64,
     /// Sections that the reader had complete by their deadline.
     pub in_time: u64,

@@ -350,6 +350,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "window = 10\nreader = { kind = \"playback\", bytes = \"1MB\", interval = \"1s\" }",
     ),
     (
+        "a playback of sections",
+        "window = 10",
+        "window = 10\ntimeline = { deadline = \"1s\" }\nreader = { kind = \"playback\", bytes = \"1kB\", interval = \"1s\" }",
+    ),
+    (
         "a name that is none",
         "group = \"tcp\"",
         "group = \"the flows\"",

@@ -119,7 +119,42 @@ fn without_a_deadline_to_meet_a_time_lined_flow_sends_what_tcp_sends() {
     assert_eq!(sent_by(&mine), sent_by(&plain));
 }
 
-/// 20 s of groups of nine, I P B B P B B P B.. in the order of the stream, at 25 frames a second.
+#[test]
+fn sections_that_are_over_before_the_handshake_is_are_left_out() {
+    let life = Span::from_millis(10);
+    let mut network = beside_tcp(
+        5,
+        TimelineSpec {
+            section: Bytes::new(20 * MSS),
+            ..greedy(life)
+        },
+    );
+    for flow in &mut network.flows {
+        let TransportSpec::Tcp(tcp) = &mut flow.transport else {
+            unreachable!("the flows are TCP")
+        };
+        tcp.config.handshake = true;
+    }
+    let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
+    let timeline = timeline(&report);
+    let [mine, tcp] = [0, 1].map(|flow| report.flows[flow].delivered_bytes);
+    // The handshake takes 48 ms and more: sections 0 to 3 are over by then.
+    assert!(timeline.left_out >= 3, "{timeline:?}");
+    assert!(mine * 4 > tcp * 3, "{mine} {tcp}");
+    assert!(timeline.given + timeline.left_out <= 502, "{timeline:?}");
+}
+
+#[test]
+fn the_reader_is_told_of_every_section_even_where_nothing_arrives_behind_it() {
+    for kbps in [60, 100, 200] {
+        let report = video(kbps, None);
+        let settled = report.in_time + report.late + report.broken;
+        assert!(report.broken > 100, "{report:?}");
+        assert_eq!(settled, report.given, "{report:?}");
+    }
+}
+
+/// 20 s of groups of nine, I B B P B B P B B in the order of the stream, at 25 frames a second.
 fn frames() -> Arc<[Frame]> {
     let kinds = [
         (FrameKind::Intra, 9_000),
@@ -195,6 +230,10 @@ fn feedback_leaves_out_b_frames_then_p_frames_and_never_i_frames() {
         with.broken + with.late < (without.broken + without.late) / 2,
         "{with:?} {without:?}"
     );
+    // I and P frames take 422 kb/s of the 690: where these fit, no P frame is left out, for there are 333 B frames,
+    // of which half the time each is taken again.
+    let some = video(550, Some(Span::from_secs(1)));
+    assert!((50..=333).contains(&some.left_out), "{some:?}");
     // Enough for all: nothing is left out.
     assert_eq!(video(1_500, Some(Span::from_secs(1))).left_out, 0);
 }

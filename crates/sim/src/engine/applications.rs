@@ -234,7 +234,7 @@ impl<O: Observer> Engine<'_, O> {
                         self.queue.schedule(first);
                     }
                     TcpWorkload::Timeline(timeline) => {
-                        timeline.fill(connection);
+                        timeline.fill(now, connection);
                         let first = timeline.next_emission();
                         if !first.is_never() {
                             self.queue

@@ -29,8 +29,8 @@ use super::tokens::Bucket;
 use super::{ACTS_AHEAD, AHEAD, DRAW, END, Engine, LINK, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, SectionsSpec, TcpSpec, TransportSpec,
-    Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Network, NodeId, Reader, SectionsSpec, TcpSpec,
+    TransportSpec, Workload,
 };
 
 /// Why a network cannot be played.
@@ -514,9 +514,26 @@ fn build_flow(
     let agent = match &spec.transport {
         TransportSpec::Tcp(tcp) => {
             if let Some(timeline) = &tcp.timeline {
+                if spec.reader != Reader::Immediate {
+                    let reason = "its reader plays back, which knows no gaps; expected one that reads at once";
+                    return Err(BuildError::Flow {
+                        flow: spec.name.clone(),
+                        reason,
+                    });
+                }
                 let random = stream("workload");
+                let way_back = paths
+                    .links(backward)
+                    .iter()
+                    .map(|&link| match &network.links[link as usize].config.delay {
+                        DelayProfile::Constant(delay) => *delay,
+                        DelayProfile::Steps(steps) => {
+                            steps.first().map_or(Span::ZERO, |&(_, delay)| delay)
+                        }
+                    })
+                    .fold(Span::ZERO, |sum, delay| sum + delay);
                 let producer = section_producer(spec, timeline.section, started_at, random)?;
-                let source = TimelineFlow::new(producer, timeline, started_at);
+                let source = TimelineFlow::new(producer, timeline, started_at, way_back);
                 let workload = TcpWorkload::Timeline(Box::new(source));
                 let flow = build_tcp(spec, tcp, workload, seed, shared)?;
                 return Ok(new_flow(

@@ -393,6 +393,9 @@ impl<O: Observer> Engine<'_, O> {
                 if now >= warmup {
                     flow.counts.delivered_measured += delivered;
                 }
+            }
+            // A jump that rides on no data may leave a gap to read.
+            if delivered > 0 || tcp.sink.connection.has_piece() {
                 self.hand_over(now, index);
             }
         } else {
@@ -411,7 +414,7 @@ impl<O: Observer> Engine<'_, O> {
         self.pump(now, index, at_destination);
     }
 
-    /// New data is there for the receiving application.
+    /// New data, or a gap in it, is there for the receiving application.
     fn hand_over(&mut self, now: Time, index: u32) {
         let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
             return;
@@ -718,7 +721,7 @@ fn draw_more(
         TcpWorkload::Bucket { .. } => draw_tokens(tcp, tokens_used, now, warmup),
         TcpWorkload::Timeline(timeline) => {
             let connection = &mut tcp.source.connection;
-            if timeline.fill(connection) {
+            if timeline.fill(now, connection) {
                 connection.poll_transmit(now)
             } else {
                 None

@@ -14,11 +14,9 @@ use crate::report::TimelineReport;
 /// The source and the reader of a time-lined flow.
 ///
 /// A greedy source always has a section ready behind the one that is being sent: section k, from 0, is over
-/// k + 1 lifetimes after the start, and a section that was sent early is followed by the next at once. A section
-/// that comes into being at a time is over one lifetime later. Frames have the deadlines of section 4 of the
-/// TLTCP paper: an intra frame and the predicted ones up to the next share one, a lifetime after the intra frame
-/// came into being; a bidirectional one has that of the earlier of the two frames that stand before it in the
-/// order of sending, which are those that it is made of.
+/// k + 1 lifetimes after the start, and a section that was sent early is followed by the next at once. What is over
+/// before it could be given is left out. A section that comes into being at a time is over one lifetime later; frames
+/// have the deadlines of [`GroupDeadlines`].
 #[derive(Debug)]
 pub(super) struct TimelineFlow {
     producer: Producer,
@@ -28,8 +26,9 @@ pub(super) struct TimelineFlow {
     open: VecDeque<Given>,
     /// The bytes given so far.
     given: u64,
-    /// The deadlines of the last two frames that others are made of, the later one last.
-    references: [Time; 2],
+    /// Where the last section ends that the reader is past.
+    settled_to: u64,
+    deadlines: GroupDeadlines,
     selection: Option<Selection>,
     has_stopped: bool,
     pub(super) counts: TimelineReport,
@@ -42,6 +41,37 @@ struct Given {
     deadline: Time,
     kind: FrameKind,
     has_gap: bool,
+}
+
+/// The deadlines of frames, which come in the order of sending (TLTCP, section 4): an intra frame and the predicted
+/// ones up to the next share one, a lifetime after the intra frame came into being; a bidirectional one has that of the
+/// earlier of the two frames that stand before it in the order of sending, which are those that it is made of.
+#[derive(Debug)]
+struct GroupDeadlines {
+    /// Those of the last two frames that others are made of, the later one last.
+    references: [Time; 2],
+}
+
+impl GroupDeadlines {
+    const fn new() -> Self {
+        Self {
+            references: [Time::MAX; 2],
+        }
+    }
+
+    /// The deadline of the next frame, which would be over at `own` by itself.
+    fn next(&mut self, kind: FrameKind, own: Time) -> Time {
+        let [earlier, later] = self.references;
+        let deadline = match kind {
+            FrameKind::Intra | FrameKind::Other => own,
+            FrameKind::Predicted => later,
+            FrameKind::Bidirectional => earlier,
+        };
+        if matches!(kind, FrameKind::Intra | FrameKind::Predicted) {
+            self.references = [later, deadline];
+        }
+        deadline.min(own)
+    }
 }
 
 /// Which frames the source gives (section 4): all, intra and predicted ones, or intra ones alone.
@@ -79,57 +109,110 @@ impl Mode {
 /// The choice of frames by what the reader says of those that it had in time.
 ///
 /// The reader reports at every interval. A share below [`TOO_FEW`] takes one kind of frame away, and
-/// [`CALM`] intervals in a row without a frame missed bring it back; the paper leaves the rule to the application.
+/// [`CALM`] reports in a row without a frame missed bring it back; the paper leaves the rule to the application.
+/// A report reaches the source after what the links back take: it is no packet, and meets none.
 #[derive(Debug)]
 struct Selection {
     interval: Span,
-    next_report: Time,
+    way_back: Span,
     mode: Mode,
+    /// Reports without a frame missed, in a row.
+    calm: u32,
+    next_report: Time,
+    /// What the next report will say.
+    current: Shares,
+    /// Reports under way, with the time of their arrival.
+    reports: VecDeque<(Time, Shares)>,
+}
+
+/// How many frames were in time, and how many not.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shares {
     in_time: u64,
     missed: u64,
-    calm: u32,
 }
 
 const TOO_FEW: f64 = 0.95;
 const CALM: u32 = 5;
 
 impl Selection {
+    fn new(interval: Span, way_back: Span, start: Time) -> Self {
+        Self {
+            interval,
+            way_back,
+            mode: Mode::All,
+            calm: 0,
+            next_report: start + interval,
+            current: Shares::default(),
+            reports: VecDeque::new(),
+        }
+    }
+
+    /// Sends the reports that are due.
     fn report(&mut self, now: Time) {
         while self.next_report <= now {
+            let shares = core::mem::take(&mut self.current);
+            self.reports
+                .push_back((self.next_report + self.way_back, shares));
             self.next_report += self.interval;
-            let settled = self.in_time + self.missed;
-            if settled > 0 && (self.in_time as f64) < TOO_FEW * settled as f64 {
+        }
+    }
+
+    /// The reader is past a frame.
+    fn on_settled(&mut self, now: Time, is_in_time: bool) {
+        self.report(now);
+        self.current.in_time += u64::from(is_in_time);
+        self.current.missed += u64::from(!is_in_time);
+    }
+
+    /// What the source gives at `now`, after the reports that have reached it.
+    fn mode(&mut self, now: Time) -> Mode {
+        self.report(now);
+        while let Some(&(at, shares)) = self.reports.front()
+            && at <= now
+        {
+            self.reports.pop_front();
+            self.on_report(shares);
+        }
+        self.mode
+    }
+
+    fn on_report(&mut self, Shares { in_time, missed }: Shares) {
+        let settled = in_time + missed;
+        if missed > 0 {
+            self.calm = 0;
+            if (in_time as f64) < TOO_FEW * settled as f64 {
                 self.mode = self.mode.less();
-                self.calm = 0;
-            } else if settled > 0 && self.missed == 0 {
-                self.calm += 1;
-                if self.calm >= CALM {
-                    self.mode = self.mode.more();
-                    self.calm = 0;
-                }
             }
-            (self.in_time, self.missed) = (0, 0);
+        } else if settled > 0 {
+            self.calm += 1;
+            if self.calm >= CALM {
+                self.mode = self.mode.more();
+                self.calm = 0;
+            }
         }
     }
 }
 
 impl TimelineFlow {
-    pub(super) fn new(producer: Producer, spec: &TimelineSpec, start: Time) -> Self {
-        let selection = spec.feedback.map(|interval| Selection {
-            interval,
-            next_report: start + interval,
-            mode: Mode::All,
-            in_time: 0,
-            missed: 0,
-            calm: 0,
-        });
+    /// A source that begins at `start` and hears of its reader after `way_back`.
+    pub(super) fn new(
+        producer: Producer,
+        spec: &TimelineSpec,
+        start: Time,
+        way_back: Span,
+    ) -> Self {
+        let selection = spec
+            .feedback
+            .map(|interval| Selection::new(interval, way_back, start));
         Self {
             producer,
             life: spec.deadline,
             start,
             open: VecDeque::new(),
             given: 0,
-            references: [Time::MAX; 2],
+            settled_to: 0,
+            deadlines: GroupDeadlines::new(),
             selection,
             has_stopped: false,
             counts: TimelineReport::default(),
@@ -151,13 +234,17 @@ impl TimelineFlow {
     }
 
     /// Sees to it that a greedy source has a whole section ready. Whether it gave one.
-    pub(super) fn fill(&mut self, connection: &mut Connection) -> bool {
+    pub(super) fn fill(&mut self, now: Time, connection: &mut Connection) -> bool {
         let Producer::Greedy(bytes) = self.producer else {
             return false;
         };
         let before = self.counts.given;
         while !self.has_stopped && connection.unsent() < u64::from(bytes) {
-            let deadline = self.start + self.life * (self.counts.given + 1);
+            let lives = now.saturating_since(self.start).as_nanos() / self.life.as_nanos().max(1);
+            let section = self.counts.given + self.counts.left_out;
+            // Sections that were over before there was room for them.
+            self.counts.left_out += lives.saturating_sub(section);
+            let deadline = self.start + self.life * (section.max(lives) + 1);
             if !self.give(connection, bytes, deadline, FrameKind::Other) {
                 break;
             }
@@ -167,28 +254,16 @@ impl TimelineFlow {
 
     /// Gives all sections that have come into being by `now`. Returns when the next one will.
     pub(super) fn produce(&mut self, now: Time, connection: &mut Connection) -> Time {
-        if let Some(selection) = &mut self.selection {
-            selection.report(now);
-        }
+        let mode = match &mut self.selection {
+            Some(selection) => selection.mode(now),
+            None => Mode::All,
+        };
         while self.producer.peek() <= now
             && let Some((bytes, kind)) = self.producer.next()
         {
-            let own = now + self.life;
-            let [earlier, later] = self.references;
-            let deadline = match kind {
-                FrameKind::Intra | FrameKind::Other => own,
-                FrameKind::Predicted => later,
-                FrameKind::Bidirectional => earlier,
-            };
-            if matches!(kind, FrameKind::Intra | FrameKind::Predicted) {
-                self.references = [later, deadline];
-            }
-            let is_taken = self
-                .selection
-                .as_ref()
-                .is_none_or(|selection| selection.mode.takes(kind));
-            if is_taken {
-                self.give(connection, bytes, deadline.min(own), kind);
+            let deadline = self.deadlines.next(kind, now + self.life);
+            if mode.takes(kind) {
+                self.give(connection, bytes, deadline, kind);
             } else {
                 self.counts.left_out += 1;
             }
@@ -226,17 +301,16 @@ impl TimelineFlow {
             let is_gap = matches!(piece, Piece::Gap { .. });
             let end = offset + length;
             while let Some(section) = self.open.front_mut() {
-                section.has_gap |= is_gap;
+                // A section of no bytes has no gap, and a piece that ends with a section says nothing of the next.
+                let is_touched = offset.max(self.settled_to) < end.min(section.end);
+                section.has_gap |= is_gap && is_touched;
                 if section.end > end {
                     break;
                 }
                 let section = *section;
                 self.open.pop_front();
+                self.settled_to = section.end;
                 self.settle(now, section);
-                // A piece that ends with a section says nothing of the next.
-                if section.end == end {
-                    break;
-                }
             }
         }
     }
@@ -257,8 +331,7 @@ impl TimelineFlow {
         };
         *of_kind += u64::from(is_in_time);
         if let Some(selection) = &mut self.selection {
-            selection.in_time += u64::from(is_in_time);
-            selection.missed += u64::from(!is_in_time);
+            selection.on_settled(now, is_in_time);
         }
     }
 
@@ -282,5 +355,185 @@ impl TimelineFlow {
 
     pub(super) fn heap_memory(&self) -> usize {
         size_of::<Self>() + self.open.capacity() * size_of::<Given>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::parse_frames;
+
+    use FrameKind::{Bidirectional as B, Intra as I, Predicted as P};
+
+    const LIFE: Span = Span::from_secs(2);
+
+    /// The deadlines of frames that come into being at `times`.
+    fn deadlines(frames: &[(Time, FrameKind)]) -> Vec<Time> {
+        let mut deadlines = GroupDeadlines::new();
+        frames
+            .iter()
+            .map(|&(at, kind)| deadlines.next(kind, at + LIFE))
+            .collect()
+    }
+
+    #[test]
+    fn the_stream_of_the_paper_has_the_deadlines_of_its_table() {
+        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, a frame each 40 ms: d1 for the first group and for B11, which
+        // lies between P21 and I12; d2 for the second and for B12, which lies between P12 and I13; d3.
+        let stream: Vec<_> = [I, P, P, I, B, P, I, B]
+            .into_iter()
+            .zip(0..)
+            .map(|(kind, number)| (Time::from_millis(40 * number), kind))
+            .collect();
+        let [d1, d2, d3] = [2_000, 2_120, 2_240].map(Time::from_millis);
+        assert_eq!(deadlines(&stream), [d1, d1, d1, d2, d1, d2, d3, d2]);
+    }
+
+    /// The rule as the paper has it, by the order of display: a group is an intra frame with the predicted ones up to
+    /// the next, and a bidirectional frame needs the nearest of these before and after it, and is due with the earlier.
+    fn by_display(frames: &[(Time, FrameKind)]) -> Vec<Time> {
+        let mut display = Vec::new();
+        let mut held = None;
+        for (number, &(_, kind)) in frames.iter().enumerate() {
+            if kind == B {
+                display.push(number);
+            } else {
+                display.extend(held.replace(number));
+            }
+        }
+        display.extend(held);
+        let due_of_group = |number: usize| {
+            let first = frames[..=number].iter().rev().find(|frame| frame.1 == I);
+            first.expect("a stream begins with a group").0 + LIFE
+        };
+        let mut due = vec![Time::MAX; frames.len()];
+        for (place, &number) in display.iter().enumerate() {
+            due[number] = if frames[number].1 == B {
+                let is_reference = |number: &&usize| frames[**number].1 != B;
+                let before = display[..place].iter().rev().find(is_reference);
+                let after = display[place..].iter().find(is_reference);
+                let needed = before.into_iter().chain(after);
+                needed
+                    .map(|&number| due_of_group(number))
+                    .min()
+                    .expect("a frame between two")
+            } else {
+                due_of_group(number)
+            };
+        }
+        due
+    }
+
+    #[test]
+    fn a_real_mpeg_1_stream_has_the_deadlines_of_the_rule() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../experiments/tltcp/mpeg1_frames.csv"
+        );
+        let text = std::fs::read_to_string(path).expect("the frames are there");
+        let frames: Vec<_> = parse_frames(&text)
+            .expect("the frames can be read")
+            .into_iter()
+            .map(|frame| (Time::ZERO + frame.at, frame.kind))
+            .collect();
+        let count = |kind| frames.iter().filter(|frame| frame.1 == kind).count();
+        assert_eq!([count(I), count(P), count(B)], [101, 400, 999]);
+        let found = deadlines(&frames);
+        assert_eq!(found, by_display(&frames));
+        // In the order of sending B frames stand behind the intra frame of the next group, which is due later.
+        let steps_back = found.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert_eq!(steps_back, 100);
+        let due: std::collections::BTreeSet<_> = found.into_iter().collect();
+        // The first group is sent without the two B frames in front; the others have 15 frames each.
+        let groups = (0..100).map(|group| 520 + 600 * group);
+        let expected = core::iter::once(0)
+            .chain(groups)
+            .map(|at| Time::from_millis(at) + LIFE);
+        assert!(due.into_iter().eq(expected));
+    }
+
+    #[test]
+    fn b_frames_are_left_out_first_then_p_frames_and_never_i_frames() {
+        let taken = |mode: Mode| [I, P, B].map(|kind| mode.takes(kind));
+        let [all, no_b, only_i] = [
+            [true, true, true],
+            [true, true, false],
+            [true, false, false],
+        ];
+        let mut mode = Mode::All;
+        for expected in [all, no_b, only_i, only_i] {
+            assert_eq!(taken(mode), expected);
+            mode = mode.less();
+        }
+        for expected in [only_i, no_b, all, all] {
+            assert_eq!(taken(mode), expected);
+            mode = mode.more();
+        }
+    }
+
+    #[test]
+    fn an_interval_with_a_frame_missed_is_no_calm_one() {
+        let interval = Span::from_secs(1);
+        let way_back = Span::from_millis(300);
+        let mut selection = Selection::new(interval, way_back, Time::ZERO);
+        let mut second = |in_time: u64, missed: u64| {
+            let end = selection.next_report;
+            for number in 0..in_time + missed {
+                let before = end.saturating_sub(Span::from_millis(1));
+                selection.on_settled(before, number < in_time);
+            }
+            // The report is under way until then.
+            let under_way = (end + way_back).saturating_sub(Span::from_nanos(1));
+            let before = selection.mode(under_way);
+            (before, selection.mode(end + way_back))
+        };
+        assert_eq!(second(94, 6), (Mode::All, Mode::IntraAndPredicted));
+        let less = (Mode::IntraAndPredicted, Mode::IntraAndPredicted);
+        for _ in 0..4 {
+            assert_eq!(second(100, 0), less);
+        }
+        // 96 % is enough to keep what is given, but begins the count anew.
+        assert_eq!(second(96, 4), less);
+        for _ in 0..4 {
+            assert_eq!(second(100, 0), less);
+        }
+        assert_eq!(second(100, 0), (Mode::IntraAndPredicted, Mode::All));
+    }
+
+    #[test]
+    fn a_section_without_bytes_has_no_gap() {
+        use std::sync::Arc;
+
+        use comity_congestion::Pacing;
+        use comity_congestion::growth::Fixed;
+        use comity_transport::tcp::timeline::TimelineConfig;
+        use comity_transport::tcp::{Config, Segment};
+        use comity_units::Bytes;
+
+        let config = Arc::new(Config {
+            timeline: Some(TimelineConfig::PAPER),
+            ..Config::NS2_2000
+        });
+        let law = Fixed::new(Bytes::new(1), Bytes::new(10_000), Pacing::Unpaced);
+        let mut source = Connection::connect(Arc::clone(&config), Box::new(law));
+        let mut sink = Connection::listen_to_receive(config);
+        let spec = TimelineSpec {
+            section: Bytes::new(1),
+            deadline: LIFE,
+            feedback: None,
+        };
+        let producer = Producer::Greedy(1);
+        let mut flow = TimelineFlow::new(producer, &spec, Time::ZERO, Span::ZERO);
+        let over = Time::from_secs(1);
+        for (bytes, deadline) in [(0, over), (700, over), (0, over), (500, Time::MAX)] {
+            assert!(flow.give(&mut source, bytes, deadline, FrameKind::Other));
+        }
+        let segments: Vec<Segment> = std::iter::from_fn(|| source.poll_transmit(over)).collect();
+        for segment in &segments {
+            sink.on_segment(over, segment);
+            flow.read(over, &mut sink);
+        }
+        let counts = flow.counts;
+        assert_eq!((counts.given, counts.in_time, counts.broken), (4, 3, 1));
     }
 }

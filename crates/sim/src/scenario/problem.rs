@@ -345,6 +345,8 @@ pub enum Unfit {
     SpacingNotOne,
     /// Reads larger than the receive buffer can never be satisfied.
     ReadBeyondWindow,
+    /// A reader that knows no gaps, of a stream that has some.
+    PlaybackOfSections,
     /// The name of a flow expands to the same text every time.
     NameWithoutIndex,
     /// An expansion below zero.
@@ -392,6 +394,9 @@ impl fmt::Display for Unfit {
             Self::NoDelay => "a link needs a `delay`, \"0s\" if it has none",
             Self::SpacingNotOne => {
                 "constant rate needs exactly one of `rate`, `interval` and `gap`"
+            }
+            Self::PlaybackOfSections => {
+                "a time-lined stream is read as it arrives; playback knows neither sections nor gaps"
             }
             Self::ReadBeyondWindow => "one read asks for more than the receive buffer can hold",
             Self::NameWithoutIndex => {

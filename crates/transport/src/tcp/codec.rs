@@ -43,10 +43,10 @@
 //! | bytes of the other groups | for example | SACK blocks |
 //! |---|---|---|
 //! | 0, 4 | none; window scale | 4 |
-//! | 8, 12 | timestamps; MSS, SACK-permitted and window scale | 3 |
-//! | 16, 20 | timestamps and MSS, or and TCP_REAL; the full set of a SYN | 2 |
-//! | 24, 28 | timestamps, TCP_REAL and wave | 1 |
-//! | 32 | all of them | none |
+//! | 8, 12 | timestamps; `seq_update`; MSS, SACK-permitted and window scale | 3 |
+//! | 16, 20 | timestamps and MSS, TCP_REAL or `seq_update`; the full set of a SYN | 2 |
+//! | 24, 28 | timestamps, TCP_REAL and wave; timestamps and `seq_update` with a void | 1 |
+//! | 32 to 40 | timestamps, TCP_REAL, wave and `seq_update` | none |
 //!
 //! A peer that leaves the NOPs out fits more in; such a header is read, but may be refused by [`encode`].
 //!
@@ -72,11 +72,15 @@
 //! # Experimental options
 //!
 //! Experiments share the kinds 253 and 254 and are told apart by an experiment identifier of 16 bits
-//! (RFC 6994): `kind, length, ExID, value`. With 4 bytes of value each is 8 bytes, two whole words, and
-//! needs no padding. Each becomes one `Option` field of [`Options`], one arm in the reader behind
-//! the ExID (an unknown ExID counts as skipped, as now), and one group of the writer. `seq_update` of TLTCP,
-//! a sequence number on every segment, is to be the first. [`sack_room`] counts what the other groups take,
-//! so it needs no change.
+//! (RFC 6994): `kind, length, ExID, value`. One with another identifier counts as skipped.
+//!
+//! | option | kind | ExID | length | value | rides on |
+//! |---|---|---|---|---|---|
+//! | `seq_update` | 253 | 0x544C "TL" | 8 | the lowest number that may still come | every segment of a time-lined stream |
+//! | with a void | 253 | 0x544C "TL" | 16 | the same, and the first number of the void and the one behind it | segments behind a void |
+//!
+//! A further experiment is one `Option` field of [`Options`], one arm in the reader and one group of the writer: with
+//! a value of whole words it needs no padding, and [`sack_room`] counts what the other groups take.
 
 mod error;
 mod options;

@@ -228,9 +228,15 @@ impl Connection {
         self.receiver.read_piece(limit, &self.config)
     }
 
-    /// Payload in order that waits to be read.
+    /// Payload in order that waits to be read. A gap is none: see [`Connection::has_piece`].
     pub fn readable(&self) -> u64 {
         self.receiver.unread
+    }
+
+    /// Whether [`Connection::read_piece`] would give something: payload in order, or a gap, which a segment
+    /// without payload may have made known.
+    pub fn has_piece(&self) -> bool {
+        self.receiver.has_piece()
     }
 
     // ---------------------------------------------------------------- input
@@ -285,12 +291,9 @@ impl Connection {
         if offset > self.sender.stream.max {
             return false;
         }
-        let wire = self.sender.stream.wire(offset);
-        if let Some(line) = &mut self.sender.stream.line {
-            line.on_confirmed(wire);
-        }
         let ack = Acknowledgement {
             offset,
+            wire: self.sender.stream.wire(offset),
             window,
             sacked: &[],
             echoed: None,
@@ -431,6 +434,7 @@ impl Connection {
         };
         let ack = Acknowledgement {
             offset: 1,
+            wire: 1,
             window: u64::from(segment.window) << scale,
             sacked: &[],
             echoed: None,
@@ -521,12 +525,12 @@ impl Connection {
         let receiver = &mut self.receiver;
         let places = [update.expected, update.void_start, update.void_end]
             .map(|number| receiver.offset(number).unwrap_or(0));
-        // Nothing lies in a void, and what carries data is not given up.
         let [expected, void_start, void_end] = places;
-        if segment.payload > 0 && (start < expected || start < void_end) {
+        // What carries data is not given up, and a void lies in front of the segment that names it.
+        if segment.payload > 0 && start < expected || update.has_void() && start < void_end {
             return;
         }
-        if receiver.on_update(expected, (void_start, void_end)) {
+        if receiver.on_update(start, expected, (void_start, void_end)) {
             // What made the acknowledgement move is what the echo is about.
             self.last_ack_sent = self.last_ack_sent.max(receiver.next);
         }
@@ -594,9 +598,6 @@ impl Connection {
         let reference = self.sender.stream.una_number(&self.config);
         let una_wire = self.sender.stream.wire(self.sender.stream.una);
         let offset = self.sender.stream.offset(wire);
-        if let Some(line) = &mut self.sender.stream.line {
-            line.on_confirmed(wire);
-        }
         let mut ranges = [(0, 0); SackBlocks::CAPACITY];
         let mut count = 0;
         if self.config.sack {
@@ -620,6 +621,7 @@ impl Connection {
         };
         let ack = Acknowledgement {
             offset,
+            wire,
             window: u64::from(segment.window) << self.peer_scale,
             sacked: ranges.get(..count).unwrap_or(&[]),
             echoed,

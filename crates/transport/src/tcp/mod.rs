@@ -3,6 +3,7 @@
 pub mod codec;
 mod config;
 mod connection;
+mod ranges;
 mod receiver;
 mod scoreboard;
 mod segment;

@@ -1,28 +1,23 @@
 //! The receiving half of a connection: order, window, acknowledgements.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use comity_units::{SeqNo, Time};
 
 use super::config::Config;
+use super::ranges::Ranges;
 use super::segment::{SackBlock, SackBlocks};
-use super::timeline::{GapStatistics, Gaps, Piece};
+use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
 
-/// A range of bytes that arrived ahead of their turn.
-#[derive(Clone, Copy, Debug)]
-struct Ahead {
-    start: u64,
-    end: u64,
-    /// Counts up with every arrival, so that SACK blocks can go out most recent first.
-    touched: u32,
-}
+/// So many ranges are kept ahead of their turn at the most, where the peer names one more that will not come. Beyond,
+/// it is not taken note of: what is sent behind it names it again when its turn comes.
+const MOST_RANGES: usize = 256;
 
-/// What arrived ahead of its turn. Never empty.
+/// What arrived ahead of its turn, or will never come. Never empty.
 #[derive(Debug, Default)]
 struct Disorder {
-    /// Ascending, neither touching nor overlapping.
-    ranges: Vec<Ahead>,
+    /// Each with the count of its latest arrival, so that SACK blocks can go out most recent first.
+    ranges: Ranges<u32>,
     /// Counts up with every arrival ahead of its turn.
     arrivals: u32,
 }
@@ -156,28 +151,33 @@ impl Receiver {
             return;
         }
         if start > self.next {
-            self.disorder.get_or_insert_default().insert(start, end);
             self.ack_now = true;
+            if self.has_room(end - start, config) {
+                self.disorder.get_or_insert_default().insert(start, end);
+            }
             return;
         }
-        let before = self.next;
-        self.next = end;
-        if let Some(disorder) = &mut self.disorder {
+        if self.disorder.is_some() {
             // RFC 5681, section 4.2: an arrival that fills a gap is answered at once.
             self.ack_now = true;
-            self.next = disorder.absorb(end);
-            if disorder.ranges.is_empty() {
-                self.disorder = None;
-            }
         } else {
             self.hold_or_answer(now, config);
         }
-        self.hand_over(before);
+        self.advance_to(end);
     }
 
-    /// The expected number moved on from `before`: what lies between is for the application.
+    /// Everything up to `end` arrived or is given up: the expected number moves over it and what waits behind,
+    /// which is for the application.
     #[inline]
-    fn hand_over(&mut self, before: u64) {
+    fn advance_to(&mut self, end: u64) {
+        let before = self.next;
+        self.next = end;
+        if let Some(disorder) = &mut self.disorder {
+            self.next = disorder.absorb(end);
+            if disorder.ranges.as_slice().is_empty() {
+                self.disorder = None;
+            }
+        }
         let mut arrived = self.next - before;
         if let Some(gaps) = &mut self.gaps {
             arrived -= gaps.pass(before, self.next);
@@ -194,13 +194,47 @@ impl Receiver {
         self.gaps.as_ref().map_or(0, |gaps| gaps.ahead)
     }
 
-    /// The peer sends nothing below `expected` any more, and nothing in `void`. Whether that moved the expected
-    /// number.
-    pub(super) fn on_update(&mut self, expected: u64, void: (u64, u64)) -> bool {
+    /// Whether the buffer takes `length` bytes ahead of their turn. The edge says so where nothing is given up;
+    /// [`Receiver::give_up`] may have moved it too far.
+    fn has_room(&self, length: u64, config: &Config) -> bool {
+        let (Some(gaps), Some(disorder)) = (&self.gaps, &self.disorder) else {
+            return true;
+        };
+        let ahead = disorder.ranges.covered(0..u64::MAX);
+        let held = self.unread + ahead.saturating_sub(gaps.ahead);
+        held + length <= self.in_units(config.receive_buffer.get())
+    }
+
+    /// Rounded up to what windows on the wire are counted in.
+    const fn in_units(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(1 << self.scale)
+    }
+
+    /// What is promised beyond what arrived.
+    fn window(&self) -> u64 {
+        self.in_units(self.limit.saturating_sub(self.next + self.gaps_ahead()))
+    }
+
+    /// The peer says, with a segment at `start`, that it sends nothing below `expected` any more and nothing in
+    /// `void`. Whether that moved the expected number.
+    ///
+    /// Nothing changes where the segment would lie beyond the window even so, or one of the numbers further ahead
+    /// than any sender may reach: such is not the peer's, or so old that its numbers were used again.
+    pub(super) fn on_update(&mut self, start: u64, expected: u64, void: (u64, u64)) -> bool {
         let before = self.next;
+        let (void_start, void_end) = (void.0.max(expected).max(before), void.1);
+        if start.max(expected).max(void_end) > before + MAX_REACH {
+            return false;
+        }
+        let mut edge = self.edge + self.missing(before, expected);
+        if void_start < void_end {
+            edge = (edge + self.missing(void_start, void_end)).max(void_end + self.window());
+        }
+        if start > edge.max(expected) {
+            return false;
+        }
         self.give_up(before, expected);
-        let (start, end) = void;
-        self.give_up(start, end);
+        self.give_up(void_start, void_end);
         let has_jumped = self.next > before;
         if let Some(gaps) = &mut self.gaps
             && has_jumped
@@ -210,54 +244,63 @@ impl Receiver {
         has_jumped
     }
 
+    /// The numbers in `[start, end)` of which nothing is known.
+    fn missing(&self, start: u64, end: u64) -> u64 {
+        let length = end.saturating_sub(start);
+        match &self.disorder {
+            Some(disorder) if length > 0 => length - disorder.ranges.covered(start..end),
+            _ => length,
+        }
+    }
+
     /// Records as gaps what did not arrive of `[start, end)`, and passes over it.
     fn give_up(&mut self, start: u64, end: u64) {
-        let (mut at, end) = (start.max(self.next), end.min(self.fin));
-        if at >= end {
+        let (start, end) = (start.max(self.next), end.min(self.fin));
+        let missing = self.missing(start, end);
+        let is_ahead = start > self.next;
+        let is_full = |disorder: &Disorder| disorder.ranges.as_slice().len() >= MOST_RANGES;
+        if missing == 0 || is_ahead && self.disorder.as_deref().is_some_and(is_full) {
             return;
         }
         let gaps = self
             .gaps
             .get_or_insert_with(|| Box::new(Gaps::new(self.taken + 1)));
-        let mut missing = 0;
+        let mut at = start;
         if let Some(disorder) = &self.disorder {
-            let first = disorder.ranges.partition_point(|range| range.end <= at);
-            for range in disorder.ranges.iter().skip(first) {
-                if range.start >= end {
+            for &(from, to, _) in disorder.ranges.ending_after(at) {
+                if from >= end {
                     break;
                 }
-                if at < range.start {
-                    gaps.record(at, range.start);
-                    missing += range.start - at;
+                if at < from {
+                    gaps.record(at, from);
                 }
-                at = range.end;
+                at = to;
             }
         }
         if at < end {
             gaps.record(at, end);
-            missing += end - at;
-        }
-        if missing == 0 {
-            return;
         }
         // What was offered holds for what comes in place of the missing.
         self.limit += missing;
         self.edge += missing;
         self.ack_now = true;
-        let start = start.max(self.next);
-        if start > self.next {
+        if is_ahead {
+            // There may be more such before it, of which nothing arrived yet: all that was offered may lie
+            // behind it.
+            self.edge = self.edge.max(end + self.window());
             self.disorder.get_or_insert_default().insert(start, end);
-            return;
+        } else {
+            self.advance_to(end);
         }
-        let before = self.next;
-        self.next = end;
-        if let Some(disorder) = &mut self.disorder {
-            self.next = disorder.absorb(end);
-            if disorder.ranges.is_empty() {
-                self.disorder = None;
-            }
-        }
-        self.hand_over(before);
+    }
+
+    /// Whether there is something to read: data, or a gap.
+    pub(super) fn has_piece(&self) -> bool {
+        self.unread > 0
+            || self
+                .gaps
+                .as_ref()
+                .is_some_and(|gaps| gaps.has_next(self.next))
     }
 
     /// The application takes what is next in the stream.
@@ -288,8 +331,9 @@ impl Receiver {
     /// or after another end was named.
     pub(super) fn on_fin(&mut self, at: u64) {
         self.ack_now = true;
-        let last = self.disorder.as_ref().and_then(|it| it.ranges.last());
-        let highest = last.map_or(self.next, |range| range.end);
+        let disorder = self.disorder.as_ref();
+        let last = disorder.and_then(|it| it.ranges.as_slice().last());
+        let highest = last.map_or(self.next, |range| range.1);
         if self.fin == u64::MAX && highest <= at && at <= self.edge {
             self.fin = at;
         }
@@ -331,7 +375,7 @@ impl Receiver {
     pub(super) fn heap_memory(&self) -> usize {
         let gaps = self.gaps.as_ref().map_or(0, |gaps| gaps.heap_memory());
         let disorder = self.disorder.as_ref().map_or(0, |disorder| {
-            size_of::<Disorder>() + disorder.ranges.capacity() * size_of::<Ahead>()
+            size_of::<Disorder>() + disorder.ranges.heap_memory()
         });
         gaps + disorder
     }
@@ -378,40 +422,22 @@ impl Receiver {
 }
 
 impl Disorder {
-    fn insert(&mut self, mut start: u64, mut end: u64) {
+    fn insert(&mut self, start: u64, end: u64) {
         self.arrivals = self.arrivals.wrapping_add(1);
-        let first = self.ranges.partition_point(|range| range.end < start);
-        let last = self.ranges.partition_point(|range| range.start <= end);
-        if let (Some(lowest), Some(highest)) = (
-            self.ranges.get(first),
-            last.checked_sub(1).and_then(|at| self.ranges.get(at)),
-        ) && first < last
-        {
-            start = start.min(lowest.start);
-            end = end.max(highest.end);
-        }
-        self.ranges.splice(
-            first..last,
-            [Ahead {
-                start,
-                end,
-                touched: self.arrivals,
-            }],
-        );
+        self.ranges.insert(start, end, self.arrivals);
     }
 
     /// Gives up what follows `next` without a gap; returns where that ends.
-    fn absorb(&mut self, mut next: u64) -> u64 {
-        let mut absorbed = 0;
-        for range in &self.ranges {
-            if range.start > next {
+    fn absorb(&mut self, next: u64) -> u64 {
+        let mut end = next;
+        for range in self.ranges.as_slice() {
+            if range.0 > end {
                 break;
             }
-            next = next.max(range.end);
-            absorbed += 1;
+            end = end.max(range.1);
         }
-        self.ranges.drain(..absorbed);
-        next
+        self.ranges.drop_below(end);
+        end
     }
 
     /// The blocks, the one with the latest arrival first (RFC 2018, section 4).
@@ -422,10 +448,11 @@ impl Disorder {
         for _ in 0..limit {
             // Arrival counts differ between ranges, so each round finds the next older one. There are few
             // ranges, and this runs only while data is missing.
-            let age = |range: &Ahead| u64::from(self.arrivals.wrapping_sub(range.touched));
+            let age = |range: &(u64, u64, u32)| u64::from(self.arrivals.wrapping_sub(range.2));
             let newer = if below == u64::MAX { None } else { Some(below) };
             let next = self
                 .ranges
+                .as_slice()
                 .iter()
                 .filter(|range| newer.is_none_or(|newer| age(range) > newer))
                 .min_by_key(|range| age(range));
@@ -433,8 +460,8 @@ impl Disorder {
             below = age(range);
             let wire = |offset: u64| initial + offset as u32;
             if !blocks.push(SackBlock {
-                start: wire(range.start),
-                end: wire(range.end),
+                start: wire(range.0),
+                end: wire(range.1),
             }) {
                 break;
             }

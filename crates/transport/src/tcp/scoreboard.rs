@@ -1,6 +1,6 @@
 //! What the peer acknowledged selectively, and what follows for sending.
 
-use alloc::vec::Vec;
+use super::ranges::Ranges;
 
 /// The sender's scoreboard: which bytes above the cumulative acknowledgement have arrived.
 ///
@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 /// Source: RFC 6675, sections 3 and 4; the names of its procedures are given at each method.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
-    /// Acknowledged ranges `[start, end)`, ascending, neither touching nor overlapping.
-    ranges: Vec<(u64, u64)>,
+    /// What was acknowledged.
+    ranges: Ranges,
     /// `HighRxt`: the offset after the highest byte sent again in this recovery.
     pub(super) retransmitted: u64,
     /// `RescueRxt`: whether the last segment was sent again because nothing else could be.
@@ -23,41 +23,13 @@ pub(super) struct Scoreboard {
 
 impl Scoreboard {
     /// `Update()`: takes in one block; whether it said anything new.
-    pub(super) fn insert(&mut self, mut start: u64, mut end: u64) -> bool {
-        let first = self
-            .ranges
-            .partition_point(|&(_, range_end)| range_end < start);
-        let last = self
-            .ranges
-            .partition_point(|&(range_start, _)| range_start <= end);
-        if let Some(&(range_start, range_end)) = self.ranges.get(first)
-            && last == first + 1
-            && range_start <= start
-            && end <= range_end
-        {
-            return false;
-        }
-        if first < last {
-            start = self
-                .ranges
-                .get(first)
-                .map_or(start, |&(range_start, _)| range_start.min(start));
-            end = self
-                .ranges
-                .get(last - 1)
-                .map_or(end, |&(_, range_end)| range_end.max(end));
-        }
-        self.ranges.splice(first..last, [(start, end)]);
-        true
+    pub(super) fn insert(&mut self, start: u64, end: u64) -> bool {
+        self.ranges.insert(start, end, ())
     }
 
     /// Forgets what the cumulative acknowledgement covers.
     pub(super) fn advance(&mut self, una: u64) {
-        let covered = self.ranges.partition_point(|&(_, end)| end <= una);
-        self.ranges.drain(..covered);
-        if let Some(first) = self.ranges.first_mut() {
-            first.0 = first.0.max(una);
-        }
+        self.ranges.drop_below(una);
         self.retransmitted = self.retransmitted.max(una);
     }
 
@@ -67,7 +39,11 @@ impl Scoreboard {
     /// acknowledged selectively. One that did shows it: its cumulative acknowledgement stops where a range
     /// begins. Without that proof the ranges hold, as erratum 1610 and RFC 6675, section 5.1, allow.
     pub(super) fn on_timeout(&mut self, una: u64) {
-        let reneged = self.ranges.first().is_some_and(|&(start, _)| start <= una);
+        let reneged = self
+            .ranges
+            .as_slice()
+            .first()
+            .is_some_and(|&(start, ..)| start <= una);
         let ranges = core::mem::take(&mut self.ranges);
         self.clear();
         if !reneged {
@@ -84,7 +60,7 @@ impl Scoreboard {
     }
 
     pub(super) fn heap_memory(&self) -> usize {
-        self.ranges.capacity() * size_of::<(u64, u64)>()
+        self.ranges.heap_memory()
     }
 
     /// Begins a recovery at `una`.
@@ -96,29 +72,21 @@ impl Scoreboard {
 
     /// The offset after the highest selectively acknowledged byte.
     pub(super) fn highest(&self) -> Option<u64> {
-        self.ranges.last().map(|&(_, end)| end)
+        self.ranges.as_slice().last().map(|&(_, end, ())| end)
     }
 
     /// The first bytes at or after `from` that are not known to have arrived, `[start, end)`.
     pub(super) fn missing(&self, from: u64) -> (u64, u64) {
-        let next = self.ranges.partition_point(|&(_, end)| end <= from);
-        match self.ranges.get(next) {
-            Some(&(start, _)) if from < start => (from, start),
-            Some(&(_, end)) => (
-                end,
-                self.ranges.get(next + 1).map_or(u64::MAX, |range| range.0),
-            ),
-            None => (from, u64::MAX),
+        match self.ranges.ending_after(from) {
+            [(start, ..), ..] if from < *start => (from, *start),
+            [(_, end, ()), behind @ ..] => (*end, behind.first().map_or(u64::MAX, |range| range.0)),
+            [] => (from, u64::MAX),
         }
     }
 
     /// The bytes below `offset` that were acknowledged selectively.
     pub(super) fn acknowledged_below(&self, offset: u64) -> u64 {
-        self.ranges
-            .iter()
-            .take_while(|&&(start, _)| start < offset)
-            .map(|&(start, end)| end.min(offset) - start)
-            .sum()
+        self.ranges.covered(0..offset)
     }
 
     /// `IsLost()`: every unacknowledged byte below the returned offset is lost, none above it is.
@@ -128,7 +96,7 @@ impl Scoreboard {
     pub(super) fn lost_below(&self, mss: u32, threshold: u8) -> u64 {
         let enough_bytes = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let mut bytes = 0;
-        for (ranges, &(start, end)) in self.ranges.iter().rev().enumerate() {
+        for (ranges, &(start, end, ())) in self.ranges.as_slice().iter().rev().enumerate() {
             bytes += end - start;
             if bytes > enough_bytes || ranges + 1 >= usize::from(threshold) {
                 return start;
@@ -150,7 +118,7 @@ impl Scoreboard {
     /// The first hole at or after `from` that lies below the highest acknowledged byte.
     pub(super) fn hole(&self, from: u64) -> Option<(u64, u64)> {
         let mut start = from;
-        for &(range_start, range_end) in &self.ranges {
+        for &(range_start, range_end, ()) in self.ranges.as_slice() {
             if start < range_start {
                 return Some((start, range_start));
             }
@@ -241,11 +209,11 @@ mod tests {
         assert!(!board.insert(22, 28));
         assert!(board.insert(40, 50));
         assert!(board.insert(30, 35));
-        assert_eq!(board.ranges, vec![(20, 35), (40, 50)]);
+        assert_eq!(board.ranges.as_slice(), [(20, 35, ()), (40, 50, ())]);
         assert!(board.insert(10, 60));
-        assert_eq!(board.ranges, vec![(10, 60)]);
+        assert_eq!(board.ranges.as_slice(), [(10, 60, ())]);
         board.advance(15);
-        assert_eq!(board.ranges, vec![(15, 60)]);
+        assert_eq!(board.ranges.as_slice(), [(15, 60, ())]);
         board.advance(60);
         assert!(board.highest().is_none());
     }
@@ -257,10 +225,10 @@ mod tests {
         board.retransmitted = 15;
         board.rescued = true;
         board.on_timeout(19);
-        assert_eq!(board.ranges, vec![(20, 30)]);
+        assert_eq!(board.ranges.as_slice(), [(20, 30, ())]);
         assert!(board.retransmitted == 0 && !board.rescued);
         board.on_timeout(20);
-        assert!(board.ranges.is_empty());
+        assert!(board.ranges.as_slice().is_empty());
     }
 
     #[test]

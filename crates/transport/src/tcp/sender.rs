@@ -1,11 +1,16 @@
 //! The sending half of a connection.
 
+mod acknowledgement;
 mod answers;
-mod glance;
+mod clock;
+mod departure;
 mod obsolete;
+mod persist;
 mod pipe;
 mod stream;
+mod timers;
 mod transfer;
+mod window;
 
 use alloc::boxed::Box;
 
@@ -143,7 +148,7 @@ impl Sender {
     }
 
     pub(super) fn rtt(&self) -> Option<&RttEstimator> {
-        self.transfer.as_ref().map(|transfer| &transfer.rtt)
+        self.transfer.as_ref().map(|transfer| &transfer.clock.rtt)
     }
 
     pub(super) fn statistics(&self) -> SenderStatistics {

@@ -357,6 +357,10 @@ fn reader(table: &FlowTable, cx: &mut Context<'_>) -> Option<Reader> {
     };
     match &tcp.reader {
         None | Some(ReaderTable::Immediate(_)) => Some(Reader::Immediate),
+        Some(ReaderTable::Playback(playback)) if tcp.timeline.is_some() => {
+            cx.report_at(&playback.written, "", unfit(Unfit::PlaybackOfSections));
+            None
+        }
         Some(ReaderTable::Playback(playback)) => {
             let buffer = Packets::of(tcp, cx)?.receive_buffer;
             if playback.bytes > buffer {

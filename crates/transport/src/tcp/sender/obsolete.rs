@@ -1,11 +1,9 @@
 //! What a time-lined sender does where TCP would send obsolete data again.
 
-use core::num::NonZeroU64;
-
 use comity_units::Time;
 
 use super::super::config::Config;
-use super::stream::{Acknowledgement, Outgoing, Stream};
+use super::stream::{Outgoing, Stream};
 use super::transfer::Transfer;
 
 impl Transfer {
@@ -28,14 +26,6 @@ impl Transfer {
         } else {
             stream.end = line.discard_stale(now, standing);
             self.notify(stream, now, config);
-        }
-    }
-
-    /// Has a segment without payload sent when nothing else could tell the peer of a jump.
-    pub(super) fn notify(&mut self, stream: &Stream, now: Time, config: &Config) {
-        if self.persist_is_off() && stream.needs_notice() {
-            self.probe = true;
-            self.persist(stream, now, config);
         }
     }
 
@@ -83,10 +73,7 @@ impl Transfer {
         }
         if from < stream.max {
             let again = stream.segment_at(from, limit, config);
-            let is_again = |end: NonZeroU64| from < end.get() && end.get() <= again.end();
-            if self.timed.is_some_and(|(end, _)| is_again(end)) {
-                self.timed = None;
-            }
+            self.clock.on_sent_again(from, again.end());
             if let Some(line) = &mut stream.line {
                 line.on_pseudo_retransmission(again.end());
             }
@@ -98,21 +85,10 @@ impl Transfer {
         let una = stream.una;
         let line = stream.line.as_mut()?;
         if !fresh.is_empty() && fits {
-            line.on_replacement(una, lost, lost_end);
+            line.on_replacement(una, lost, lost_end, fresh.end());
             return Some(fresh);
         }
         line.statistics.notices += 1;
-        Some(Outgoing {
-            start: stream.max,
-            length: 0,
-            fin: false,
-        })
-    }
-
-    /// Whether an acknowledgement leads from obsolete to current data, so that a jump may have caused it and
-    /// not the arrival of what it covers: no sample of what was sent before that jump.
-    pub(super) fn may_be_jump(stream: &Stream, ack: &Acknowledgement<'_>) -> Option<Time> {
-        let line = stream.line.as_ref()?;
-        (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)
+        Some(Outgoing::nothing_at(stream.max))
     }
 }

@@ -3,8 +3,9 @@
 use comity_units::Time;
 
 use super::super::config::Config;
+use super::acknowledgement::goes_by_scoreboard;
 use super::stream::{Outgoing, Stream};
-use super::transfer::{Transfer, goes_by_scoreboard};
+use super::transfer::Transfer;
 
 impl Transfer {
     /// On the way back from a timeout, moves `next` over what arrived. Returns how many bytes below `next`

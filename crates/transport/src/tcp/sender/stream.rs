@@ -23,6 +23,8 @@ pub(in crate::tcp) struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Acknowledgement<'a> {
     pub(in crate::tcp) offset: u64,
+    /// The same, counted from our first number on the wire.
+    pub(in crate::tcp) wire: u64,
     /// The peer's window in bytes.
     pub(in crate::tcp) window: u64,
     /// The selectively acknowledged ranges.
@@ -291,6 +293,15 @@ impl Stream {
 }
 
 impl Outgoing {
+    /// A segment that only says where we stand.
+    pub(super) const fn nothing_at(start: u64) -> Self {
+        Self {
+            start,
+            length: 0,
+            fin: false,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.length == 0 && !self.fin
     }

@@ -1,16 +1,16 @@
 //! The receiver's side of a time-lined stream: what will not come.
 
-use alloc::collections::VecDeque;
-
+use super::super::ranges::Ranges;
 use super::{GapStatistics, Piece};
 
 /// The gaps that the application has not read past, in wire offsets.
 #[derive(Debug)]
 pub(in crate::tcp) struct Gaps {
-    /// Ascending, neither touching nor overlapping.
-    ranges: VecDeque<(u64, u64)>,
+    ranges: Ranges,
     /// Where the application stands.
     taken: u64,
+    /// Where the last gap ends that lies below the expected number.
+    passed_to: u64,
     /// Bytes of gaps beyond the expected number.
     pub(in crate::tcp) ahead: u64,
     pub(in crate::tcp) statistics: GapStatistics,
@@ -20,8 +20,9 @@ impl Gaps {
     /// None yet, of an application that stands at the wire offset `taken`.
     pub(in crate::tcp) const fn new(taken: u64) -> Self {
         Self {
-            ranges: VecDeque::new(),
+            ranges: Ranges::new(),
             taken,
+            passed_to: 0,
             ahead: 0,
             statistics: GapStatistics {
                 jumps: 0,
@@ -32,56 +33,51 @@ impl Gaps {
     }
 
     /// Records `[start, end)`, of which nothing had arrived and nothing was recorded.
-    pub(in crate::tcp) fn record(&mut self, mut start: u64, mut end: u64) {
+    pub(in crate::tcp) fn record(&mut self, start: u64, end: u64) {
         self.ahead += end - start;
-        let first = self.ranges.partition_point(|&(_, to)| to < start);
-        let mut last = first;
-        while let Some(&(from, to)) = self.ranges.get(last)
-            && from <= end
-        {
-            start = start.min(from);
-            end = end.max(to);
-            last += 1;
-        }
-        self.ranges.drain(first..last);
-        self.ranges.insert(first, (start, end));
+        self.ranges.insert(start, end, ());
     }
 
     /// The expected number moved from `before` to `next`. Returns how many bytes of gaps lie between.
     pub(in crate::tcp) fn pass(&mut self, before: u64, next: u64) -> u64 {
-        let first = self.ranges.partition_point(|&(_, to)| to <= before);
         let mut bytes = 0;
-        for &(from, to) in self.ranges.range(first..) {
+        for &(from, to, ()) in self.ranges.ending_after(before) {
             if from >= next {
                 break;
             }
-            // A gap that goes on from one below was counted with it.
-            self.statistics.gaps += u64::from(from >= before);
-            bytes += to.min(next) - from.max(before);
+            let (from, to) = (from.max(before), to.min(next));
+            // A gap that goes on from the one below was counted with it, whether that has been read or not.
+            self.statistics.gaps += u64::from(from != self.passed_to);
+            self.passed_to = to;
+            bytes += to - from;
         }
         self.ahead = self.ahead.saturating_sub(bytes);
         self.statistics.bytes += bytes;
         bytes
     }
 
+    /// Whether a gap below the expected number `next` is the next that the application finds.
+    pub(in crate::tcp) fn has_next(&self, next: u64) -> bool {
+        let first = self.ranges.as_slice().first();
+        first.is_some_and(|&(start, end, ())| start <= self.taken && self.taken < end.min(next))
+    }
+
     /// What the application finds next, up to `limit` bytes of data, below the expected number `next`, when
     /// `unread` bytes wait for it.
     pub(in crate::tcp) fn read(&mut self, limit: u64, next: u64, unread: u64) -> Option<Piece> {
         let offset = self.taken - 1;
-        match self.ranges.front().copied() {
-            Some((start, end)) if start <= self.taken => {
+        match self.ranges.as_slice().first().copied() {
+            Some((start, end, ())) if start <= self.taken => {
                 let length = end.min(next).saturating_sub(self.taken);
                 if length == 0 {
                     return None;
                 }
                 self.taken += length;
-                if self.taken >= end {
-                    self.ranges.pop_front();
-                }
+                self.ranges.drop_below(self.taken);
                 Some(Piece::Gap { offset, length })
             }
             gap => {
-                let to_gap = gap.map_or(u64::MAX, |(start, _)| start - self.taken);
+                let to_gap = gap.map_or(u64::MAX, |(start, ..)| start - self.taken);
                 let length = to_gap.min(unread).min(limit);
                 self.taken += length;
                 (length > 0).then_some(Piece::Data { offset, length })
@@ -90,6 +86,6 @@ impl Gaps {
     }
 
     pub(in crate::tcp) fn heap_memory(&self) -> usize {
-        size_of::<Self>() + self.ranges.capacity() * size_of::<(u64, u64)>()
+        size_of::<Self>() + self.ranges.heap_memory()
     }
 }

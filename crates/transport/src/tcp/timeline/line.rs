@@ -72,13 +72,13 @@ pub(in crate::tcp) struct Line {
     /// How many outstanding bytes were lost and had their place taken, and where the last of them ends.
     substituted: u64,
     substituted_to: u64,
-    /// The place after the last pseudo-retransmission of this recovery.
+    /// The place after the last packet of this recovery that answered a loss of obsolete data.
     repeated: u64,
     /// When the window was moved last.
     pub(in crate::tcp) moved_at: Time,
     /// What is taken off a deadline.
     margin: Span,
-    /// Whether every deadline given so far is no earlier than the one before.
+    /// Whether no deadline of the list is earlier than the one before.
     is_in_order: bool,
     pub(in crate::tcp) statistics: TimelineStatistics,
 }
@@ -124,24 +124,33 @@ impl Line {
 
     #[inline(never)]
     fn wire_of_earlier(&self, place: u64) -> u64 {
-        let after = self.jumps.partition_point(|jump| jump.at <= place);
-        match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+        match self.jump_before(place) {
             Some(jump) => jump.to + (place - jump.at),
             None => place + self.base_skip,
         }
     }
 
+    /// The last jump at or before a place.
+    fn jump_before(&self, place: u64) -> Option<&Jump> {
+        self.around(|jump| jump.at <= place).0
+    }
+
+    /// The last jump that is passed, and the first that is not.
+    fn around(&self, is_passed: impl Fn(&Jump) -> bool) -> (Option<&Jump>, Option<&Jump>) {
+        let after = self.jumps.partition_point(is_passed);
+        let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
+        (passed, self.jumps.get(after))
+    }
+
     /// The place of a wire offset; that of a discarded byte is the place of its jump.
     #[inline]
     pub(in crate::tcp) fn place(&self, wire: u64) -> u64 {
-        let after = self.jumps.partition_point(|jump| jump.to <= wire);
-        let place = match after.checked_sub(1).and_then(|last| self.jumps.get(last)) {
+        let (passed, ahead) = self.around(|jump| jump.to <= wire);
+        let place = match passed {
             Some(jump) => jump.at + (wire - jump.to),
             None => wire.saturating_sub(self.base_skip),
         };
-        self.jumps
-            .get(after)
-            .map_or(place, |next| place.min(next.at))
+        ahead.map_or(place, |next| place.min(next.at))
     }
 
     /// The place after the section that `place` lies in.
@@ -163,16 +172,19 @@ impl Line {
 
     /// Takes a section of `bytes` bytes.
     pub(in crate::tcp) fn add(&mut self, bytes: u64, deadline: Time) -> Result<(), SectionError> {
+        if bytes == 0 {
+            return Ok(());
+        }
         let end = self.wire_end.saturating_add(bytes);
         let reach = end.saturating_sub(self.confirmed);
         if reach > MAX_REACH && !deadline.is_never() {
             return Err(SectionError::TooFarAhead { reach });
         }
         self.statistics.sections += 1;
-        self.is_in_order &= self
-            .sections
-            .back()
-            .is_none_or(|last| last.deadline <= deadline);
+        self.is_in_order = match self.sections.back() {
+            Some(last) => self.is_in_order && last.deadline <= deadline,
+            None => true,
+        };
         match self.sections.back_mut() {
             Some(last)
                 if last.deadline.is_never() && deadline.is_never() && last.end == self.wire_end =>
@@ -366,14 +378,26 @@ impl Line {
         }
     }
 
+    /// `length` bytes at the place `start` leave again.
+    #[inline(never)]
+    pub(in crate::tcp) fn on_repeated(&mut self, now: Time, start: u64, length: u64) {
+        let wire = self.wire(start);
+        let at = self.sections.partition_point(|section| section.end <= wire);
+        let is_over = |section: &Section| section.start <= wire && self.expiry(section) <= now;
+        if self.sections.get(at).is_some_and(is_over) {
+            self.statistics.repeated_obsolete_bytes += length;
+        }
+    }
+
     /// The answer had been sent before.
     pub(in crate::tcp) fn on_pseudo_retransmission(&mut self, end: u64) {
         self.repeated = end;
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// The answer had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
-    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64) {
+    /// The answer, up to `end`, had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
+    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64, end: u64) {
+        self.repeated = end;
         self.freed = (self.base(una) + lost).min(self.obsolete.max(una));
         self.substituted += lost;
         self.substituted_to = lost_end;
@@ -385,9 +409,11 @@ impl Line {
         self.substituted
     }
 
-    /// The peer acknowledged up to a wire offset.
-    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) {
+    /// The peer acknowledged up to a wire offset. Whether that is more than it ever did.
+    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) -> bool {
+        let is_news = wire > self.confirmed;
         self.confirmed = self.confirmed.max(wire);
+        is_news
     }
 
     /// The acknowledgement moved on to the place `una`.
@@ -418,16 +444,16 @@ impl Line {
     // ---------------------------------------------------------------- the option
 
     /// The lowest number that may still be sent, as far as the peer may know it: where the first section
-    /// begins that is not obsolete, or what an acknowledged byte is followed by.
+    /// begins that is not obsolete, or what an acknowledged byte is followed by. However long ago the last jump,
+    /// never so far behind what was acknowledged that it could be taken for one ahead.
     #[inline]
     fn expected(&self, una: u64) -> u64 {
+        let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);
         if self.is_straight(una) && self.floor <= self.last.at {
-            return self.last.to.max(1);
+            return self.last.to.max(nearest);
         }
-        let after = self.jumps.partition_point(|jump| jump.at <= una);
-        let passed = after.checked_sub(1).and_then(|last| self.jumps.get(last));
-        let landing = passed.map_or(1, |jump| jump.to);
-        landing.max(self.wire(self.floor))
+        let landing = self.jump_before(una).map_or(1, |jump| jump.to);
+        landing.max(self.wire(self.floor)).max(nearest)
     }
 
     /// Whether the peer does not know yet how far the stream has jumped.
@@ -442,9 +468,7 @@ impl Line {
         if self.is_straight(una) {
             return SeqUpdate::to(number(expected));
         }
-        let before = self.jumps.partition_point(|jump| jump.at <= start);
-        let jump = before.checked_sub(1).and_then(|last| self.jumps.get(last));
-        match jump {
+        match self.jump_before(start) {
             Some(jump) if expected < jump.to => SeqUpdate {
                 expected: number(expected),
                 void_start: number(jump.from),

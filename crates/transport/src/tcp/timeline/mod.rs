@@ -37,8 +37,15 @@
 //! * *`seq_update` is lost, late or old*: each segment carries it, and one that says less than the receiver
 //!   knows changes nothing. When nothing is left to send that could carry it, a segment without payload does,
 //!   again and again at the pace of the persist timer until its number is acknowledged.
+//! * *No section is left when a deadline passes*: figure 1 moves the window only where the list is not empty. Here it
+//!   is moved behind what was given, so that a loss of obsolete data is never answered with obsolete data.
 //! * *Sequence numbers wrap*: a receiver tells ahead from behind within half of the number space, so a sender
-//!   takes no section that would end more than 2³⁰ bytes beyond what was acknowledged.
+//!   takes no section that would end more than 2³⁰ bytes beyond what was acknowledged, `seq_update` is never further
+//!   behind that, however long ago the last jump was, and a receiver follows nothing further ahead.
+//! * *What a peer may say*: jumps and voids count on segments that lie within the window as it is after them. Two
+//!   voids may be unknown while the segments that name them are lost: behind a void ahead of the expected number all
+//!   that was offered is accepted, up to the buffer. Voids beyond a number of ranges are not remembered, since what
+//!   follows them names them again.
 //! * *A retransmission timeout*: all obsolete places are given up with it, as TCP takes everything outstanding
 //!   for lost; sending begins again with the lowest current packet.
 //! * *A deadline during the way back from a timeout*: of the obsolete data only what was sent again keeps its
@@ -164,6 +171,8 @@ pub struct TimelineStatistics {
     pub discarded_bytes: u64,
     /// Bytes that were sent and not acknowledged when they became obsolete.
     pub obsolete_bytes: u64,
+    /// Bytes that were sent again after their deadline, because they lie behind an older section that is current.
+    pub repeated_obsolete_bytes: u64,
     /// Losses of obsolete data that were answered with current data sent before.
     pub pseudo_retransmissions: u64,
     /// Losses of obsolete data that were answered with a packet not sent before.

@@ -1,0 +1,366 @@
+//! What a time-lined connection does at the edges: of the number space, of its memory, of what a peer may say.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use comity_congestion::recovery::RecoveryConfig;
+use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_testkit::tcp::{BORN, Pair, Path, Script, Side, fixed, listener, opener, parse};
+use comity_transport::tcp::timeline::{Piece, TimelineConfig};
+use comity_transport::tcp::{Config, Connection, State};
+use comity_units::{Bytes, SeqNo, Span, Time};
+
+/// As in the paper's examples: packets of one byte, the first of which has the number 10.
+const PAPER: Config = Config {
+    mss: 1,
+    receive_buffer: Bytes::new(40),
+    initial_sequence: SeqNo::new(9),
+    recovery: RecoveryConfig::RENO,
+    timeline: Some(TimelineConfig::PAPER),
+    ..BORN
+};
+
+/// A receiver that announces nothing of its own accord.
+fn receiver() -> Script {
+    Script::new(listener(Config { mss: 20, ..PAPER }, fixed(10)))
+}
+
+/// The segment arrives, and what it is answered with is lost.
+fn feed(connection: &mut Connection, line: &str) {
+    let segment = parse(line).unwrap_or_else(|error| panic!("{error}"));
+    connection.on_segment(Time::from_millis(1), &segment);
+    while connection.poll_transmit(Time::from_millis(1)).is_some() {}
+}
+
+fn read_all(connection: &mut Connection) -> Vec<Piece> {
+    core::iter::from_fn(|| connection.read_piece(u64::MAX)).collect()
+}
+
+#[test]
+fn a_stream_that_jumped_once_goes_on_for_more_than_the_number_space() {
+    let large = Config {
+        mss: 1 << 27,
+        receive_buffer: Bytes::new(1 << 29),
+        window_scaling: true,
+        ..PAPER
+    };
+    let delay = Span::from_millis(10);
+    for total in [(5_u64 << 29), 5 << 30] {
+        let mut pair = Pair::new(
+            opener(large, fixed(1 << 29)),
+            listener(large, fixed(1)),
+            Path::new(delay),
+            Path::new(delay),
+        );
+        pair.call(Side::A, |sender| {
+            sender
+                .write_section(1_000, Time::ZERO)
+                .expect("it is taken");
+            sender.write(total);
+        });
+        assert!(pair.drive(Time::from_secs(3_000)));
+        // The FIN carries nothing but `seq_update`, as an empty acknowledgement does.
+        pair.call(Side::A, Connection::close);
+        pair.drive(Time::from_secs(4_000));
+        pair.call(Side::B, Connection::close);
+        pair.drive(Time::from_secs(10_000));
+        assert_eq!(pair.end(Side::B).state(), State::Closed);
+        assert_eq!(pair.end(Side::B).delivered(), total);
+        assert_eq!(pair.end(Side::B).gap_statistics().bytes, 1_000);
+    }
+}
+
+#[test]
+fn what_leads_further_than_any_sender_reaches_is_not_followed() {
+    const FARTHEST: u32 = 1 << 30;
+    for (beyond, is_followed) in [(0, true), (1, false)] {
+        let expected = 10 + FARTHEST + beyond;
+        let mut connection = listener(PAPER, fixed(10));
+        feed(
+            &mut connection,
+            &format!(". 10+0 ack 10 win 40 <upd {expected}>"),
+        );
+        assert_eq!(connection.gap_statistics().jumps, u64::from(is_followed));
+        let mut connection = listener(PAPER, fixed(10));
+        let start = expected - 5;
+        feed(
+            &mut connection,
+            &format!(". {expected}+0 ack 10 win 40 <upd 10/{start}-{expected}>"),
+        );
+        feed(
+            &mut connection,
+            &format!(". 10+0 ack 10 win 40 <upd {start}>"),
+        );
+        let reached = if is_followed { expected } else { start };
+        assert_eq!(connection.gap_statistics().bytes, u64::from(reached - 10));
+    }
+}
+
+#[test]
+fn no_peer_makes_a_receiver_remember_ever_more_voids() {
+    let mut connection = listener(PAPER, fixed(10));
+    let mut most = 0;
+    for void in 0..20_000_u32 {
+        let end = 13 + 2 * void;
+        let line = format!(". {end}+0 ack 10 win 40 <upd 10/{}-{end}>", end - 1);
+        feed(&mut connection, &line);
+        most = most.max(connection.heap_memory());
+    }
+    assert!(most < 40_000, "{most} bytes");
+    // What is left out is named again when its turn comes.
+    feed(&mut connection, ". 40013+1 ack 10 win 40 <upd 40013>");
+    let gap = Piece::Gap {
+        offset: 0,
+        length: 40_003,
+    };
+    let data = Piece::Data {
+        offset: 40_003,
+        length: 1,
+    };
+    assert_eq!(read_all(&mut connection), [gap, data]);
+}
+
+#[test]
+fn no_peer_fills_more_than_the_buffer_behind_voids() {
+    let mut connection = listener(PAPER, fixed(10));
+    for step in 0..100_u32 {
+        let end = 1_000 * (step + 1);
+        for byte in 0..40 {
+            let line = format!(
+                ". {}+1 ack 10 win 40 <upd 10/{}-{end}>",
+                end + byte,
+                end - 10
+            );
+            feed(&mut connection, &line);
+        }
+    }
+    feed(&mut connection, ". 100100+0 ack 10 win 40 <upd 100100>");
+    assert_eq!(connection.delivered(), 40);
+}
+
+#[test]
+fn a_segment_beyond_the_window_makes_nothing_jump() {
+    // 40 bytes from 10 on are offered: 50 is the last number that a segment may have.
+    for (number, jumps) in [(51, 0), (90, 0), (50, 1)] {
+        let mut script = receiver();
+        // 11 to 19 arrive, so that a jump to 20 leaves one number out and moves the edge to 51.
+        script.send(1, ". 11+9 ack 10 win 40 <upd 10>");
+        script.expect(1, ". 10+0 ack 10");
+        script.send(2, &format!(". {}+0 ack 10 win 40 <upd 20>", number + 1));
+        assert_eq!(
+            script.connection().gap_statistics().jumps,
+            jumps,
+            "{number}"
+        );
+    }
+    // Right behind its own jump it is within the window that holds then.
+    let mut script = receiver();
+    script.send(1, ". 1000+1 ack 10 win 40 <upd 1000>");
+    script.expect(1, ". 10+0 ack 1001");
+}
+
+#[test]
+fn what_comes_behind_two_voids_is_kept_though_the_first_is_not_known() {
+    let mut script = receiver();
+    script.call(0, |end| {
+        end.write_section(5, Time::from_secs(100))
+            .expect("it is taken");
+    });
+    script.expect(0, "P. 10+5 ack 10 <upd 10>");
+    // 10 is lost, then 1000 and 1001, which name the void from 15 on.
+    for number in 11..15 {
+        script.send(1, &format!(". {number}+1 ack 10 win 40 <upd 10>"));
+        script.expect(1, ". 15+0 ack 10 <upd 10>");
+    }
+    for number in 2_000..2_033 {
+        script.send(2, &format!(". {number}+1 ack 15 win 40 <upd 10/1002-2000>"));
+        script.expect(2, ". 15+0 ack 10 <upd 10>");
+    }
+    assert_eq!(script.connection().acknowledged(), 5);
+    script.send(3, ". 10+1 ack 15 win 40 <upd 10>");
+    script.expect(3, ". 15+0 ack 15 <upd 10>");
+    script.send(4, ". 1000+1 ack 15 win 40 <upd 10/15-1000>");
+    script.expect(4, ". 15+0 ack 1001 <upd 10>");
+    script.send(5, ". 1001+1 ack 15 win 40 <upd 10/15-1000>");
+    script.expect(5, ". 15+0 ack 2033 <upd 10>");
+    assert_eq!(script.connection().delivered(), 40);
+}
+
+/// Lets ten bytes be outstanding and counts the answers.
+#[derive(Debug)]
+struct Asking(Arc<AtomicU64>);
+
+impl Controller for Asking {
+    fn on_ack(&mut self, _: &Ack) {}
+    fn on_loss(&mut self, _: &Loss) {}
+    fn on_timeout(&mut self, _: &Timeout) {}
+    fn on_answered(&mut self, answered: &Answered) {
+        self.0.store(answered.number.get(), Ordering::Relaxed);
+    }
+    fn decision(&self) -> Decision {
+        Decision {
+            window: Bytes::new(10),
+            pacing: Pacing::Unpaced,
+            ssthresh: None,
+            phase: Phase::Steady,
+        }
+    }
+    fn needs_answers(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_only_follows_a_jump_answers_no_packet() {
+    let answered = Arc::new(AtomicU64::new(0));
+    let config = Config {
+        timeline: Some(TimelineConfig::PAPER),
+        ..PAPER
+    };
+    let mut script = Script::new(opener(config, Box::new(Asking(Arc::clone(&answered)))));
+    script.call(0, |sender| {
+        sender
+            .write_section(5, Time::from_millis(100))
+            .and_then(|()| sender.write_section(20, Time::from_secs(100)))
+            .expect("it is taken");
+    });
+    for number in 10..20 {
+        script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+    }
+    script.send(50, ". 10+0 ack 12 win 40");
+    assert_eq!(answered.load(Ordering::Relaxed), 2);
+    script.expect(50, ". 20+1 ack 10 <upd 10>");
+    script.expect(50, ". 21+1 ack 10 <upd 10>");
+    script.expect_nothing(100);
+    // The receiver of 22, say, jumped to 15: neither of 12 to 14 has to have arrived.
+    script.send(110, ". 10+0 ack 15 win 40");
+    assert_eq!(answered.load(Ordering::Relaxed), 2);
+    for number in 22..25 {
+        script.expect(110, &format!(". {number}+1 ack 10 <upd 15>"));
+    }
+    script.send(120, ". 10+0 ack 16 win 40");
+    assert_eq!(answered.load(Ordering::Relaxed), 6);
+    script.expect(120, ". 25+1 ack 10 <upd 15>");
+}
+
+#[test]
+fn a_replacement_is_not_repeated_for_the_next_loss() {
+    let config = Config {
+        recovery: RecoveryConfig::SACK,
+        sack: true,
+        ..PAPER
+    };
+    let mut script = Script::new(opener(config, fixed(5)));
+    script.call(0, |sender| {
+        sender
+            .write_section(10, Time::from_millis(100))
+            .and_then(|()| sender.write_section(50, Time::from_secs(100)))
+            .expect("it is taken");
+    });
+    for number in 10..15 {
+        script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+    }
+    script.expect_nothing(100);
+    // 10 and 11 are lost.
+    script.send(101, ". 10+0 ack 10 win 40 <sack 12-13>");
+    script.send(102, ". 10+0 ack 10 win 40 <sack 12-14>");
+    script.send(103, ". 10+0 ack 10 win 40 <sack 12-15>");
+    script.expect(103, ". 20+1 ack 10 <upd 20>");
+    script.expect(103, ". 21+1 ack 10 <upd 20>");
+    let statistics = script.connection().timeline_statistics().unwrap();
+    assert_eq!(
+        (statistics.replacements, statistics.pseudo_retransmissions),
+        (2, 0)
+    );
+}
+
+#[test]
+fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
+    let mut script = Script::new(opener(PAPER, fixed(10)));
+    script.call(0, |sender| {
+        sender
+            .write_section(1, Time::from_secs(100))
+            .expect("it is taken");
+    });
+    script.expect(0, "P. 10+1 ack 10 <upd 10>");
+    script.send(10, ". 10+0 ack 11 win 40");
+    let over = |sender: &mut Connection| {
+        sender
+            .write_section(5, Time::from_millis(20))
+            .expect("it is taken");
+    };
+    script.call(1_000, over);
+    // Three notices are lost.
+    for at in [1_000, 2_000, 4_000, 8_000] {
+        script.expect(at, ". 10+0 ack 10 <upd 16>");
+    }
+    script.call(9_000, over);
+    script.expect_nothing(9_500);
+    // The last one is answered: the younger jump is told at once, and again after the first time-out.
+    script.send(9_600, ". 10+0 ack 16 win 40");
+    script.expect(9_600, ". 10+0 ack 10 <upd 21>");
+    script.expect(10_600, ". 10+0 ack 10 <upd 21>");
+    script.send(10_700, ". 10+0 ack 21 win 40");
+    script.expect_nothing(60_000);
+    // None of these was a packet.
+    let connection = script.connection();
+    assert_eq!(connection.statistics().segments, 1);
+    assert_eq!(connection.timeline_statistics().unwrap().notices, 6);
+}
+
+#[test]
+fn sections_without_bytes_take_no_memory() {
+    let mut connection = opener(PAPER, fixed(10));
+    let before = connection.heap_memory();
+    for at in 0..10_000 {
+        connection
+            .write_section(0, Time::from_millis(at))
+            .expect("it is taken");
+    }
+    assert_eq!(connection.heap_memory(), before);
+    assert_eq!(connection.timeline_statistics().unwrap().sections, 0);
+}
+
+#[test]
+fn what_is_repeated_after_its_time_is_counted() {
+    let mut script = Script::new(opener(PAPER, fixed(10)));
+    script.call(0, |sender| {
+        sender
+            .write_section(3, Time::from_secs(100))
+            .and_then(|()| sender.write_section(2, Time::from_millis(500)))
+            .expect("it is taken");
+    });
+    for at in [0, 1_000] {
+        for number in 10..14 {
+            script.expect(at, &format!(". {number}+1 ack 10 <upd 10>"));
+        }
+        script.expect(at, "P. 14+1 ack 10 <upd 10>");
+    }
+    let statistics = script.connection().timeline_statistics().unwrap();
+    assert_eq!(statistics.repeated_obsolete_bytes, 2);
+}
+
+#[test]
+fn a_gap_counts_once_whether_it_was_read_in_between_or_not() {
+    for reads in [false, true] {
+        let mut script = receiver();
+        for (at, expected) in [(1, 20), (2, 30)] {
+            script.send(at, &format!(". 10+0 ack 10 win 40 <upd {expected}>"));
+            script.expect(at, &format!(". 10+0 ack {expected}"));
+            if reads {
+                script.call(at, |end| {
+                    assert_eq!((end.readable(), end.has_piece()), (0, true));
+                    assert_eq!(read_all(end).len(), 1);
+                    assert!(!end.has_piece());
+                });
+            }
+        }
+        script.send(3, ". 30+1 ack 10 win 40 <upd 30>");
+        script.expect(3, ". 10+0 ack 31");
+        script.send(4, ". 10+0 ack 10 win 40 <upd 40>");
+        script.expect(4, ". 10+0 ack 40");
+        let statistics = script.connection().gap_statistics();
+        assert_eq!((statistics.jumps, statistics.gaps), (3, 2), "{reads}");
+        assert_eq!(statistics.bytes, 29);
+    }
+}

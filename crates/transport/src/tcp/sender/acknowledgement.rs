@@ -1,0 +1,266 @@
+//! What an acknowledgement means: for the stream, the recovery, the growth law and the timers.
+
+use comity_congestion::recovery::{
+    Advance, Duplicate, PipeRule, Reaction, Recovery, RecoveryKind, Reduce, Resend,
+};
+use comity_congestion::{Ack, Answered, Loss, LossCause};
+use comity_units::{Bytes, Span, Time};
+
+use super::super::config::Config;
+use super::clock::Clock;
+use super::stream::{Acknowledgement, Stream};
+use super::transfer::Transfer;
+
+impl Transfer {
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        let is_news = match &mut stream.line {
+            None => false,
+            Some(line) => line.on_confirmed(ack.wire),
+        };
+        let news = self.take_in_sacks(stream, ack);
+        self.clock.begin_acknowledgement();
+        if ack.offset > stream.una {
+            stream.set_peer_window(ack.window);
+            self.on_advance(stream, now, ack, config);
+            if stream.peer_window > 0 {
+                self.end_persistence();
+            }
+        } else if ack.offset == stream.una {
+            let window_changed = ack.window != stream.peer_window;
+            if ack.window > stream.peer_window {
+                stream.set_peer_window(ack.window);
+                self.end_persistence();
+            }
+            stream.take_sign_of_life(ack);
+            if stream.has_outstanding() && self.is_repetition(ack, window_changed, news, config) {
+                self.on_duplicate(stream, now, config);
+            } else if ack.is_pure {
+                self.count_down_pipe(1);
+            }
+        }
+        if stream.line.is_some() {
+            self.review_persistence(stream, now, is_news, config);
+        }
+    }
+
+    /// Whether an acknowledgement that does not advance counts as a duplicate: for RFC 6675, section 2, when
+    /// it says something new about what arrived, whatever else it carries, and for RFC 5681, section 2, when
+    /// it says nothing else.
+    pub(super) fn is_repetition(
+        &self,
+        ack: &Acknowledgement<'_>,
+        window_changed: bool,
+        news: bool,
+        config: &Config,
+    ) -> bool {
+        if goes_by_scoreboard(config) {
+            return news;
+        }
+        ack.is_pure
+            && (!window_changed || news)
+            && (!config.sack || news || self.scoreboard.is_none())
+    }
+
+    /// Updates the scoreboard; whether anything was new.
+    pub(super) fn take_in_sacks(&mut self, stream: &Stream, ack: &Acknowledgement<'_>) -> bool {
+        if ack.sacked.is_empty() {
+            return false;
+        }
+        let (una, max) = (stream.una.max(ack.offset), stream.max);
+        let board = self.scoreboard.get_or_insert_default();
+        let mut news = false;
+        for &(start, end) in ack.sacked {
+            // Blocks outside of what is outstanding are old, duplicates (RFC 2883), or lies.
+            if una <= start && start < end && end <= max {
+                news |= board.insert(start, end);
+            }
+        }
+        news
+    }
+
+    pub(super) fn on_advance(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        let acked = ack.offset - stream.una;
+        // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
+        let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
+            && !self.is_held_by_pacer(stream, now);
+        let answered = match &mut self.answers {
+            None => None,
+            // What repairs or duplicates brought about was not brought about by the newest.
+            Some(answers) => answers.on_advance(ack.offset).filter(|_| self.is_quiet),
+        };
+        let reaction = if self.is_quiet {
+            Reaction {
+                grow: true,
+                restart_timer: true,
+                ..Reaction::default()
+            }
+        } else {
+            let advance = Advance {
+                from: stream.una,
+                to: ack.offset,
+                mss: config.mss,
+            };
+            let reaction = self.recovery.on_advance(&advance);
+            self.is_quiet = self.recovery.is_quiet();
+            reaction
+        };
+        // The SYN takes a number but is no data: it opens no window.
+        let was_syn = stream.una == 0;
+        let jump = Clock::may_be_jump(stream, ack);
+        stream.una = ack.offset;
+        if let Some(line) = &mut stream.line {
+            line.on_advance(stream.una);
+        }
+        stream.next = stream.next.max(stream.una);
+        stream.expiries = 0;
+        self.release_edge = 0;
+        self.released = 0;
+        self.duplicate_since_arming = false;
+        if let Some(board) = &mut self.scoreboard {
+            board.advance(stream.una);
+            // ns-2 forgets what was reported when the acknowledgement moves outside of a recovery.
+            if !reaction.partial && !self.recovery.is_recovering() && !goes_by_scoreboard(config) {
+                board.clear();
+            }
+        }
+
+        if reaction.restart_timer && config.restart_timer_before_sample {
+            self.restart_timer(stream, now);
+        }
+        let rtt = self.clock.sample(now, ack, reaction.partial, jump, config);
+        if let Some(elapsed) = rtt {
+            self.statistics.rtt_samples += 1;
+            self.statistics.rtt_sum += elapsed;
+        }
+        if reaction.restart_timer && !config.restart_timer_before_sample {
+            self.restart_timer(stream, now);
+        }
+        if reaction.partial {
+            self.count_down_pipe(2);
+        }
+        self.resend(stream, reaction.resend);
+        if let Some(line) = &mut stream.line {
+            line.on_round_trip(|| self.clock.rtt.smoothed(&config.rtt));
+        }
+
+        if !was_syn {
+            // A jump says nothing of the packet that it leads over.
+            if let Some(number) = answered.filter(|_| jump.is_none()) {
+                self.controller.on_answered(&Answered {
+                    now,
+                    number,
+                    arrived_at: None,
+                });
+            }
+            self.controller.on_ack(&Ack {
+                now,
+                acked: Bytes::new(acked),
+                rtt,
+                in_flight: Bytes::new(stream.in_flight()),
+                app_limited,
+                in_recovery: !reaction.grow,
+                marked: 0,
+                packets: (acked / u64::from(config.mss)).max(1) as u32,
+                sample: None,
+            });
+            if reaction.deflate > 0 {
+                self.controller.on_deflate(Bytes::new(reaction.deflate));
+            }
+            if reaction.recovered {
+                self.controller.on_recovered(now);
+            }
+            self.obey();
+        }
+    }
+
+    pub(super) fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
+        self.duplicate_since_arming = true;
+        self.count_down_pipe(1);
+        let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
+            board.lost_below(config.mss, config.recovery.duplicate_threshold) > stream.una
+        });
+        let duplicate = Duplicate {
+            una: stream.una,
+            max: stream.max,
+            mss: config.mss,
+            first_is_lost,
+        };
+        let window = self.usable_window(stream);
+        let reaction = self.recovery.on_duplicate(&duplicate);
+        self.is_quiet = self.recovery.is_quiet();
+        if reaction.release && config.limited_transmit {
+            self.released += 1;
+            let allowance = u64::from(self.released) * u64::from(config.mss);
+            self.release_edge = stream
+                .base()
+                .saturating_add(self.window)
+                .saturating_add(allowance);
+        }
+        if reaction.reduce == Reduce::No {
+            return;
+        }
+        self.statistics.fast_retransmits += 1;
+        if let (Some(board), true) = (&mut self.scoreboard, self.recovery.is_recovering()) {
+            board.begin_recovery(stream.una);
+            let outstanding = stream.in_flight() / u64::from(config.mss);
+            board.counter = outstanding as i64 - i64::from(config.recovery.duplicate_threshold);
+        }
+        self.clock.forget();
+        if let Some(line) = &mut stream.line {
+            line.begin_recovery();
+        }
+        self.controller.on_loss(&Loss {
+            now,
+            sent_at: now.saturating_sub(self.clock.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),
+            lost: Bytes::new(u64::from(config.mss).min(stream.in_flight())),
+            in_flight: Bytes::new(stream.in_flight()),
+            window: Bytes::new(window),
+            cause: LossCause::Reordering,
+            restart: reaction.reduce == Reduce::Restart,
+        });
+        self.obey();
+        self.release_edge = 0;
+        if reaction.restart_timer {
+            self.restart_timer(stream, now);
+        }
+        self.resend(stream, reaction.resend);
+    }
+
+    pub(super) fn resend(&mut self, stream: &mut Stream, resend: Resend) {
+        match resend {
+            Resend::Nothing => {}
+            Resend::First => self.resend_first = true,
+            Resend::Everything => self.go_back(stream),
+        }
+    }
+
+    /// One acknowledgement means that `segments` segments have left the counted pipe.
+    pub(super) fn count_down_pipe(&mut self, segments: i64) {
+        if self.recovery.is_recovering()
+            && let Some(board) = &mut self.scoreboard
+        {
+            board.counter -= segments;
+            board.begins = false;
+        }
+    }
+}
+
+/// Whether losses are found as RFC 6675 says: by the scoreboard.
+pub(super) fn goes_by_scoreboard(config: &Config) -> bool {
+    config.recovery.kind
+        == RecoveryKind::Sack {
+            pipe: PipeRule::Scoreboard,
+        }
+}

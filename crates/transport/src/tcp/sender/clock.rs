@@ -1,0 +1,116 @@
+//! How long a round trip takes, and the timeout that follows.
+
+use core::num::NonZeroU64;
+
+use comity_congestion::RttEstimator;
+use comity_units::{Span, Time};
+
+use super::super::config::Config;
+use super::stream::{Acknowledgement, Stream};
+
+/// Takes round-trip samples and keeps the retransmission timeout.
+#[derive(Debug)]
+pub(super) struct Clock {
+    pub(super) rtt: RttEstimator,
+    /// The retransmission timeout in force.
+    pub(super) timeout: Span,
+    /// The segment whose round trip is being timed: the offset after it, and when it left.
+    timed: Option<(NonZeroU64, Time)>,
+    /// The last acknowledgement gave a sample.
+    was_sampled: bool,
+}
+
+impl Clock {
+    pub(super) fn new(config: &Config) -> Self {
+        let rtt = RttEstimator::new(&config.rtt);
+        Self {
+            timeout: rtt.timeout(&config.rtt),
+            rtt,
+            timed: None,
+            was_sampled: false,
+        }
+    }
+
+    /// A segment up to `end` leaves for the first time: it is timed if no other is.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Time, end: u64) {
+        if self.timed.is_none() {
+            self.timed = NonZeroU64::new(end).map(|end| (end, now));
+        }
+    }
+
+    /// Times nothing that is on its way: which copy an acknowledgement answers is not known (Karn).
+    pub(super) const fn forget(&mut self) {
+        self.timed = None;
+    }
+
+    /// `[start, end)` leaves again.
+    pub(super) fn on_sent_again(&mut self, start: u64, end: u64) {
+        let is_again = |timed: NonZeroU64| start < timed.get() && timed.get() <= end;
+        if self.timed.is_some_and(|(timed, _)| is_again(timed)) {
+            self.timed = None;
+        }
+    }
+
+    /// An acknowledgement arrived, of which nothing was said yet.
+    pub(super) const fn begin_acknowledgement(&mut self) {
+        self.was_sampled = false;
+    }
+
+    /// The sample that the last acknowledgement gave.
+    pub(super) fn last_sample(&self) -> Option<Span> {
+        self.rtt.latest().filter(|_| self.was_sampled)
+    }
+
+    /// Whether an acknowledgement leads from obsolete to current data, so that a jump may have caused it and
+    /// not the arrival of what it covers: it says nothing of what was sent before that jump, the time of which
+    /// this gives.
+    pub(super) fn may_be_jump(stream: &Stream, ack: &Acknowledgement<'_>) -> Option<Time> {
+        let line = stream.line.as_ref()?;
+        (line.is_obsolete(stream.una) && !line.is_obsolete(ack.offset)).then_some(line.moved_at)
+    }
+
+    /// Takes a round-trip sample if an acknowledgement that advances gives one.
+    pub(super) fn sample(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        partial: bool,
+        jump: Option<Time>,
+        config: &Config,
+    ) -> Option<Span> {
+        if let (Some(jumped_at), Some((_, sent_at))) = (jump, self.timed)
+            && sent_at <= jumped_at
+        {
+            self.timed = None;
+        }
+        let timed = match self.timed {
+            Some((end, sent_at)) if ack.offset >= end.get() => {
+                self.timed = None;
+                self.rtt.end_backoff();
+                Some(sent_at)
+            }
+            _ => None,
+        };
+        let sent_at = match ack.echoed {
+            Some(echoed) if jump.is_none_or(|jumped_at| jumped_at <= echoed) => {
+                self.rtt.end_backoff();
+                Some(echoed)
+            }
+            Some(_) => None,
+            None if partial => None,
+            None => timed,
+        }?;
+        self.rtt.on_sample(&config.rtt, sent_at, now);
+        self.timeout = self.rtt.timeout(&config.rtt);
+        self.was_sampled = true;
+        Some(now.saturating_since(sent_at))
+    }
+
+    /// The retransmission timer expired.
+    pub(super) fn back_off(&mut self, config: &Config) {
+        self.timed = None;
+        self.rtt.back_off(&config.rtt);
+        self.timeout = self.rtt.timeout(&config.rtt);
+    }
+}

@@ -1,0 +1,167 @@
+//! What leaves, in which order of precedence, and the account of it.
+
+use comity_congestion::recovery::{PipeRule, Recovery};
+use comity_congestion::{Pacing, Sent};
+use comity_units::{Bytes, PacketNumber, Rate, Time};
+
+use super::super::config::Config;
+use super::stream::{Outgoing, Stream};
+use super::transfer::Transfer;
+use super::window::Glance;
+
+impl Transfer {
+    /// What to send now, if anything. A zero-length answer without a FIN is a window probe.
+    #[inline]
+    pub(super) fn poll(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        match self.glance(stream, now, config) {
+            Glance::Nothing => None,
+            Glance::Segment(outgoing) => {
+                self.burst += 1;
+                self.sent(stream, now, outgoing)
+            }
+            Glance::Unclear if stream.line.is_some() || self.may_have_something(stream) => {
+                self.poll_with_care(stream, now, config)
+            }
+            Glance::Unclear => None,
+        }
+    }
+
+    /// What to send now, whatever the state.
+    #[inline(never)]
+    pub(super) fn poll_with_care(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        if stream.line.is_some() {
+            self.discard_stale(stream, now, config);
+        }
+        if core::mem::take(&mut self.persistence.is_due)
+            && let Some(outgoing) = self.probe_segment(stream, now, config)
+        {
+            return Some(outgoing);
+        }
+        if self
+            .pace
+            .as_ref()
+            .is_some_and(|pace| pace.release_at() > now)
+        {
+            self.held_by_pacer = self.is_held_by_pacer(stream, now);
+            if !self.held_by_pacer {
+                self.persist(stream, now, config);
+            }
+            return None;
+        }
+        if self.resend_first {
+            self.resend_first = false;
+            let (una, max) = (stream.una, stream.max);
+            if let Some(answer) = self.answer_obsolete(stream, una, max, config) {
+                return self.sent(stream, now, answer);
+            }
+            let outgoing = stream.segment_at(una, max, config);
+            if let Some(board) = &mut self.scoreboard {
+                board.retransmitted = board.retransmitted.max(outgoing.end());
+            }
+            return self.sent(stream, now, outgoing);
+        }
+        let limit = match (config.max_burst, self.recovery.burst_limit()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        if limit.is_some_and(|limit| self.burst >= limit) {
+            return None;
+        }
+        let outgoing = match self.recovery.pipe_rule() {
+            None => self.next_in_window(stream, now, config),
+            Some(PipeRule::Scoreboard) => self.next_by_scoreboard(stream, now, config),
+            Some(PipeRule::Counter) => self.next_by_counter(stream, now, config),
+        }?;
+        self.burst += 1;
+        self.sent(stream, now, outgoing)
+    }
+
+    /// Accounts for a segment that leaves. One without payload and FIN is a probe or a notice: no packet of the
+    /// flow, of which the growth law and the pacer hear nothing.
+    #[inline]
+    pub(super) fn sent(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        outgoing: Outgoing,
+    ) -> Option<Outgoing> {
+        if outgoing.is_empty() {
+            return Some(outgoing);
+        }
+        let end = outgoing.end();
+        let idle = !stream.has_outstanding();
+        self.statistics.segments += 1;
+        if outgoing.start < stream.max {
+            self.statistics.retransmitted += 1;
+            if let Some(line) = &mut stream.line {
+                line.on_repeated(now, outgoing.start, u64::from(outgoing.length));
+            }
+        }
+        if let Some(answers) = &mut self.answers {
+            let number = PacketNumber::new(self.statistics.segments);
+            answers.on_sent(outgoing.start, end, stream.max, number);
+        }
+        if end > stream.max {
+            stream.max = end;
+            self.clock.on_sent(now, end);
+        }
+        if outgoing.start <= stream.next {
+            stream.next = stream.next.max(end);
+        }
+        if idle || stream.rto_at.is_never() {
+            self.restart_timer(stream, now);
+        }
+        let wire = Bytes::new(u64::from(outgoing.length) + 40);
+        if let Some(pace) = &mut self.pace {
+            pace.pacer
+                .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
+        }
+        if self.is_metered {
+            self.take_tag(now, outgoing);
+        }
+        self.controller.on_sent(&Sent {
+            now,
+            payload: Bytes::new(u64::from(outgoing.length)),
+            wire,
+            number: PacketNumber::new(self.statistics.segments),
+            in_flight: Bytes::new(stream.in_flight()),
+            app_limited: stream.max >= stream.stream_end(),
+        });
+        // A law that paces may set its calendar or its wake-up by what leaves.
+        if self
+            .pace
+            .as_ref()
+            .is_some_and(|pace| pace.pacing != Pacing::Unpaced)
+        {
+            self.obey();
+        }
+        Some(outgoing)
+    }
+
+    /// Accounts for a SYN that leaves.
+    pub(super) fn on_syn_sent(&mut self, stream: &mut Stream, now: Time) {
+        self.statistics.segments += 1;
+        if stream.max > 0 {
+            self.statistics.retransmitted += 1;
+            // Karn: whichever SYN is acknowledged, it is not known which.
+            self.clock.forget();
+        } else {
+            self.clock.on_sent(now, 1);
+        }
+        stream.next = 1;
+        stream.max = 1;
+        if stream.rto_at.is_never() {
+            self.restart_timer(stream, now);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What happens when nothing arrives: the timers of a sender, of which a host sees the earliest.
+
+use comity_congestion::Timeout;
+use comity_congestion::recovery::Recovery;
+use comity_units::{Bytes, Time};
+
+use super::super::config::Config;
+use super::acknowledgement::goes_by_scoreboard;
+use super::stream::Stream;
+use super::transfer::Transfer;
+
+impl Transfer {
+    pub(super) fn restart_timer(&mut self, stream: &mut Stream, now: Time) {
+        stream.restart_timer(now, self.clock.timeout);
+        self.duplicate_since_arming = false;
+    }
+
+    /// The earliest time at which [`Sender::on_timer`] has something to do.
+    pub(super) fn next_timer(&self, stream: &Stream) -> Time {
+        let mut next = stream.rto_at.min(self.persistence.at);
+        if let Some(line) = &stream.line
+            && stream.una > 0
+        {
+            next = next.min(line.lifetime());
+        }
+        match &self.pace {
+            None => next,
+            // A packet that only the pacing holds back leaves when that lets it.
+            Some(pace) if self.held_by_pacer => next.min(pace.wakeup).min(pace.release_at()),
+            Some(pace) => next.min(pace.wakeup),
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, stream: &mut Stream, now: Time, config: &Config) {
+        if self.pace.as_ref().is_some_and(|pace| pace.wakeup <= now) {
+            self.controller.on_wakeup(now);
+            self.obey();
+        }
+        if let Some(line) = &stream.line
+            && stream.una > 0
+            && line.lifetime() <= now
+        {
+            self.on_lifetime(stream, now, config);
+        }
+        if stream.rto_at <= now {
+            self.on_timeout(stream, now, config);
+        }
+        if self.persistence.at <= now {
+            // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
+            stream.expiries += 1;
+            self.persistence.on_expiry();
+            self.persist(stream, now, config);
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self, stream: &mut Stream, now: Time, config: &Config) {
+        self.statistics.timeouts += 1;
+        stream.expiries += 1;
+        self.recovery.on_timeout(stream.max);
+        self.is_quiet = self.recovery.is_quiet();
+        let (in_flight, window) = (stream.in_flight(), self.usable_window(stream));
+        if let Some(board) = &mut self.scoreboard {
+            if goes_by_scoreboard(config) {
+                board.on_timeout(stream.una);
+            } else {
+                board.clear();
+            }
+        }
+        // A lost SYN says nothing about a window that has not been used yet.
+        if stream.una > 0 {
+            self.controller.on_timeout(&Timeout {
+                now,
+                in_flight: Bytes::new(in_flight),
+                window: Bytes::new(window),
+                consecutive: stream.expiries,
+                duplicate_seen: self.duplicate_since_arming,
+            });
+            self.obey();
+        }
+        self.resend_first = false;
+        self.go_back(stream);
+        self.release_edge = 0;
+        self.clock.back_off(config);
+        self.restart_timer(stream, now);
+    }
+}

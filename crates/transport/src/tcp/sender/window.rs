@@ -1,0 +1,155 @@
+//! What the windows say, which is all there is to say for most segments.
+
+use comity_congestion::recovery::Recovery;
+use comity_units::Time;
+
+use super::super::config::Config;
+use super::stream::{Outgoing, Stream};
+use super::transfer::Transfer;
+
+/// What a glance at the windows shows.
+pub(super) enum Glance {
+    /// There is nothing to send, or no room for it.
+    Nothing,
+    /// This leaves.
+    Segment(Outgoing),
+    /// More than the windows has to be asked.
+    Unclear,
+}
+
+impl Transfer {
+    /// The window in force: congestion window with inflation, cut by the peer's.
+    pub(super) fn usable_window(&self, stream: &Stream) -> u64 {
+        let inflated = if self.is_quiet {
+            self.window
+        } else {
+            self.window.saturating_add_signed(self.recovery.inflation())
+        };
+        inflated.min(stream.peer_window)
+    }
+
+    /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
+    /// what arrived.
+    pub(super) fn window_is_open(&self, stream: &Stream) -> bool {
+        (stream.next < stream.stream_end()
+            && stream.next < stream.base() + self.usable_window(stream))
+            || self.resend_first
+            || stream.next < stream.max
+    }
+
+    /// Whether something could leave if the pacer let it. A recovery that counts a pipe may send whatever the
+    /// window says.
+    pub(super) fn is_held_by_pacer(&self, stream: &Stream, now: Time) -> bool {
+        self.pace
+            .as_ref()
+            .is_some_and(|pace| pace.release_at() > now)
+            && (self.window_is_open(stream) || self.is_recovering())
+    }
+
+    /// Whether everything was sent and nothing is to be sent again.
+    #[inline]
+    pub(super) fn is_idle(&self, stream: &Stream) -> bool {
+        stream.next >= stream.stream_end()
+            && self.is_quiet
+            && !(self.resend_first | self.persistence.is_due)
+    }
+
+    /// Reads the windows where nothing else has a say. It does not change anything, and
+    /// [`Transfer::poll_with_care`] would not either where it says "nothing".
+    #[inline]
+    pub(super) fn glance(&self, stream: &Stream, now: Time, config: &Config) -> Glance {
+        let windows_decide = self.is_quiet
+            && !(self.resend_first | self.persistence.is_due)
+            && self.release_edge == 0
+            && self.pace.is_none()
+            && config.max_burst.is_none()
+            && stream
+                .line
+                .as_ref()
+                .is_none_or(|line| line.is_quiet(now, stream.una))
+            && stream.next == stream.max;
+        if !windows_decide {
+            return Glance::Unclear;
+        }
+        let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);
+        if outgoing.is_empty() {
+            return Glance::Nothing;
+        }
+        let window = self.window.min(stream.peer_window);
+        if outgoing.end_of_data() <= stream.una.saturating_add(window) {
+            return Glance::Segment(outgoing);
+        }
+        // A part of a segment may fit into the peer's window, and a window that stays closed is to be probed.
+        let room = stream.room_at(stream.next);
+        let is_partial = room > 0 && room >= stream.peer_window_max / 2;
+        let is_held = self.window < stream.peer_window;
+        if is_held || stream.una < stream.next && !is_partial {
+            return Glance::Nothing;
+        }
+        Glance::Unclear
+    }
+
+    /// Whether [`Transfer::poll_with_care`] might have something: a quick look that is right whenever it says no.
+    #[inline]
+    pub(super) fn may_have_something(&self, stream: &Stream) -> bool {
+        self.window_is_open(stream)
+            || !self.is_quiet
+            || self.persistence.is_due
+            || stream.next < stream.stream_end() && stream.peer_window < self.window
+    }
+
+    /// The next segment that the window lets pass, new or on the way back from a timeout.
+    pub(super) fn next_in_window(
+        &mut self,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        let (arrived, missing_end) = self.pass_over_arrived(stream, config);
+        let edge = stream
+            .base()
+            .saturating_add((self.usable_window(stream) + arrived).min(stream.peer_window));
+        let limit = stream.stream_end().min(missing_end);
+        let outgoing = stream.segment_at(stream.next, limit, config);
+        if outgoing.is_empty() {
+            return None;
+        }
+        if outgoing.end_of_data() <= edge {
+            return Some(outgoing);
+        }
+        let released = self
+            .release_edge
+            .min(stream.base().saturating_add(stream.peer_window));
+        if outgoing.end_of_data() <= released {
+            self.release_edge = 0;
+            return Some(outgoing);
+        }
+        self.partial_into_peer_window(stream, now, outgoing, config)
+    }
+
+    /// A segment cut down to the peer's window, where that is worth it or nothing else would move.
+    ///
+    /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, less than a full segment leaves only when
+    /// it is at least half of the largest window that the peer ever offered.
+    fn partial_into_peer_window(
+        &mut self,
+        stream: &Stream,
+        now: Time,
+        outgoing: Outgoing,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        if self.window < stream.peer_window {
+            return None;
+        }
+        let room = stream.room_at(outgoing.start);
+        if room > 0 && room >= stream.peer_window_max / 2 && room < u64::from(outgoing.length) {
+            return Some(Outgoing {
+                length: room as u32,
+                fin: false,
+                ..outgoing
+            });
+        }
+        self.persist(stream, now, config);
+        None
+    }
+}
