@@ -29,7 +29,7 @@ impl Transfer {
             Glance::Nothing => None,
             Glance::Segment(outgoing) => {
                 self.burst += 1;
-                self.sent(stream, now, outgoing)
+                self.sent(stream, now, outgoing, config)
             }
             Glance::Unclear if stream.line.is_some() || self.may_have_something(stream) => {
                 self.poll_with_care(stream, now, config)

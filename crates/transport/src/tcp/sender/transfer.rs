@@ -13,9 +13,10 @@ use comity_congestion::{
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
+use super::super::codec::data_header_length;
 use super::super::config::Config;
 use super::super::scoreboard::Scoreboard;
-use super::super::segment::Wave;
+use super::super::segment::{IP_HEADER, Wave};
 use super::answers::Answers;
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use crate::Pacer;
@@ -651,13 +652,13 @@ impl Transfer {
             self.resend_first = false;
             let (una, max) = (stream.una, stream.max);
             if let Some(answer) = self.answer_obsolete(stream, una, max, config) {
-                return self.sent(stream, now, answer);
+                return self.sent(stream, now, answer, config);
             }
             let outgoing = stream.segment_at(una, max, config);
             if let Some(board) = &mut self.scoreboard {
                 board.retransmitted = board.retransmitted.max(outgoing.end());
             }
-            return self.sent(stream, now, outgoing);
+            return self.sent(stream, now, outgoing, config);
         }
         let limit = match (config.max_burst, self.recovery.burst_limit()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -672,7 +673,7 @@ impl Transfer {
             Some(PipeRule::Counter) => self.next_by_counter(stream, now, config),
         }?;
         self.burst += 1;
-        self.sent(stream, now, outgoing)
+        self.sent(stream, now, outgoing, config)
     }
 
     /// The next segment that the window lets pass, new or on the way back from a timeout.
@@ -752,6 +753,7 @@ impl Transfer {
                     fin: whole.fin && length == whole.length,
                     ..whole
                 },
+                config,
             );
         }
         if stream.needs_notice()
@@ -773,6 +775,7 @@ impl Transfer {
         stream: &mut Stream,
         now: Time,
         outgoing: Outgoing,
+        config: &Config,
     ) -> Option<Outgoing> {
         let end = outgoing.end();
         let idle = !stream.has_outstanding();
@@ -796,13 +799,13 @@ impl Transfer {
         if idle || stream.rto_at.is_never() {
             self.restart_timer(stream, now);
         }
-        let wire = Bytes::new(u64::from(outgoing.length) + 40);
+        if self.is_metered {
+            self.take_tag(now, outgoing);
+        }
+        let wire = self.wire_size(stream, outgoing, config);
         if let Some(pace) = &mut self.pace {
             pace.pacer
                 .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
-        }
-        if self.is_metered {
-            self.take_tag(now, outgoing);
         }
         self.controller.on_sent(&Sent {
             now,
@@ -821,6 +824,14 @@ impl Transfer {
             self.obey();
         }
         Some(outgoing)
+    }
+
+    /// The size on the wire of a segment that leaves, without what it may say of the way back: SACK blocks and the
+    /// level of a wave.
+    fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> Bytes {
+        let header =
+            data_header_length(config.timestamps, self.wave.is_some(), stream.line.is_some());
+        Bytes::new(u64::from(IP_HEADER + outgoing.length) + header as u64)
     }
 
     /// Accounts for a SYN that leaves.
