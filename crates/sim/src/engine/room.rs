@@ -106,6 +106,6 @@ fn acknowledgement(flow: &FlowSpec) -> u64 {
         TransportSpec::Tcp(tcp) => {
             let headers = tcp.headers.of_data(tcp.config.timestamps, false, false);
             headers.into()
-        },
+        }
     }
 }

@@ -294,6 +294,7 @@ impl Connection {
             window,
             sacked: &[],
             echoed: None,
+            peer_clock: None,
             is_pure: true,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
@@ -434,6 +435,7 @@ impl Connection {
             window: u64::from(segment.window) << scale,
             sacked: &[],
             echoed: None,
+            peer_clock: None,
             is_pure: false,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
@@ -623,6 +625,11 @@ impl Connection {
             window: u64::from(segment.window) << self.peer_scale,
             sacked: ranges.get(..count).unwrap_or(&[]),
             echoed,
+            peer_clock: segment
+                .options
+                .timestamps
+                .filter(|_| self.config.timestamps)
+                .map(|timestamps| timestamps.value),
             is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);

@@ -134,6 +134,10 @@ impl RealConfig {
     }
 }
 
+/// How far the waves of a sender on a new path are ahead of those on the path before: a quarter of all numbers, so
+/// that neither losses look like it nor what is still on the old path.
+const NEW_BEGINNING: u16 = 1 << 14;
+
 /// How a connection finds its first level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {

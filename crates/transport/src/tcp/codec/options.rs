@@ -79,7 +79,11 @@ fn length_without_sack(options: &Options) -> usize {
     };
     let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
     let level = if options.level.is_some() { 4 } else { 0 };
-    let wave = if options.wave.is_some() { WAVE_SPACE } else { 0 };
+    let wave = if options.wave.is_some() {
+        WAVE_SPACE
+    } else {
+        0
+    };
     let seq_update = match &options.seq_update {
         Some(update) if update.has_void() => SEQ_UPDATE_LONG,
         Some(_) => SEQ_UPDATE_SHORT,

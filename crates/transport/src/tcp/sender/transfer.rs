@@ -60,7 +60,8 @@ pub(super) struct Transfer {
     pub(super) probe: bool,
     /// Since the last event the pacer alone held a segment back.
     held_by_pacer: bool,
-    duplicate_since_arming: bool,
+    /// Since the last advance, and the last expiry of the retransmission timer.
+    duplicate_seen: bool,
     /// The controller has a half at the receiver and is asked for a tag for each segment.
     is_metered: bool,
     /// The tag of the segment that left last.
@@ -110,7 +111,7 @@ impl Transfer {
             resend_first: false,
             probe: false,
             held_by_pacer: false,
-            duplicate_since_arming: false,
+            duplicate_seen: false,
             is_metered: config.metered,
             wave: None,
             was_sampled: false,
@@ -257,6 +258,10 @@ impl Transfer {
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
+        let arrived_at = self
+            .answers
+            .as_mut()
+            .and_then(|answers| answers.peer_clock.read(now, ack.peer_clock?));
         let answered = match &mut self.answers {
             None => None,
             // What repairs or duplicates brought about was not brought about by the newest.
@@ -289,7 +294,7 @@ impl Transfer {
         stream.expiries = 0;
         self.release_edge = 0;
         self.released = 0;
-        self.duplicate_since_arming = false;
+        self.duplicate_seen = false;
         if let Some(board) = &mut self.scoreboard {
             board.advance(stream.una);
             // ns-2 forgets what was reported when the acknowledgement moves outside of a recovery.
@@ -319,7 +324,7 @@ impl Transfer {
                 self.controller.on_answered(&Answered {
                     now,
                     number,
-                    arrived_at: None,
+                    arrived_at,
                 });
             }
             self.controller.on_ack(&Ack {
@@ -385,6 +390,7 @@ impl Transfer {
 
     /// The receiver's half reported with the acknowledgement that was taken in last.
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
+        // The level stands on every acknowledgement, and hardly ever changes.
         self.controller.on_feedback(&Feedback {
             now,
             report,
@@ -395,13 +401,20 @@ impl Transfer {
 
     /// Asks the controller what the receiver should know of the segment that leaves. This transport has room
     /// for waves only.
-    fn take_tag(&mut self, now: Time, outgoing: Outgoing) {
+    fn take_tag(&mut self, stream: &Stream, now: Time, outgoing: Outgoing, config: &Config) {
+        if outgoing.length == 0 {
+            self.wave = None;
+            return;
+        }
+        if self.runs_dry(stream, config) {
+            self.controller.on_running_dry(now);
+        }
         self.wave = match self.controller.tag(now) {
             Tag::Wave {
                 wave,
                 segments,
                 position,
-            } if outgoing.length > 0 => NonZeroU16::new(segments).map(|segments| Wave {
+            } => NonZeroU16::new(segments).map(|segments| Wave {
                 wave,
                 segments,
                 position,
@@ -410,8 +423,16 @@ impl Transfer {
         };
     }
 
+    /// Whether nothing follows a segment that leaves for want of data, or because the peer's window is closing: a
+    /// window that is only smaller than the law's moves on with every acknowledgement.
+    fn runs_dry(&self, stream: &Stream, config: &Config) -> bool {
+        let left = stream.stream_end().saturating_sub(stream.next);
+        let is_closing = stream.peer_window < self.window.min(stream.peer_window_max) / 2;
+        left == 0 || is_closing && stream.room_at(stream.next) < left.min(u64::from(config.mss))
+    }
+
     fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        self.duplicate_since_arming = true;
+        self.duplicate_seen = true;
         self.count_down_pipe(1);
         let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
             board.lost_below(config.mss, config.recovery.duplicate_threshold) > stream.una
@@ -490,7 +511,6 @@ impl Transfer {
 
     fn restart_timer(&mut self, stream: &mut Stream, now: Time) {
         stream.restart_timer(now, self.rto);
-        self.duplicate_since_arming = false;
     }
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
@@ -571,10 +591,11 @@ impl Transfer {
                 in_flight: Bytes::new(in_flight),
                 window: Bytes::new(window),
                 consecutive: stream.expiries,
-                duplicate_seen: self.duplicate_since_arming,
+                duplicate_seen: self.duplicate_seen,
             });
             self.obey();
         }
+        self.duplicate_seen = false;
         self.timed = None;
         self.resend_first = false;
         self.go_back(stream);
@@ -800,7 +821,7 @@ impl Transfer {
             self.restart_timer(stream, now);
         }
         if self.is_metered {
-            self.take_tag(now, outgoing);
+            self.take_tag(stream, now, outgoing, config);
         }
         let wire = self.wire_size(stream, outgoing, config);
         if let Some(pace) = &mut self.pace {
@@ -829,8 +850,11 @@ impl Transfer {
     /// The size on the wire of a segment that leaves, without what it may say of the way back: SACK blocks and the
     /// level of a wave.
     fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> Bytes {
-        let header =
-            data_header_length(config.timestamps, self.wave.is_some(), stream.line.is_some());
+        let header = data_header_length(
+            config.timestamps,
+            self.wave.is_some(),
+            stream.line.is_some(),
+        );
         Bytes::new(u64::from(IP_HEADER + outgoing.length) + header as u64)
     }
 
