@@ -64,6 +64,8 @@ pub(super) struct Transfer {
     duplicate_seen: bool,
     /// The controller has a half at the receiver and is asked for a tag for each segment.
     is_metered: bool,
+    /// The level of the last report, if the controller has not left it since; zero for none.
+    told_level: u16,
     /// The tag of the segment that left last.
     pub(super) wave: Option<Wave>,
     /// The last acknowledgement gave a round-trip sample.
@@ -113,6 +115,7 @@ impl Transfer {
             held_by_pacer: false,
             duplicate_seen: false,
             is_metered: config.metered,
+            told_level: 0,
             wave: None,
             was_sampled: false,
             is_quiet: true,
@@ -390,7 +393,12 @@ impl Transfer {
 
     /// The receiver's half reported with the acknowledgement that was taken in last.
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
-        // The level stands on every acknowledgement, and hardly ever changes.
+        // A level stands on every acknowledgement, and hardly ever changes.
+        if let Report::Wave { level } = *report
+            && core::mem::replace(&mut self.told_level, level) == level
+        {
+            return;
+        }
         self.controller.on_feedback(&Feedback {
             now,
             report,
@@ -596,6 +604,7 @@ impl Transfer {
             self.obey();
         }
         self.duplicate_seen = false;
+        self.told_level = 0;
         self.timed = None;
         self.resend_first = false;
         self.go_back(stream);
