@@ -79,8 +79,9 @@ impl Transport {
             .build(&setup, options.controller_parameters())
             .map_err(|_| BadParameters)?;
         let meter = match &peer.meter {
+            None if peer.meter_parameters.is_some() => return Err(BadParameters),
             None => None,
-            Some(name) => Some(meter(name, &setup)?),
+            Some(name) => Some(meter(name, peer.meter_parameters.as_deref(), &setup)?),
         };
         let mut connection = Connection::new(config, peer.max_ack_delay, controller, meter, now)
             .map_err(|_| BadParameters)?;
@@ -193,10 +194,17 @@ fn keep_alive(own: Span, idle_timeout: Span) -> Span {
 
 const SEALING: u32 = (limits::DATA_HEADER + limits::TAG) as u32;
 
-fn meter(name: &str, setup: &Setup) -> Result<Box<dyn Meter>, BadParameters> {
-    table::find(name)
-        .ok()
-        .and_then(|row| row.build_meter(setup, &ControllerParameters::new()))
+/// The meter that a peer asks for. Its parameters are held against the table like anybody's.
+fn meter(
+    name: &str,
+    parameters: Option<&str>,
+    setup: &Setup,
+) -> Result<Box<dyn Meter>, BadParameters> {
+    let row = table::find(name).map_err(|_| BadParameters)?;
+    let parameters = row
+        .parse_list(parameters.unwrap_or_default())
+        .map_err(|_| BadParameters)?;
+    row.build_meter(setup, &parameters)
         .and_then(Result::ok)
         .ok_or(BadParameters)
 }

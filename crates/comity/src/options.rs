@@ -5,7 +5,7 @@ use std::time::Duration;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_transport::datagram::{Config, MIN_RATE};
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
-use comity_transport::wire::limits::{DATA_HEADER, MAX_STREAM_NAME, TAG};
+use comity_transport::wire::limits::{DATA_HEADER, MAX_METER_PARAMETERS, MAX_STREAM_NAME, TAG};
 use comity_transport::wire::parameters::{self, Parameters};
 use comity_units::{Bytes, Rate, Span};
 
@@ -21,6 +21,8 @@ const SEALING: u32 = (DATA_HEADER + TAG) as u32;
 const UDP_AND_IP: u32 = 8 + 40;
 /// What of the type of service belongs to ECN (RFC 3168).
 const ECN_BITS: u8 = 0b11;
+/// What is left for texts that have no bound of their own in the transport parameters, in bytes.
+const MOST_TEXT: usize = 576;
 
 /// Valid options: those of the endpoint and those of each of its connections.
 ///
@@ -191,6 +193,8 @@ impl Options {
                 .then(|| self.controller.name.to_owned()),
             ecn: config.ecn,
             controller: Some(self.controller.name.to_owned()),
+            meter_parameters: Some(self.controller_parameters.to_list())
+                .filter(|list| self.controller.has_meter() && !list.is_empty()),
         }
     }
 }
@@ -560,7 +564,7 @@ impl OptionsBuilder {
                 controller: controller.name,
                 reason,
             })?;
-        Ok(Options {
+        let options = Options {
             credentials: self.credentials()?,
             controller,
             controller_parameters: self.controller_parameters,
@@ -572,7 +576,27 @@ impl OptionsBuilder {
             marking: self.marking,
             qlog: self.qlog,
             config,
-        })
+        };
+        let list = options.parameters().meter_parameters.unwrap_or_default();
+        let name = options.stream_name.as_deref().unwrap_or_default();
+        // The peer is told both in one packet, with what is told besides.
+        for (what, length, most) in [
+            ("controller parameters", list.len(), MAX_METER_PARAMETERS),
+            (
+                "stream name and controller parameters",
+                list.len() + name.len(),
+                MOST_TEXT,
+            ),
+        ] {
+            if length > most {
+                return Err(OptionsError::Length {
+                    name: what,
+                    length,
+                    most,
+                });
+            }
+        }
+        Ok(options)
     }
 
     fn credentials(&self) -> Result<Credentials, OptionsError> {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::session::{
     CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, KeyLimits,
-    Listener, ListenerConfig, ListenerCredentials, PresharedKey, Randomness, Session,
+    Listener, ListenerConfig, ListenerCredentials, PresharedKey, Randomness, Role, Session,
 };
 use comity::{CloseCode, Deliver, GapReason, Importance, Options, SectionId, StreamId, Transport};
+use comity_congestion::table::{self, Parameters};
 use comity_transport::datagram::{CloseReason, Event};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_units::{Seed, Span, Time};
@@ -255,6 +256,58 @@ fn an_end_that_is_lost_is_said_again() {
         panic!("{:?}", world.closed);
     };
     assert_eq!(*code, CloseCode::DONE);
+}
+
+/// The receiver's half is set as the sender's is: what one says of its parameters, the other runs, and what it cannot
+/// run it refuses.
+#[test]
+fn the_parameters_of_a_law_reach_its_meter() {
+    let row = table::find("real").unwrap();
+    let set = Parameters::new()
+        .with("opening", row.parse("opening", "jump").unwrap())
+        .with("max_level", row.parse("max_level", "48").unwrap());
+    let builder = || Options::builder().insecure().controller("real");
+    let given = builder().controller_parameters(set).build().unwrap();
+    let told = given.parameters();
+    assert_eq!(
+        told.meter_parameters.as_deref(),
+        Some("max_level=48&opening=jump")
+    );
+    let open = |peer| {
+        let options = builder().build().unwrap();
+        Transport::open(START, Role::Listener, &options, 29, peer, Seed::new(1))
+    };
+    let meter_of = |transport: &Transport| {
+        let all = format!("{:?}", transport.connection());
+        let at = all.find("WaveMeter").expect("there is a meter");
+        let behind = all[at..].to_owned();
+        (behind.contains("max_level: 48"), behind.contains("Jump"))
+    };
+    assert_eq!(meter_of(&open(told.clone()).unwrap()), (true, true));
+    let usual = builder().build().unwrap().parameters();
+    assert_eq!(usual.meter_parameters, None);
+    assert_eq!(meter_of(&open(usual).unwrap()), (false, false));
+    for refused in [
+        "level=48",
+        "max_level=0",
+        "max_level=many",
+        "max_level=48&max_level=48",
+        "max_level",
+        "=48",
+    ] {
+        let peer = comity_transport::wire::parameters::Parameters {
+            meter_parameters: Some(refused.to_owned()),
+            ..told.clone()
+        };
+        assert!(open(peer).is_err(), "{refused}");
+    }
+    let without_meter = comity_transport::wire::parameters::Parameters {
+        meter: None,
+        ..told
+    };
+    assert!(open(without_meter).is_err());
+    let plain = Options::builder().insecure().controller("reno").build();
+    assert_eq!(plain.unwrap().parameters().meter_parameters, None);
 }
 
 proptest! {

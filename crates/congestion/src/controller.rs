@@ -73,6 +73,16 @@ pub trait Controller: Debug + Send {
         Tag::None
     }
 
+    /// The packet that leaves next is the last one for now: the source has no more, or the peer no room. Called
+    /// right before the [`Controller::tag`] of that packet, for controllers whose receivers measure trains of packets
+    /// (TCP-Real).
+    fn on_running_dry(&mut self, _now: Time) {}
+
+    /// This controller takes the place of another one of the same law, which drove the flow on another path and whose
+    /// last tag was `last`. The receiver's half is that of the other still, and learns from the tags that all that it
+    /// measured is void. Called before anything else, where the transport can change its path.
+    fn on_succession(&mut self, _last: Tag) {}
+
     /// What the flow may do now.
     fn decision(&self) -> Decision;
 
@@ -196,8 +206,9 @@ pub struct Timeout {
     pub window: Bytes,
     /// How many times in a row the timer has now expired; 1 for the first.
     pub consecutive: u32,
-    /// Whether any duplicate acknowledgement arrived while the timer ran. TCP-Real keeps its window on
-    /// a timeout when one did (its section 2.2: the bit beside the retransmission timer).
+    /// Whether any duplicate acknowledgement arrived since the acknowledgement last advanced or the timer last
+    /// expired. TCP-Real keeps its window on a timeout when one did (its section 2.2: the bit beside the
+    /// retransmission timer).
     pub duplicate_seen: bool,
 }
 

@@ -1,9 +1,11 @@
 //! Any bytes as a datagram, as a payload and as transport parameters: reading never panics, and what was read is
 //! written and read the same.
 
+use comity_congestion::table::{self, Setup};
 use comity_transport::wire::frame::{self, Content};
 use comity_transport::wire::header::{self, Packet};
 use comity_transport::wire::parameters::Parameters;
+use comity_units::Bytes;
 
 /// Reads the frames of a payload, and each once more after writing it.
 fn frames(payload: &[u8], content: Content) {
@@ -35,12 +37,25 @@ fn frames(payload: &[u8], content: Content) {
     }
 }
 
+/// Builds the meter that a peer asks for, or refuses it. What is accepted says the same when it is written again.
+fn meter(parameters: &Parameters) {
+    let list = parameters.meter_parameters.as_deref().unwrap_or_default();
+    for row in table::ROWS {
+        if let Ok(read) = row.parse_list(list) {
+            assert_eq!(row.parse_list(&read.to_list()).as_ref(), Ok(&read));
+            let setup = Setup::new(Bytes::new(1_200));
+            let _ = row.build_meter(&setup, &read);
+        }
+    }
+}
+
 /// One input.
 pub fn check(bytes: &[u8]) {
     frames(bytes, Content::Present);
     frames(bytes, Content::Elided);
 
     if let Ok(first) = Parameters::decode(bytes) {
+        meter(&first);
         let mut written = Vec::new();
         // Every number is written, also those that were absent, so the list may have grown too long.
         match first.encode(&mut written) {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use comity_congestion::table::Parameters;
+use comity_congestion::table::{Parameters, find};
 use comity_link::LinkConfig;
-use comity_transport::{datagram, tcp};
+use comity_transport::{datagram, tcp, tcp::codec};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::frames::{Frame, Video};
@@ -106,6 +106,16 @@ pub struct TcpSpec {
     pub timeline: Option<TimelineSpec>,
 }
 
+impl TcpSpec {
+    /// The headers of its segments with data, if the peer agrees to all that it offers.
+    pub(crate) fn data_headers(&self) -> u32 {
+        let metered = find(&self.controller).is_ok_and(|row| row.has_meter());
+        let timelined = self.config.timeline.is_some();
+        self.headers
+            .of_data(self.config.timestamps, metered, timelined)
+    }
+}
+
 /// The sections of a time-lined flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineSpec {
@@ -134,11 +144,14 @@ pub enum Headers {
 }
 
 impl Headers {
-    /// The headers of a segment without SACK blocks, once the handshake is over.
-    pub(crate) const fn of_data(self, timestamps: bool) -> u32 {
+    /// The headers of a segment with data, without SACK blocks and voids, once the handshake is over: with
+    /// timestamps, the wave of a controller with a meter, and the time-line's `seq_update`.
+    pub(crate) const fn of_data(self, timestamps: bool, metered: bool, timelined: bool) -> u32 {
         match self {
             Self::Fixed { bytes, .. } => bytes,
-            Self::Real => IPV4_HEADER + 20 + if timestamps { 12 } else { 0 },
+            Self::Real => {
+                IPV4_HEADER + codec::data_header_length(timestamps, metered, timelined) as u32
+            }
         }
     }
 }

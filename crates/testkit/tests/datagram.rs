@@ -503,3 +503,54 @@ fn a_peer_that_acknowledges_what_was_never_sent_is_shown_the_door() {
         Some([0x10, CloseCode::OPTIMISTIC_ACK.get() as u8].as_slice())
     );
 }
+
+/// The window goes by what the receiver measures. On a new path it begins again, and so does the receiver: reports of
+/// the path before, those on their way and those that come before the receiver has heard, count for nothing, and the
+/// first waves of the new path are measured.
+#[test]
+fn on_a_new_path_both_halves_begin_again() {
+    let config = Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        expect_deadlines: false,
+        ..Config::default()
+    };
+    let segment = comity_units::Bytes::new(u64::from(config.payload));
+    let setup = Setup {
+        initial_window: segment * 2,
+        ..Setup::new(segment)
+    };
+    let row = table::find("real").expect("a known controller");
+    let law = || {
+        row.build(&setup, &Parameters::new())
+            .expect("valid parameters")
+    };
+    let meter = row
+        .build_meter(&setup, &Parameters::new())
+        .and_then(Result::ok);
+    let delay = config.ack_delay;
+    let receiver = Connection::new(config, delay, law(), meter, Time::ZERO).expect("valid");
+    let path = link(Rate::from_mbps(8));
+    let sender = Connection::new(config, delay, law(), None, Time::ZERO).expect("valid");
+    let ends = [sender, receiver];
+    let mut pair = Pair::new(ends, [&path, &path], Seed::new(1));
+    for number in 0..200 {
+        let section = section(pair.now(), number, 30_000, Span::from_secs(3_600));
+        pair.ends[0].submit(pair.now(), section).expect("room");
+    }
+    let segments = |pair: &Pair<Bytes>| {
+        pair.ends[0].statistics().path.window.get() / u64::from(config.payload)
+    };
+    pair.run_until(Time::from_secs(2));
+    assert!(segments(&pair) > 4);
+    pair.ends[0].on_new_path(law());
+    let moved = pair.now();
+    let mut seen = Vec::new();
+    for step in 1..=100 {
+        pair.run_until(moved + Span::from_millis(10) * step);
+        seen.push(segments(&pair));
+    }
+    seen.dedup();
+    assert_eq!(seen.get(..5), Some(&[2, 4, 8, 16, 24][..]), "{seen:?}");
+    check_accounts(&pair);
+}

@@ -112,6 +112,69 @@ fn the_duplicate_bit_at_the_sender() {
     }
 }
 
+/// The third duplicate repairs and arms the timer anew: what it is about was seen for all that. The bit is cleared by the
+/// timeout, so that the next one, with nothing heard in between, does shrink the window.
+#[test]
+fn the_duplicates_that_repair_do_not_clear_the_bit() {
+    let mut script = Script::new(sender(METERED));
+    script.call(0, |connection| connection.write(10_000));
+    script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
+    script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
+    script.send(100, ". 1+0 ack 101 win 10000 <level 3>");
+    for (start, place) in [(201, 1), (301, 2), (401, 3), (501, 4), (601, 5)] {
+        script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/6>"));
+    }
+    for at in [110, 120] {
+        script.send(at, ". 1+0 ack 101 win 10000 <level 3>");
+    }
+    script.send(130, ". 1+0 ack 101 win 10000 <level 3>");
+    script.expect(130, ". 101+100 ack 1 <wave 2:6/6>");
+    // Three duplicates let out three new ones beyond the whole window.
+    for (start, place) in [(701, 1), (801, 2), (901, 3)] {
+        script.expect(130, &format!(". {start}+100 ack 1 <wave 3:{place}/6>"));
+    }
+    for (start, place) in [(101, 4), (201, 5), (301, 6)] {
+        script.expect(1_130, &format!(". {start}+100 ack 1 <wave 3:{place}/6>"));
+    }
+    for (start, place) in [(401, 1), (501, 2), (601, 3)] {
+        script.expect(1_130, &format!(". {start}+100 ack 1 <wave 4:{place}/6>"));
+    }
+    assert_eq!(script.connection().congestion_window(), 600);
+    for (start, place) in [(101, 1), (201, 2)] {
+        script.expect(3_130, &format!(". {start}+100 ack 1 <wave 5:{place}/2>"));
+    }
+    assert_eq!(script.connection().congestion_window(), 200);
+}
+
+/// A source that pauses ends its wave with the last segment that it has, and so does a peer whose window closes. One
+/// whose window is only smaller than the law's moves on with each acknowledgement, and does not.
+#[test]
+fn a_wave_ends_before_a_pause() {
+    let mut script = Script::new(sender(METERED));
+    script.call(0, |connection| connection.write(600));
+    script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
+    script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
+    script.send(100, ". 1+0 ack 201 win 10000 <level 6>");
+    for (start, place) in [(201, 1), (301, 2), (401, 3)] {
+        script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/12>"));
+    }
+    script.expect(100, "P. 501+100 ack 1 <wave 2:4/4>");
+    script.send(200, ". 1+0 ack 601 win 10000 <level 6>");
+    script.call(5_200, |connection| connection.write(10_000));
+    for (start, place) in (1..=12).map(|place| (501 + 100 * place, place)) {
+        script.expect(5_200, &format!(". {start}+100 ack 1 <wave 3:{place}/12>"));
+    }
+    // Smaller than the window, and larger than half of it.
+    script.send(5_300, ". 1+0 ack 1801 win 700 <level 6>");
+    for (start, place) in (1..=7).map(|place| (1_701 + 100 * place, place)) {
+        script.expect(5_300, &format!(". {start}+100 ack 1 <wave 4:{place}/12>"));
+    }
+    // It closes.
+    script.send(5_400, ". 1+0 ack 2501 win 200 <level 6>");
+    script.expect(5_400, ". 2501+100 ack 1 <wave 4:8/12>");
+    script.expect(5_400, ". 2601+100 ack 1 <wave 4:9/9>");
+}
+
 /// "TCP-Real extends Reno": three duplicates repair the first segment, and the window stays the receiver's. With
 /// the window whole, what the three duplicates let out is new.
 #[test]

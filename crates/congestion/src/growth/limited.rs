@@ -1,6 +1,6 @@
 //! A ceiling over another law.
 
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{Bytes, PacketNumber, Rate, Time};
 
 use crate::{Ack, Answered, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout};
 
@@ -71,6 +71,22 @@ impl<C: Controller> Controller for Limited<C> {
         self.law.on_wakeup(now);
     }
 
+    fn on_running_dry(&mut self, now: Time) {
+        self.law.on_running_dry(now);
+    }
+
+    fn on_succession(&mut self, last: Tag) {
+        self.law.on_succession(last);
+    }
+
+    fn on_packet_acked(&mut self, now: Time, number: PacketNumber) {
+        self.law.on_packet_acked(now, number);
+    }
+
+    fn needs_packet_numbers(&self) -> bool {
+        self.law.needs_packet_numbers()
+    }
+
     fn tag(&mut self, now: Time) -> Tag {
         self.law.tag(now)
     }
@@ -100,7 +116,7 @@ impl<C: Controller> Controller for Limited<C> {
 mod tests {
     use super::*;
     use crate::{LossCause, Pacing, Phase, Report};
-    use comity_units::{PacketNumber, Span};
+    use comity_units::Span;
 
     /// Answers differently after every kind of event.
     #[derive(Clone, Debug, Default)]
@@ -157,6 +173,21 @@ mod tests {
         }
         fn needs_answers(&self) -> bool {
             true
+        }
+        fn on_packet_acked(&mut self, _: Time, number: PacketNumber) {
+            self.0 += 10_000_000_000 * number.get();
+        }
+        fn needs_packet_numbers(&self) -> bool {
+            true
+        }
+        fn on_running_dry(&mut self, _: Time) {
+            self.0 += 100_000_000_000;
+        }
+        fn on_succession(&mut self, last: Tag) {
+            self.0 += 1_000_000_000_000 * u64::from(last == Tag::None);
+        }
+        fn on_deflate(&mut self, amount: Bytes) {
+            self.0 += 10_000_000_000_000 * amount.get();
         }
         fn capacity(&self) -> Option<Rate> {
             Some(Rate::from_bps(self.0))
@@ -235,6 +266,12 @@ mod tests {
         });
         assert_eq!(limited.wakeup(), Some(Time::from_nanos(1_111_111_111)));
         assert!(limited.needs_answers());
-        assert_eq!(limited.capacity(), Some(Rate::from_bps(1_111_111_111)));
+        limited.on_packet_acked(now, PacketNumber::new(2));
+        assert!(limited.needs_packet_numbers());
+        limited.on_running_dry(now);
+        limited.on_succession(Tag::None);
+        limited.on_deflate(Bytes::new(3));
+        let all = 31_121_111_111_111;
+        assert_eq!(limited.capacity(), Some(Rate::from_bps(all)));
     }
 }

@@ -157,6 +157,29 @@ impl Row {
     }
 }
 
+impl Row {
+    /// Reads a list of parameters, `name=value` with `&` between them, as the peer's receiver is told.
+    ///
+    /// # Errors
+    /// A [`ParameterError`] when there is no such parameter, a text is none of its values, or a name stands twice.
+    pub fn parse_list(&self, list: &str) -> Result<Parameters, ParameterError> {
+        let mut parameters = Parameters::new();
+        for pair in list.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, text) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = self.parse(name, text)?;
+            if parameters.insert(name, value).is_some()
+                && let Some(known) = self.parameters.iter().find(|known| known.name == name)
+            {
+                return Err(ParameterError::Conflict {
+                    first: known.name,
+                    second: known.name,
+                });
+            }
+        }
+        Ok(parameters)
+    }
+}
+
 impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Row")

@@ -2,7 +2,9 @@
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use comity_units::{Bytes, Rate, Span};
@@ -245,6 +247,15 @@ impl Parameters {
             .map(|(name, value)| (name.as_str(), value))
     }
 
+    /// All that is set, as [`Row::parse_list`](super::Row::parse_list) reads it.
+    pub fn to_list(&self) -> String {
+        let pairs: Vec<String> = self
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        pairs.join("&")
+    }
+
     pub(super) fn check_names(&self, known: &[Parameter]) -> Result<(), ParameterError> {
         match self
             .values
@@ -350,7 +361,7 @@ pub enum ParameterError {
         /// The known name that comes nearest, if one comes near.
         nearest: Option<&'static str>,
         /// The known names.
-        known: alloc::vec::Vec<&'static str>,
+        known: Vec<&'static str>,
     },
 }
 

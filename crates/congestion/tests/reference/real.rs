@@ -220,6 +220,62 @@ fn a_wave_may_grow_while_it_is_sent() {
     assert_eq!(meter.level(), Some(2.0));
 }
 
+/// A source pauses for five seconds after 10 segments of a wave of 20. As long as the wave is open the pause is in its
+/// rate, and the timer takes it for congestion: from level 10, above the new threshold, to
+/// 10 · (0.618 + 0.382 · (20 / 5.09 s) / (20 / 0.19 s)) = 6.323. Where its last segment ends it, its rate is that of
+/// 10 segments in 90 ms, 10 · (0.382 + 0.618 · (10 / 0.09 s) / (20 / 0.19 s)) = 10.343, and the pause is in none.
+#[test]
+fn a_pause_of_the_source_is_no_congestion() {
+    for (length, then, by_hand) in [(20, (3, 11), 6.322_593), (10, (4, 1), 10.343_333)] {
+        let mut meter = WaveMeter::new(by_figure(5.0));
+        arrive(&mut meter, (1, 20), 1..=20, 1_000, 10);
+        arrive(&mut meter, (2, 20), 1..=20, 2_000, 10);
+        assert_eq!(meter.level(), Some(10.0));
+        arrive(&mut meter, (3, 20), 1..=9, 3_000, 10);
+        arrive(&mut meter, (3, length), 10..=10, 3_000, 10);
+        let (wave, position) = then;
+        meter.on_arrival(&arrival(8_090_000_000, wave, 20, position));
+        let found = meter.level().unwrap();
+        assert!((found - by_hand).abs() < 1e-5, "{length}: {found}");
+    }
+}
+
+/// Another path: the waves go on a quarter of all numbers ahead, and nothing measured holds: no level, no rate, the
+/// opening again. What is still under way of the path before is none of its business.
+#[test]
+fn a_sender_on_another_path_makes_the_meter_begin_again() {
+    for before in [3, 100, 50_000, 65_530] {
+        let mut meter = WaveMeter::new(RealConfig::new(MSS));
+        let mut sender = Real::new(RealConfig::new(MSS));
+        for (count, segments, decided) in [(0, 2, 2), (1, 4, 4), (2, 8, 8)] {
+            let wave = u16::wrapping_add(before, count);
+            let start = 1_000 * u64::from(count);
+            assert_eq!(
+                arrive(&mut meter, (wave, segments), 1..=segments, start, 10),
+                level(decided)
+            );
+        }
+        let last = u16::wrapping_add(before, 2);
+        sender.on_succession(Tag::Wave {
+            wave: last,
+            segments: 8,
+            position: 8,
+        });
+        let (wave, segments, _) = tag(&mut sender);
+        assert_eq!((wave, segments), (last.wrapping_add(16_385), 2));
+        assert_eq!(
+            arrive(&mut meter, (wave, 2), 1..=1, 5_000, 10),
+            Report::None
+        );
+        // A straggler.
+        meter.on_arrival(&arrival(5_005_000_000, last, 8, 8));
+        assert_eq!(arrive(&mut meter, (wave, 2), 2..=2, 5_000, 10), level(2));
+        // Many waves lost in a row are no such thing.
+        let far = wave.wrapping_add(8_192);
+        assert_eq!(arrive(&mut meter, (far, 4), 1..=4, 9_000, 1), level(4));
+    }
+}
+
 fn feedback(sender: &mut Real, level: u16) {
     sender.on_feedback(&Feedback {
         now: Time::ZERO,

@@ -193,8 +193,10 @@ impl<O: Observer> Engine<'_, O> {
         if source % 2 == 1 {
             match &mut flow.agent {
                 Agent::Tcp(tcp) => {
-                    if let TcpWorkload::Timeline(timeline) = &mut tcp.workload {
-                        timeline.stop();
+                    match &mut tcp.workload {
+                        TcpWorkload::Timeline(timeline) => timeline.stop(),
+                        TcpWorkload::Bucket(source) => source.stop(),
+                        _ => {}
                     }
                     tcp.source.connection.truncate();
                 }

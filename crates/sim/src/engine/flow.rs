@@ -17,9 +17,6 @@ use crate::histogram::Distribution;
 use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
 use crate::report::FlowReport;
 
-/// What the wave of TCP-Real takes in the header of a data segment.
-const WAVE_OPTION: u32 = 8;
-
 /// A stretch of the engine's list of path entries: links from here on, and then an end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path {
@@ -207,14 +204,11 @@ impl TcpFlow {
         segment.payload + headers
     }
 
-    /// The headers of a data segment without SACK blocks, for accounts in wire bytes.
+    /// The headers of a data segment, for accounts in wire bytes.
     pub(super) fn data_headers(&self) -> u32 {
         let config = self.source.connection.config();
-        let wave = match self.headers {
-            Headers::Real if config.metered => WAVE_OPTION,
-            _ => 0,
-        };
-        self.headers.of_data(config.timestamps) + wave
+        self.headers
+            .of_data(config.timestamps, config.metered, config.timeline.is_some())
     }
 
     /// Takes note of the window after an event at the source.

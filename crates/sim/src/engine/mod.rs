@@ -746,10 +746,14 @@ fn draw_tokens(
     if is_measured && let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
         source.rounds.advance(now, rtt);
     }
-    let tokens = source.draw(connection)?;
+    let consumed = source.consume(connection);
     if is_measured {
-        *tokens_used += tokens;
-        source.rounds.add(tokens);
+        *tokens_used += consumed;
+        source.rounds.add(consumed);
     }
-    connection.poll_transmit(now)
+    if source.offer(connection) {
+        connection.poll_transmit(now)
+    } else {
+        None
+    }
 }

@@ -90,12 +90,12 @@ fn full_packet(flow: &FlowSpec) -> u64 {
                 Workload::File(size) => size.get().min(tcp.config.mss.into()),
                 _ => tcp.config.mss.into(),
             };
-            payload + acknowledgement(flow)
+            payload + u64::from(tcp.data_headers())
         }
     }
 }
 
-/// The size of a segment without payload and SACK blocks; zero where nothing comes back.
+/// The size of a segment without payload, SACK blocks and a level; zero where nothing comes back.
 fn acknowledgement(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(_) => 0,
@@ -103,6 +103,9 @@ fn acknowledgement(flow: &FlowSpec) -> u64 {
         TransportSpec::Sections(sections) => sections
             .acknowledgement
             .map_or(u64::from(sections.config.overhead) + 13, Bytes::get),
-        TransportSpec::Tcp(tcp) => tcp.headers.of_data(tcp.config.timestamps).into(),
+        TransportSpec::Tcp(tcp) => {
+            let headers = tcp.headers.of_data(tcp.config.timestamps, false, false);
+            headers.into()
+        }
     }
 }

@@ -30,12 +30,18 @@ impl Bucket {
     }
 }
 
-/// A bucket in front of a TCP connection.
+/// A bucket between an endless source and a TCP connection.
+///
+/// The connection is offered what the tokens cover, in whole segments, and a token is consumed when its byte leaves for
+/// the first time: tokens that the windows do not let through stay, and overflow. A byte that is sent again takes no
+/// second token; the paper does not say, and its bucket is in front of the source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenSource {
     pub(super) bucket: Bucket,
-    /// The bytes that a write gives: a full segment.
-    pub(super) chunk: u32,
+    /// The bytes of a full segment.
+    chunk: u64,
+    /// What the connection was offered and had not sent when it was last looked at.
+    offered: u64,
     pub(super) rounds: Rounds,
 }
 
@@ -43,21 +49,37 @@ impl TokenSource {
     pub(super) const fn new(bucket: Bucket, chunk: u32) -> Self {
         Self {
             bucket,
-            chunk,
+            chunk: chunk as u64,
+            offered: 0,
             rounds: Rounds::new(),
         }
     }
 
-    /// Gives the connection its next segment's payload, if the bucket has it and nothing waits: how much it was.
-    pub(super) fn draw(&mut self, connection: &mut Connection) -> Option<u64> {
-        let chunk = u64::from(self.chunk);
-        // Only what can leave at once is drawn: tokens that the window does not let through stay, and overflow.
-        if self.bucket.tokens < chunk || connection.unsent() > 0 || !connection.is_synchronized() {
-            return None;
+    /// Consumes the tokens of what has left since the last call: how many.
+    pub(super) fn consume(&mut self, connection: &Connection) -> u64 {
+        let left = connection.unsent().min(self.offered);
+        let consumed = self.offered - left;
+        self.offered = left;
+        self.bucket.tokens = self.bucket.tokens.saturating_sub(consumed);
+        consumed
+    }
+
+    /// Offers what the tokens cover. Whether that is more than before.
+    pub(super) fn offer(&mut self, connection: &mut Connection) -> bool {
+        if !connection.is_synchronized() {
+            return false;
         }
-        connection.write(chunk);
-        self.bucket.tokens -= chunk;
-        Some(chunk)
+        let covered = self.bucket.tokens - self.bucket.tokens % self.chunk.max(1);
+        let more = covered.saturating_sub(self.offered);
+        connection.write(more);
+        self.offered += more;
+        more > 0
+    }
+
+    /// The source has nothing more to send.
+    pub(super) const fn stop(&mut self) {
+        self.bucket.tokens = 0;
+        self.offered = 0;
     }
 }
 

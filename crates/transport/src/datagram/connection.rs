@@ -12,7 +12,7 @@ use super::allowance::Account;
 use super::config::{Config, ConfigError};
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::loss::LossDetection;
-use super::parts::{Contents, Control, Credit, Episode, Path, Peak, State};
+use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since, State};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
 use super::statistics::{PathStatistics, Statistics};
@@ -63,6 +63,7 @@ pub struct Connection<P: Payload> {
     pub(super) path: Path,
     /// The most that was in flight in the last seconds.
     pub(super) peak: Peak,
+    pub(super) measurements: Measurements,
     /// When a round trip was measured last at this end, and whether sections have come since.
     pub(super) measured_at: Time,
     pub(super) has_heard: bool,
@@ -144,6 +145,7 @@ impl<P: Payload> Connection<P> {
             control: Control::default(),
             path: Path::new(),
             peak: Peak::default(),
+            measurements: Measurements::default(),
             measured_at: now,
             has_heard: false,
             limited_before: None,
@@ -342,8 +344,10 @@ impl<P: Payload> Connection<P> {
 
     /// The peer has moved to another path: nothing measured on the old one holds. Packets in flight keep
     /// counting until they are acknowledged or lost.
-    pub fn on_new_path(&mut self, controller: Box<dyn Controller>) {
+    pub fn on_new_path(&mut self, mut controller: Box<dyn Controller>) {
         self.loss.on_new_path();
+        controller.on_succession(self.measurements.last_tag);
+        self.measurements.since = Since::NextTag;
         self.sent.keep_numbers(controller.needs_packet_numbers());
         self.controller = controller;
         self.path = Path::new();

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use comity_congestion::Tag;
 use comity_units::{PacketNumber, Span, Time, Windows};
 
 use crate::timeline::outbox::Notice;
@@ -111,6 +112,29 @@ pub(super) struct Credit {
     pub(super) offered: u64,
     /// Packets in flight that tell the peer how much room there is.
     pub(super) unanswered: u32,
+}
+
+/// What the receiver's half is told and tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Measurements {
+    /// The last tag that left.
+    pub(super) last_tag: Tag,
+    /// The newest packet that brought a report: what comes in older ones is out of date.
+    pub(super) reported_by: Option<PacketNumber>,
+    /// What the receiver's half measured was on another path, until a packet that left since then has arrived.
+    pub(super) since: Since,
+}
+
+/// From when on reports count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Since {
+    /// All do.
+    #[default]
+    Ever,
+    /// The path has changed, and no tag has left since.
+    NextTag,
+    /// Those that come with the acknowledgement of this packet or a later one: the first with a tag on the new path.
+    Packet(PacketNumber),
 }
 
 /// One-way delays to the peer, by what its acknowledgements say of arrivals.

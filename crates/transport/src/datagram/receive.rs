@@ -1,11 +1,13 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
-use comity_congestion::{Ack as AckEvent, Answered, Arrival, Feedback, Loss, LossCause, Tag};
+use comity_congestion::{
+    Ack as AckEvent, Answered, Arrival, Feedback, Loss, LossCause, Report, Tag,
+};
 use comity_units::{Bytes, PacketNumber, Time};
 
 use super::connection::Connection;
 use super::events::{CloseReason, Event, PathFrame, Violation};
-use super::parts::State;
+use super::parts::{Since, State};
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
@@ -143,15 +145,7 @@ impl<P: Payload> Connection<P> {
                     .map_err(Violation::Sections)?,
                 Frame::Credit(credit) => self.on_credit(number, &credit),
                 Frame::Tag(tag) => reading.tag = tag,
-                Frame::Feedback(report) => {
-                    let rtt = self.loss.latest();
-                    self.controller.on_feedback(&Feedback {
-                        now,
-                        report: &report,
-                        rtt,
-                    });
-                    self.obey();
-                }
+                Frame::Feedback(report) => self.on_report(now, number, &report),
                 Frame::ReceiverReport(report) => self.statistics.peer = Some(peer(&report)),
                 Frame::PathChallenge(token) => self.on_path_frame(PathFrame::Challenge(token)),
                 Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
@@ -223,6 +217,30 @@ impl<P: Payload> Connection<P> {
         if self.path_frames.len() < 2 {
             self.path_frames.push_back(frame);
         }
+    }
+
+    /// The peer's meter reported in the packet `number`. One that was overtaken by another report tells how things
+    /// stood, unless it names its round; and before the meter has heard of a new path, all speak of the one before.
+    fn on_report(&mut self, now: Time, number: PacketNumber, report: &Report) {
+        let measurements = &mut self.measurements;
+        let names_round = matches!(report, Report::Count { .. });
+        if !names_round && measurements.reported_by.is_some_and(|by| number < by) {
+            return;
+        }
+        measurements.reported_by = measurements.reported_by.max(Some(number));
+        match measurements.since {
+            Since::Ever => {}
+            Since::Packet(first) if self.sent.largest_acknowledged() >= Some(first) => {
+                measurements.since = Since::Ever;
+            }
+            Since::NextTag | Since::Packet(_) => return,
+        }
+        self.controller.on_feedback(&Feedback {
+            now,
+            report,
+            rtt: self.loss.latest(),
+        });
+        self.obey();
     }
 
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {

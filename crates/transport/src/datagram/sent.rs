@@ -206,6 +206,11 @@ impl<C> SentPackets<C> {
             .partition_point(|packet| packet.number < number)
     }
 
+    /// The newest packet that the peer has acknowledged.
+    pub(super) const fn largest_acknowledged(&self) -> Option<PacketNumber> {
+        self.largest_acknowledged
+    }
+
     /// An acknowledgement of these ranges, given from the largest down. Contents of newly acknowledged packets
     /// are taken out of the record.
     ///

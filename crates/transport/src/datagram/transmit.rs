@@ -8,7 +8,7 @@ use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use super::connection::Connection;
 use super::events::PathFrame;
-use super::parts::{Contents, SentControl, State};
+use super::parts::{Contents, SentControl, Since, State};
 use super::received::Ecn;
 use super::timers::REPORT_INTERVAL;
 use crate::timeline::outbox::Notice;
@@ -461,9 +461,16 @@ impl<P: Payload> Connection<P> {
     }
 
     fn push_tag(&mut self, now: Time, builder: &mut Builder<'_>) {
+        if self.outbox.backlog() == 0 || !self.has_credit() {
+            self.controller.on_running_dry(now);
+        }
         let tag = self.controller.tag(now);
-        if tag != Tag::None {
-            builder.push(&Frame::Tag(tag));
+        if tag == Tag::None {
+            return;
+        }
+        self.measurements.last_tag = tag;
+        if builder.push(&Frame::Tag(tag)) && self.measurements.since == Since::NextTag {
+            self.measurements.since = Since::Packet(self.sent.next_number());
         }
     }
 

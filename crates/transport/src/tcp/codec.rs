@@ -95,7 +95,8 @@ use super::segment::{Flags, Segment};
 use crate::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
 
 pub use error::{DecodeError, EncodeError};
-pub use options::{encoded_length, sack_room};
+pub(super) use options::length as options_length;
+pub use options::{data_header_length, encoded_length, sack_room};
 
 /// The header without options, in bytes.
 pub const MIN_HEADER: usize = 20;

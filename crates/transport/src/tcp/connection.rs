@@ -297,6 +297,7 @@ impl Connection {
             window,
             sacked: &[],
             echoed: None,
+            peer_clock: None,
             is_pure: true,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
@@ -438,6 +439,7 @@ impl Connection {
             window: u64::from(segment.window) << scale,
             sacked: &[],
             echoed: None,
+            peer_clock: None,
             is_pure: false,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
@@ -625,6 +627,11 @@ impl Connection {
             window: u64::from(segment.window) << self.peer_scale,
             sacked: ranges.get(..count).unwrap_or(&[]),
             echoed,
+            peer_clock: segment
+                .options
+                .timestamps
+                .filter(|_| self.config.timestamps)
+                .map(|timestamps| timestamps.value),
             is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);

@@ -6,7 +6,11 @@ use core::ops::{BitOr, BitOrAssign};
 
 use comity_units::SeqNo;
 
+use super::codec::{encoded_length, options_length};
 use super::timeline::SeqUpdate;
+
+/// The IP header in what controllers and meters are told of sizes on the wire.
+pub(super) const IP_HEADER: u32 = 20;
 
 /// A TCP segment without its payload bytes.
 ///
@@ -38,7 +42,7 @@ impl Segment {
 
     /// The length of the TCP header with its options, padded to a multiple of four bytes.
     pub fn header_length(&self) -> u32 {
-        20 + self.options.length()
+        encoded_length(self) as u32
     }
 
     /// The sequence number after the segment.
@@ -145,34 +149,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The space that the options take in a header, padded to a multiple of four bytes.
+    /// The space that the options take in a header, padded to a multiple of four bytes: as the
+    /// [codec](super::codec) lays them out.
     pub fn length(&self) -> u32 {
-        let mut length = 0;
-        if self.mss.is_some() {
-            length += 4;
-        }
-        if self.window_scale.is_some() {
-            length += 3;
-        }
-        if self.sack_permitted {
-            length += 2;
-        }
-        if self.timestamps.is_some() {
-            length += 10;
-        }
-        if let Some(update) = &self.seq_update {
-            length += if update.has_void() { 16 } else { 8 };
-        }
-        if !self.sack.is_empty() {
-            length += 2 + 8 * self.sack.len() as u32;
-        }
-        if self.level.is_some() {
-            length += 4;
-        }
-        if self.wave.is_some() {
-            length += 8;
-        }
-        length.next_multiple_of(4)
+        options_length(self) as u32
     }
 }
 

@@ -58,6 +58,9 @@ pub const MAX_STREAM_NAME: usize = 512;
 /// The longest name of a controller or of a meter, in bytes of UTF-8. The names of the table are short.
 pub const MAX_NAME: usize = 64;
 
+/// The longest list of a meter's parameters, in bytes of UTF-8: those of today's meters take less, all together.
+pub const MAX_METER_PARAMETERS: usize = 256;
+
 /// The largest packet number: it is written as a varint in ACK frames.
 pub const MAX_PACKET_NUMBER: u64 = varint::MAX;
 

@@ -21,6 +21,7 @@
 //! | 0x0a | meter | UTF-8, at most 64 bytes | none |
 //! | 0x0b | ECN | 0 = not seen, 1 = seen and counted | 0 |
 //! | 0x0c | controller | UTF-8, at most 64 bytes | none |
+//! | 0x0d | meter parameters | UTF-8, at most 256 bytes | none |
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -31,8 +32,8 @@ use comity_units::Span;
 
 use super::cursor::{Count, Reader, Sink, Writer, within};
 use super::limits::{
-    MAX_DATAGRAM, MAX_NAME, MAX_OPEN_SECTIONS, MAX_PARAMETER_COUNT, MAX_PARAMETERS,
-    MAX_STREAM_NAME, MAX_TIME_US, MIN_INITIAL,
+    MAX_DATAGRAM, MAX_METER_PARAMETERS, MAX_NAME, MAX_OPEN_SECTIONS, MAX_PARAMETER_COUNT,
+    MAX_PARAMETERS, MAX_STREAM_NAME, MAX_TIME_US, MIN_INITIAL,
 };
 use super::{DecodeError, EncodeError, Part, Problem, varint};
 
@@ -87,6 +88,8 @@ pub struct Parameters {
     pub ecn: bool,
     /// The name of its controller, for the peer's statistics only.
     pub controller: Option<String>,
+    /// The parameters of its controller for the meter: `name=value` with `&` between them.
+    pub meter_parameters: Option<String>,
 }
 
 impl Default for Parameters {
@@ -104,6 +107,7 @@ impl Default for Parameters {
             meter: None,
             ecn: false,
             controller: None,
+            meter_parameters: None,
         }
     }
 }
@@ -127,6 +131,7 @@ const STREAM_NAME: u64 = 0x09;
 const METER: u64 = 0x0a;
 const ECN: u64 = 0x0b;
 const CONTROLLER: u64 = 0x0c;
+const METER_PARAMETERS: u64 = 0x0d;
 
 const TIMES: RangeInclusive<u64> = 0..=MAX_TIME_US;
 const DATAGRAMS: RangeInclusive<u64> = MIN_INITIAL as u64..=MAX_DATAGRAM as u64;
@@ -136,6 +141,7 @@ const SECTIONS: RangeInclusive<u64> = 1..=MAX_OPEN_SECTIONS;
 /// 16.8 seconds. Loss detection waits for the delay; nobody gains from a longer one.
 const ACK_DELAYS: RangeInclusive<u64> = 0..=1 << 24;
 const NAMES: RangeInclusive<u64> = 1..=MAX_NAME as u64;
+const METER_LISTS: RangeInclusive<u64> = 1..=MAX_METER_PARAMETERS as u64;
 const STREAM_NAMES: RangeInclusive<u64> = 1..=MAX_STREAM_NAME as u64;
 
 impl Parameters {
@@ -191,7 +197,13 @@ impl Parameters {
         )?;
         out.text(METER, "meter", self.meter.as_deref(), NAMES)?;
         out.number(ECN, "ECN", u64::from(self.ecn), 0..=1)?;
-        out.text(CONTROLLER, "controller", self.controller.as_deref(), NAMES)
+        out.text(CONTROLLER, "controller", self.controller.as_deref(), NAMES)?;
+        out.text(
+            METER_PARAMETERS,
+            "meter parameters",
+            self.meter_parameters.as_deref(),
+            METER_LISTS,
+        )
     }
 
     /// Reads a list.
@@ -262,6 +274,9 @@ impl Parameters {
             METER => self.meter = Some(text(input, "meter", NAMES)?),
             ECN => self.ecn = number(input, "ECN", 0..=1)? == 1,
             CONTROLLER => self.controller = Some(text(input, "controller", NAMES)?),
+            METER_PARAMETERS => {
+                self.meter_parameters = Some(text(input, "meter parameters", METER_LISTS)?);
+            }
             _ => {
                 let length = input.varint("length")?;
                 input.bytes(

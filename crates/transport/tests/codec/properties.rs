@@ -4,8 +4,8 @@ use std::num::NonZeroU16;
 
 use comity_transport::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
 use comity_transport::tcp::codec::{
-    EncodeError, MAX_HEADER, MIN_HEADER, Ports, decode, decode_unverified, encode, encoded_length,
-    sack_room,
+    EncodeError, MAX_HEADER, MIN_HEADER, Ports, data_header_length, decode, decode_unverified,
+    encode, encoded_length, sack_room,
 };
 use comity_transport::tcp::timeline::SeqUpdate;
 use comity_transport::tcp::{Flags, Options, SackBlock, SackBlocks, Segment, Timestamps, Wave};
@@ -132,6 +132,8 @@ proptest! {
         let length =
             encode(&segment, ports, &addresses, Checksum::new().then(&payload), &mut bytes).unwrap();
         prop_assert_eq!(length, encoded_length(&segment));
+        prop_assert_eq!(segment.header_length() as usize, length);
+        prop_assert_eq!(segment.options.length() as usize, length - MIN_HEADER);
         prop_assert_eq!(length % 4, 0);
         let mut bytes = bytes[..length].to_vec();
         bytes.extend_from_slice(&payload);
@@ -186,5 +188,23 @@ proptest! {
         let mut bytes = with_options(&options);
         bytes.extend_from_slice(&payload);
         assert_stable(&bytes);
+    }
+}
+
+proptest! {
+    /// Accounts add what each option takes; the codec lays out the whole header.
+    #[test]
+    fn a_data_header_is_as_long_as_it_is_written(timestamps: bool, in_wave: bool, timelined: bool) {
+        let wave = Wave { wave: 1, segments: NonZeroU16::MIN, position: 1 };
+        let options = Options {
+            timestamps: timestamps.then(Timestamps::default),
+            wave: in_wave.then_some(wave),
+            seq_update: timelined.then(|| SeqUpdate::to(SeqNo::new(7))),
+            ..Options::default()
+        };
+        let segment = Segment { options, ..Segment::default() };
+        let mut buffer = [0; MAX_HEADER];
+        let length = encode(&segment, Ports::default(), &TO_SERVER, Checksum::new(), &mut buffer);
+        prop_assert_eq!(length, Ok(data_header_length(timestamps, in_wave, timelined)));
     }
 }

@@ -65,9 +65,10 @@ fn parameters() -> impl Strategy<Value = Parameters> {
         optional_text(512),
         optional_text(64),
         optional_text(64),
+        optional_text(64),
     )
         .prop_map(
-            |(latency, modes, limits, idle, stream_name, meter, controller)| {
+            |(latency, modes, limits, idle, stream_name, meter, controller, meter_parameters)| {
                 let (reliability, deliver, ecn) = modes;
                 let (max_datagram, initial_credit, max_open_sections, ack_delay) = limits;
                 Parameters {
@@ -83,6 +84,7 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                     meter,
                     ecn,
                     controller,
+                    meter_parameters,
                 }
             },
         )

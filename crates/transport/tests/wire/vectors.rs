@@ -342,6 +342,7 @@ fn parameters() {
     let some = bytes(
         "02 01 02 03 02 4001 09 03 c3a974
          0a 04 74667263  0b 01 01  0c 04 74667263
+         0d 03 613d31
          40ff 03 010203        # unknown",
     );
     let expected = Parameters {
@@ -351,6 +352,7 @@ fn parameters() {
         meter: Some("tfrc".into()),
         ecn: true,
         controller: Some("tfrc".into()),
+        meter_parameters: Some("a=1".into()),
         ..Parameters::default()
     };
     assert_eq!(Parameters::decode(&some), Ok(expected));

@@ -70,7 +70,7 @@ impl Calendar {
         self.left == 0
     }
 
-    /// What is next leaves at once: a repair does not wait for its turn.
+    /// The group that is next leaves at once: what was lost is repaired, and then the calendar goes on.
     pub(super) fn release(&mut self, now: Time) {
         self.next = self.next.min(now);
     }
@@ -147,11 +147,11 @@ mod tests {
             calendar.draw(late, INTERVAL, 2);
         }
         assert!(calendar.next() <= late + INTERVAL * 2);
-        assert!(calendar.next() >= late);
+        assert!(calendar.next() >= late + INTERVAL, "one interval after the other");
     }
 
     #[test]
-    fn a_repair_does_not_wait() {
+    fn a_group_that_is_released_does_not_wait() {
         let mut calendar = Calendar::new(Seed::new(1));
         calendar.begin(Time::from_secs(1), INTERVAL, 2);
         assert!(calendar.next() > Time::from_secs(1));

@@ -25,7 +25,8 @@ use crate::{Answered, Sent};
 ///
 /// Acknowledgements that queued on the way back arrive closer together than their packets did. Where there is always a
 /// queue on the way back, as behind greedy flows that way, and the receiver says nothing of arrivals, every pair is
-/// compressed and C is overestimated, by up to the ratio of the sizes of packets and acknowledgements.
+/// compressed and C is overestimated, by up to the ratio of the sizes of packets and acknowledgements. The datagram
+/// transport always says, TCP where the peer's timestamps tick in microseconds.
 ///
 /// Pairs whose packets did not leave together for certain are left out (the time between them has to be less than
 /// half of that between their arrivals), and so are packets that differ in size by more than a sixty-fourth, that were sent

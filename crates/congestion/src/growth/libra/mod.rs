@@ -65,7 +65,8 @@ pub struct LibraConfig {
 /// **Burstiness control.** The round trip is divided into as many intervals as half the window has packets; in
 /// each a pair of packets leaves at a random time, the second right behind the first ([`Pacing::At`]). In slow
 /// start there are twice as many intervals, because the window doubles while they pass: there the window limits,
-/// not the calendar. Before the first round trip is known nothing is paced, and repairs never wait.
+/// not the calendar. Before the first round trip is known nothing is paced. A loss, a timeout and each acknowledgement in
+/// a recovery let the group that is next leave at once; repairs behind it wait for their turn.
 ///
 /// **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the window grows as
 /// TCP's, by one segment in a round trip.

@@ -176,6 +176,36 @@ fn floors_hold_where_figure_2_has_none() {
     assert_eq!(law.window(), 11.0);
 }
 
+/// An acknowledgement of three segments, which is one of a receiver that delays them, is worth three.
+#[test]
+fn by_bytes_an_acknowledgement_is_worth_what_it_covers() {
+    let of_three = Ack {
+        acked: MSS * 3,
+        packets: 3,
+        ..ack(90, Some(90))
+    };
+    // 3 · 200 · 0.09² / 1.09 / 10
+    for (increase, grown) in [
+        (Increase::PerByte { limit: 2 }, 10.445_872),
+        (Increase::PerAck, 10.148_624),
+    ] {
+        let mut law = Libra::new(LibraConfig {
+            increase,
+            ..config()
+        });
+        law.on_ack(&of_three);
+        close(law.window(), grown);
+    }
+    // In slow start no more than the limit: RFC 3465.
+    let mut law = Libra::new(LibraConfig {
+        increase: Increase::PerByte { limit: 2 },
+        initial_ssthresh: Bytes::MAX,
+        ..config()
+    });
+    law.on_ack(&of_three);
+    close(law.window(), 12.0);
+}
+
 #[test]
 fn without_a_capacity_it_grows_as_tcp() {
     let mut law = Libra::new(LibraConfig {

@@ -2,7 +2,7 @@
 
 use comity_units::{Span, Time};
 
-use super::{LevelRounding, Opening, RealConfig};
+use super::{LevelRounding, NEW_BEGINNING, Opening, RealConfig};
 use crate::{Arrival, Meter, Report, Tag};
 
 /// Measures the rate of every wave and decides the level of the next.
@@ -140,6 +140,9 @@ fn factor(ratio: f64, is_above_threshold: bool) -> f64 {
     preserve + adjust * ratio
 }
 
+/// No more waves than this are lost in a row: what is further ahead has not been counted from here.
+const MOST_SKIPPED: i16 = (NEW_BEGINNING / 2).cast_signed();
+
 impl Meter for WaveMeter {
     fn on_arrival(&mut self, arrival: &Arrival) {
         let Tag::Wave {
@@ -152,6 +155,11 @@ impl Meter for WaveMeter {
         };
         let now = arrival.now;
         let ahead_of = |other: u16| number.wrapping_sub(other) as i16;
+        let is_beginning = ahead_of(self.newest) > MOST_SKIPPED;
+        if is_beginning && self.wave.is_some() {
+            // Another path: nothing measured holds.
+            *self = Self::new(self.config);
+        }
         let ahead = self.wave.map_or(1, |wave| ahead_of(wave.number));
         let is_first = self.wave.is_none() || ahead_of(self.newest) > 0;
         if is_first {
@@ -159,11 +167,13 @@ impl Meter for WaveMeter {
         }
         if let Some(mut wave) = self.wave.filter(|wave| !wave.is_measured) {
             let is_expired = now > self.decision_at(wave);
-            if ahead == 0 {
+            let is_last = ahead == 0 && position == segments;
+            if is_last {
+                wave.segments = segments;
+            } else if ahead == 0 {
                 wave.segments = wave.segments.max(segments);
-                self.wave = Some(wave);
             }
-            let is_last = ahead == 0 && position == wave.segments;
+            self.wave = Some(wave);
             let is_overtaken = ahead > 1 && self.rate.is_some();
             if is_expired || is_last || is_overtaken {
                 self.measure(wave, now, is_expired);

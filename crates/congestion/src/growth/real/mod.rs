@@ -40,7 +40,13 @@
 //! 10. **A timeout** that reduces the window begins a new wave of two segments. The next acknowledgement brings
 //!     the receiver's level back at once, for "the identical option is repeated in every ACK": this, and no
 //!     growth, is how the window recovers from a timeout.
-//! 11. **The rate of a wave that the timer ended** is what the next is compared with, as any other
+//! 11. **A pause ends a wave.** The last segment before the source has no more, or before the peer's window closes, is
+//!     the last of its wave, however long that was meant to be: in a wave that goes on after a pause the receiver would
+//!     take the pause for congestion, and what follows for infinite speed. A window of the peer that is only smaller than
+//!     the law's moves on with every acknowledgement, and ends nothing.
+//! 12. **A new path** is a new beginning of both halves. The sender numbers its waves 16,384 further on, which no
+//!     loss does, and the receiver forgets what it measured.
+//! 13. **The rate of a wave that the timer ended** is what the next is compared with, as any other
 //!     ([`RealConfig::compares_with_timeouts`]). The next wave is then many times as fast, so that figure 1
 //!     gives the highest level: every outage ends in a whole window at once, and the queue has to hold it
 //!     (`experiments/tcp_real`). Without it levels only fall.
@@ -55,11 +61,19 @@
 //!   threshold, up, and by (0.5 − 0.618)/2 · E|x| below it, down.
 //! * **Drops at a full queue look like speed**: the segments that are left of a wave take less time, and the
 //!   wave counts in full.
+//! * **Short waves look fast.** Between n segments lie n − 1 intervals, so that n segments over the time from the first
+//!   to the last are n / (n − 1) times the rate of the path: 2 for a wave of two, 24/23 for one of 24, which is 1.92
+//!   times less. A wave of two after one of 24 raises the level by 0.382 + 0.618 · 1.92 = 1.57 above the threshold, and
+//!   the next of 24 lowers it by 0.618 + 0.382 / 1.92 = 0.82 only. That is the paper's "ratio of the wave size to wave
+//!   receiving time"; it matters to sources that pause often, and to the first waves of a connection.
 //!
-//! Differs from the paper in: 1. the eleven decisions above; 2. a segment says its place in its wave, without
+//! Differs from the paper in: 1. the thirteen decisions above; 2. a segment says its place in its wave, without
 //! which the receiver could not tell that the last one arrived where one before it was lost; 3. where the text
 //! and figure 1 contradict each other (the text wants small windows to grow faster and large ones to shrink
-//! faster, the figure's weights do the opposite), the figure is taken.
+//! faster, the figure's weights do the opposite), the figure is taken; 4. on the datagram transport there are no
+//! duplicate acknowledgements, so that the bit is never set, and no retransmission timer: what goes for a timeout is
+//! persistent congestion, losses over three probe timeouts, so that a window is reduced later than on TCP; waves are of
+//! packets, which need not be full.
 
 mod meter;
 mod sender;
@@ -133,6 +147,10 @@ impl RealConfig {
         f64::from(highest) * self.threshold_share
     }
 }
+
+/// How far the waves of a sender on a new path are ahead of those on the path before: a quarter of all numbers, so
+/// that neither losses look like it nor what is still on the old path.
+const NEW_BEGINNING: u16 = 1 << 14;
 
 /// How a connection finds its first level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use comity_units::{Bytes, Time};
 
-use super::RealConfig;
+use super::{NEW_BEGINNING, RealConfig};
 use crate::{Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Tag, Timeout};
 
 /// Sends waves of two segments per level, and takes the level from the receiver.
@@ -14,7 +14,8 @@ use crate::{Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Ta
 /// ```
 ///
 /// Every data segment, repeated ones included, has the next place in the wave. A wave is as long as the window
-/// when it begins, and becomes longer with the window while it is being sent.
+/// when it begins, and becomes longer with the window while it is being sent. It ends with the last segment before a
+/// pause of the source.
 ///
 /// Source: sections 2.1 and 2.2 of the paper; see the [module](crate::growth::real) for what it leaves out.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Real {
     segments: u16,
     /// How many segments of the wave were sent.
     position: u16,
+    /// The next segment is the last of its wave, whatever its place.
+    ends: bool,
 }
 
 impl Real {
@@ -38,6 +41,7 @@ impl Real {
             wave: 0,
             segments: 0,
             position: 0,
+            ends: false,
             config,
         }
     }
@@ -79,6 +83,16 @@ impl Controller for Real {
         }
     }
 
+    fn on_running_dry(&mut self, _now: Time) {
+        self.ends = true;
+    }
+
+    fn on_succession(&mut self, last: Tag) {
+        if let Tag::Wave { wave, .. } = last {
+            self.wave = wave.wrapping_add(NEW_BEGINNING);
+        }
+    }
+
     fn tag(&mut self, _now: Time) -> Tag {
         if self.position >= self.segments {
             self.wave = self.wave.wrapping_add(1);
@@ -88,6 +102,9 @@ impl Controller for Real {
             self.segments = self.segments.max(self.length());
         }
         self.position += 1;
+        if core::mem::take(&mut self.ends) {
+            self.segments = self.position;
+        }
         Tag::Wave {
             wave: self.wave,
             segments: self.segments,

@@ -24,12 +24,6 @@ use crate::network::{
     TransportSpec, Workload,
 };
 
-/// Bytes of an IPv4 and a TCP header without options.
-const REAL_HEADERS: u64 = 40;
-/// Bytes of the timestamps option with its padding.
-const TIMESTAMPS: u64 = 12;
-/// The wave of TCP-Real in a data segment.
-const WAVE: u64 = 8;
 /// The largest window without scaling.
 const UNSCALED_WINDOW: u64 = 65_535;
 
@@ -481,14 +475,8 @@ impl Packets {
         };
         let timestamps = table.timestamps.unwrap_or(rest.config.timestamps);
         let controller = table.controller.as_deref().unwrap_or(rest.controller);
-        let wave = find(controller).is_ok_and(|row| row.has_meter());
-        let weight = match headers {
-            Headers::Real => {
-                let timestamps = if timestamps { TIMESTAMPS } else { 0 };
-                REAL_HEADERS + timestamps + if wave { WAVE } else { 0 }
-            }
-            Headers::Fixed { bytes, .. } => bytes.into(),
-        };
+        let metered = find(controller).is_ok_and(|row| row.has_meter());
+        let weight = headers.of_data(timestamps, metered, table.timeline.is_some());
         let payload = match (table.packet, table.mss) {
             (Some(_), Some(_)) => {
                 cx.report_at(
@@ -501,7 +489,7 @@ impl Packets {
             (None, Some(mss)) => mss,
             (packet, None) => packet
                 .unwrap_or(USUAL_PACKET)
-                .saturating_sub(Bytes::new(weight)),
+                .saturating_sub(Bytes::new(weight.into())),
         };
         if payload == Bytes::ZERO {
             cx.report_at(&table.written, "packet", unfit(Unfit::PacketWithinHeader));

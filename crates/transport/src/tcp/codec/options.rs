@@ -26,6 +26,9 @@ pub(super) const EXPERIMENT: u8 = 253;
 pub(super) const SEQ_UPDATE: u16 = 0x544C;
 const SEQ_UPDATE_SHORT: usize = 8;
 const SEQ_UPDATE_LONG: usize = 16;
+/// With two bytes of padding.
+const TIMESTAMPS_SPACE: usize = 12;
+const WAVE_SPACE: usize = 8;
 
 /// The bytes between the fixed header and the longest header.
 const SPACE: usize = MAX_HEADER - MIN_HEADER;
@@ -40,13 +43,25 @@ pub fn encoded_length(segment: &Segment) -> usize {
     MIN_HEADER + length(&segment.options)
 }
 
+/// The header of a segment with data once the handshake is over, in bytes: without SACK blocks and voids, which come
+/// and go.
+///
+/// The three say which options it carries: [`Options::timestamps`], [`Options::wave`], [`Options::seq_update`].
+pub const fn data_header_length(timestamps: bool, wave: bool, seq_update: bool) -> usize {
+    let timestamps = if timestamps { TIMESTAMPS_SPACE } else { 0 };
+    let wave = if wave { WAVE_SPACE } else { 0 };
+    let seq_update = if seq_update { SEQ_UPDATE_SHORT } else { 0 };
+    MIN_HEADER + timestamps + wave + seq_update
+}
+
 /// How many SACK blocks fit beside the other options of a segment, whatever blocks it holds already.
 pub fn sack_room(options: &Options) -> usize {
     let free = SPACE.saturating_sub(length_without_sack(options));
     (free.saturating_sub(SACK_PREFIX) / SACK_BLOCK).min(SackBlocks::CAPACITY)
 }
 
-fn length(options: &Options) -> usize {
+/// The space that options take in a header, padded to a multiple of four bytes.
+pub(in crate::tcp) fn length(options: &Options) -> usize {
     let sack = match options.sack.len() {
         0 => 0,
         count => SACK_PREFIX + SACK_BLOCK * count,
@@ -58,13 +73,17 @@ fn length(options: &Options) -> usize {
 fn length_without_sack(options: &Options) -> usize {
     let mss = if options.mss.is_some() { 4 } else { 0 };
     let timestamps = match (options.timestamps.is_some(), options.sack_permitted) {
-        (true, _) => 12,
+        (true, _) => TIMESTAMPS_SPACE,
         (false, true) => 4,
         (false, false) => 0,
     };
     let window_scale = if options.window_scale.is_some() { 4 } else { 0 };
     let level = if options.level.is_some() { 4 } else { 0 };
-    let wave = if options.wave.is_some() { 8 } else { 0 };
+    let wave = if options.wave.is_some() {
+        WAVE_SPACE
+    } else {
+        0
+    };
     let seq_update = match &options.seq_update {
         Some(update) if update.has_void() => SEQ_UPDATE_LONG,
         Some(_) => SEQ_UPDATE_SHORT,

@@ -6,11 +6,8 @@ use core::num::NonZeroU16;
 use comity_congestion::{Arrival, Meter, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Time};
 
-use super::super::segment::{Options, Segment};
+use super::super::segment::{IP_HEADER, Options, Segment};
 use super::Connection;
-
-/// The IP header in [`Arrival::wire`].
-const IP_HEADER: u32 = 20;
 
 impl Connection {
     /// The same end with the receiver's half of the peer's controller. It is heard where

@@ -95,6 +95,10 @@ impl Transfer {
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
+        let arrived_at = self
+            .answers
+            .as_mut()
+            .and_then(|answers| answers.peer_clock.read(now, ack.peer_clock?));
         let answered = match &mut self.answers {
             None => None,
             // What repairs or duplicates brought about was not brought about by the newest.
@@ -127,7 +131,7 @@ impl Transfer {
         stream.expiries = 0;
         self.release_edge = 0;
         self.released = 0;
-        self.duplicate_since_arming = false;
+        self.duplicate_seen = false;
         if let Some(board) = &mut self.scoreboard {
             board.advance(stream.una);
             // ns-2 forgets what was reported when the acknowledgement moves outside of a recovery.
@@ -161,7 +165,7 @@ impl Transfer {
                 self.controller.on_answered(&Answered {
                     now,
                     number,
-                    arrived_at: None,
+                    arrived_at,
                 });
             }
             self.controller.on_ack(&Ack {
@@ -186,7 +190,7 @@ impl Transfer {
     }
 
     pub(super) fn on_duplicate(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        self.duplicate_since_arming = true;
+        self.duplicate_seen = true;
         self.count_down_pipe(1);
         let first_is_lost = self.scoreboard.as_ref().is_some_and(|board| {
             board.lost_below(config.mss, config.recovery.duplicate_threshold) > stream.una

@@ -2,14 +2,54 @@
 
 use alloc::collections::VecDeque;
 
-use comity_units::PacketNumber;
+use comity_units::{PacketNumber, Span, Time};
 
 /// A record of each segment in flight: acknowledgements name offsets, and controllers know packets.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// In ascending order.
     sent: VecDeque<Record>,
+    pub(super) peer_clock: PeerClock,
 }
+
+/// The peer's clock by its timestamps. An acknowledgement leaves when the packet that it answers has come, so that it
+/// tells when that was, whatever queue it meets on its way back.
+///
+/// RFC 7323 has clocks of anything between a millisecond and a second for a tick. Only one that ticks in microseconds
+/// can tell packets of a pair apart, so that is what is made sure of: over a hundred milliseconds and more, the ticks
+/// are between half and twice as many as microseconds went by here.
+#[derive(Debug, Default)]
+pub(super) struct PeerClock {
+    /// When the first timestamp came.
+    began_at: Option<Time>,
+    last: u32,
+    /// Ticks since the first.
+    ticks: u64,
+}
+
+impl PeerClock {
+    /// Takes in the timestamp of an acknowledgement that came at `now`. The time on the peer's clock, where that is
+    /// fine enough.
+    pub(super) fn read(&mut self, now: Time, value: u32) -> Option<Time> {
+        let began_at = *self.began_at.get_or_insert_with(|| {
+            self.last = value;
+            now
+        });
+        // A timestamp that is behind the newest was overtaken.
+        let ahead = value.wrapping_sub(self.last).cast_signed();
+        let ticks = self.ticks.checked_add_signed(ahead.into())?;
+        if ahead > 0 {
+            (self.last, self.ticks) = (value, ticks);
+        }
+        let elapsed = now.saturating_since(began_at);
+        let micros = elapsed.as_nanos() / 1_000;
+        let is_fine = elapsed >= LEAST_WATCHED && micros / 2 <= ticks && ticks / 2 <= micros;
+        is_fine.then(|| Time::from_micros(ticks))
+    }
+}
+
+/// Delays that change on the way matter less over longer times.
+const LEAST_WATCHED: Span = Span::from_millis(100);
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -89,6 +129,35 @@ mod tests {
         assert_eq!(answers.on_advance(41), Some(number(4)));
         assert_eq!(answers.on_advance(41), None, "nothing new");
         assert_eq!(answers.on_advance(61), Some(number(6)));
+    }
+
+    /// Acknowledgements 30 ms apart of packets that came 20 ms apart at the end, by clocks of several ticks: only the one
+    /// of microseconds is believed, over its wrap, and from 100 ms on.
+    #[test]
+    fn only_a_clock_of_microseconds_tells_when_packets_arrived() {
+        for (nanos_per_tick, is_fine) in [
+            (1_000, true),
+            (1_000_000, false),
+            (10_000, false),
+            (100, false),
+        ] {
+            let mut clock = PeerClock::default();
+            let begin = u32::MAX - 50_000;
+            let mut read = |millis: u64, arrived: u64| {
+                let ticks = (arrived * 1_000_000 / nanos_per_tick) as u32;
+                clock.read(Time::from_millis(millis), begin.wrapping_add(ticks))
+            };
+            assert_eq!(read(1_000, 0), None);
+            assert_eq!(read(1_099, 99), None, "too early to tell");
+            let times = [read(1_130, 120), read(1_160, 140)];
+            let expected = [120, 140].map(|millis| is_fine.then(|| Time::from_millis(millis)));
+            assert_eq!(times, expected, "{nanos_per_tick}");
+            assert_eq!(
+                read(1_161, 130),
+                expected[0].map(|_| Time::from_millis(130)),
+                "overtaken"
+            );
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@ use comity_congestion::recovery::{PipeRule, Recovery};
 use comity_congestion::{Pacing, Sent};
 use comity_units::{Bytes, PacketNumber, Rate, Time};
 
+use super::super::codec::data_header_length;
 use super::super::config::Config;
+use super::super::segment::IP_HEADER;
 use super::stream::{Outgoing, Stream};
 use super::transfer::Transfer;
 use super::window::Glance;
@@ -22,7 +24,7 @@ impl Transfer {
             Glance::Nothing => None,
             Glance::Segment(outgoing) => {
                 self.burst += 1;
-                self.sent(stream, now, outgoing)
+                self.sent(stream, now, outgoing, config)
             }
             Glance::Unclear if stream.line.is_some() || self.may_have_something(stream) => {
                 self.poll_with_care(stream, now, config)
@@ -62,13 +64,13 @@ impl Transfer {
             self.resend_first = false;
             let (una, max) = (stream.una, stream.max);
             if let Some(answer) = self.answer_obsolete(stream, una, max, config) {
-                return self.sent(stream, now, answer);
+                return self.sent(stream, now, answer, config);
             }
             let outgoing = stream.segment_at(una, max, config);
             if let Some(board) = &mut self.scoreboard {
                 board.retransmitted = board.retransmitted.max(outgoing.end());
             }
-            return self.sent(stream, now, outgoing);
+            return self.sent(stream, now, outgoing, config);
         }
         let limit = match (config.max_burst, self.recovery.burst_limit()) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -83,7 +85,7 @@ impl Transfer {
             Some(PipeRule::Counter) => self.next_by_counter(stream, now, config),
         }?;
         self.burst += 1;
-        self.sent(stream, now, outgoing)
+        self.sent(stream, now, outgoing, config)
     }
 
     /// Accounts for a segment that leaves. One without payload and FIN is a probe or a notice: no packet of the
@@ -94,8 +96,10 @@ impl Transfer {
         stream: &mut Stream,
         now: Time,
         outgoing: Outgoing,
+        config: &Config,
     ) -> Option<Outgoing> {
         if outgoing.is_empty() {
+            self.wave = None;
             return Some(outgoing);
         }
         let end = outgoing.end();
@@ -121,13 +125,13 @@ impl Transfer {
         if idle || stream.rto_at.is_never() {
             self.restart_timer(stream, now);
         }
-        let wire = Bytes::new(u64::from(outgoing.length) + 40);
+        if self.is_metered {
+            self.take_tag(stream, now, outgoing, config);
+        }
+        let wire = self.wire_size(stream, outgoing, config);
         if let Some(pace) = &mut self.pace {
             pace.pacer
                 .on_sent(now, wire, pace.pacing, Rate::MAX, Bytes::ZERO);
-        }
-        if self.is_metered {
-            self.take_tag(now, outgoing);
         }
         self.controller.on_sent(&Sent {
             now,
@@ -146,6 +150,17 @@ impl Transfer {
             self.obey();
         }
         Some(outgoing)
+    }
+
+    /// The size on the wire of a segment that leaves, without what it may say of the way back: SACK blocks and the
+    /// level of a wave.
+    fn wire_size(&self, stream: &Stream, outgoing: Outgoing, config: &Config) -> Bytes {
+        let header = data_header_length(
+            config.timestamps,
+            self.wave.is_some(),
+            stream.line.is_some(),
+        );
+        Bytes::new(u64::from(IP_HEADER + outgoing.length) + header as u64)
     }
 
     /// Accounts for a SYN that leaves.

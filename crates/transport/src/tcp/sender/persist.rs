@@ -114,6 +114,7 @@ impl Transfer {
                     fin: whole.fin && length == whole.length,
                     ..whole
                 },
+                config,
             );
         }
         // An old number, so that it is answered.
@@ -123,6 +124,6 @@ impl Transfer {
         {
             line.statistics.notices += 1;
         }
-        self.sent(stream, now, question)
+        self.sent(stream, now, question, config)
     }
 }

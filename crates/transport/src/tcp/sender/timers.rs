@@ -12,7 +12,6 @@ use super::transfer::Transfer;
 impl Transfer {
     pub(super) fn restart_timer(&mut self, stream: &mut Stream, now: Time) {
         stream.restart_timer(now, self.clock.timeout);
-        self.duplicate_since_arming = false;
     }
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.
@@ -73,10 +72,12 @@ impl Transfer {
                 in_flight: Bytes::new(in_flight),
                 window: Bytes::new(window),
                 consecutive: stream.expiries,
-                duplicate_seen: self.duplicate_since_arming,
+                duplicate_seen: self.duplicate_seen,
             });
             self.obey();
         }
+        self.duplicate_seen = false;
+        self.told_level = 0;
         self.resend_first = false;
         self.go_back(stream);
         self.release_edge = 0;

@@ -15,7 +15,7 @@ use super::super::segment::Wave;
 use super::answers::Answers;
 use super::clock::Clock;
 use super::persist::Persistence;
-use super::stream::Outgoing;
+use super::stream::{Outgoing, Stream};
 use crate::Pacer;
 
 /// Counters of the sending half.
@@ -53,9 +53,12 @@ pub(super) struct Transfer {
     pub(super) resend_first: bool,
     /// Since the last event the pacer alone held a segment back.
     pub(super) held_by_pacer: bool,
-    pub(super) duplicate_since_arming: bool,
+    /// Since the last advance, and the last expiry of the retransmission timer.
+    pub(super) duplicate_seen: bool,
     /// The controller has a half at the receiver and is asked for a tag for each segment.
     pub(super) is_metered: bool,
+    /// The level of the last report, if the controller has not left it since; zero for none.
+    pub(super) told_level: u16,
     /// The tag of the segment that left last.
     pub(super) wave: Option<Wave>,
     /// The recovery has nothing to say: no duplicates were seen and nothing is being mended, so that the
@@ -96,8 +99,9 @@ impl Transfer {
             burst: 0,
             resend_first: false,
             held_by_pacer: false,
-            duplicate_since_arming: false,
+            duplicate_seen: false,
             is_metered: config.metered,
+            told_level: 0,
             wave: None,
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
@@ -152,6 +156,12 @@ impl Transfer {
 
     /// The receiver's half reported with the acknowledgement that was taken in last.
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
+        // A level stands on every acknowledgement, and hardly ever changes.
+        if let Report::Wave { level } = *report
+            && core::mem::replace(&mut self.told_level, level) == level
+        {
+            return;
+        }
         self.controller.on_feedback(&Feedback {
             now,
             report,
@@ -162,18 +172,39 @@ impl Transfer {
 
     /// Asks the controller what the receiver should know of the segment that leaves. This transport has room
     /// for waves only.
-    pub(super) fn take_tag(&mut self, now: Time, outgoing: Outgoing) {
+    pub(super) fn take_tag(
+        &mut self,
+        stream: &Stream,
+        now: Time,
+        outgoing: Outgoing,
+        config: &Config,
+    ) {
+        if outgoing.length == 0 {
+            self.wave = None;
+            return;
+        }
+        if self.runs_dry(stream, config) {
+            self.controller.on_running_dry(now);
+        }
         self.wave = match self.controller.tag(now) {
             Tag::Wave {
                 wave,
                 segments,
                 position,
-            } if outgoing.length > 0 => NonZeroU16::new(segments).map(|segments| Wave {
+            } => NonZeroU16::new(segments).map(|segments| Wave {
                 wave,
                 segments,
                 position,
             }),
             _ => None,
         };
+    }
+
+    /// Whether nothing follows a segment that leaves for want of data, or because the peer's window is closing: a
+    /// window that is only smaller than the law's moves on with every acknowledgement.
+    fn runs_dry(&self, stream: &Stream, config: &Config) -> bool {
+        let left = stream.stream_end().saturating_sub(stream.next);
+        let is_closing = stream.peer_window < self.window.min(stream.peer_window_max) / 2;
+        left == 0 || is_closing && stream.room_at(stream.next) < left.min(u64::from(config.mss))
     }
 }
