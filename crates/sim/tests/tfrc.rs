@@ -183,7 +183,6 @@ fn two_flows_come_to_equal_shares() {
     ] {
         for later in [0, 5, 20] {
             let shares = shares(controller, parameters, later);
-            println!("{controller} {later}: {shares:?}");
             let is_even = |share: &f64| (0.35..0.65).contains(share);
             assert!(
                 shares.iter().all(is_even),
@@ -209,7 +208,6 @@ fn two_flows_with_fixed_steps_both_live() {
         .with("jitter", Value::Number(1.0));
     for later in [0, 20] {
         let shares = shares("psp", &fixed, later);
-        println!("psp fixed {later}: {shares:?}");
         let lives = |share: &f64| (0.1..0.9).contains(share);
         assert!(shares.iter().all(lives), "{later} s later: {shares:?}");
     }
