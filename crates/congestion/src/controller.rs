@@ -67,8 +67,16 @@ pub trait Controller: Debug + Send {
     /// The time asked for by [`Controller::wakeup`] has come.
     fn on_wakeup(&mut self, _now: Time) {}
 
-    /// What the next packet should tell the receiver's half, if anything. Called once for each packet,
-    /// right before [`Controller::on_sent`].
+    /// When the law itself takes the silence of the path for a timeout, where it has a timer of its own for that and
+    /// something runs it. The transport's probe (RFC 9002, section 6.2) comes no sooner: it would leave beside the
+    /// law's calendar, and its acknowledgement would end a silence that the law counts. It may come with the expiry,
+    /// of which the law is told right after by [`Controller::on_wakeup`].
+    fn silence_ends_at(&self) -> Option<Time> {
+        None
+    }
+
+    /// What the next packet should tell the receiver's half, if anything. Called once for each packet with data,
+    /// right before [`Controller::on_sent`]; on the packet-number transport not for those that carry none.
     fn tag(&mut self, _now: Time) -> Tag {
         Tag::None
     }

@@ -36,11 +36,17 @@ pub fn throughput_with_timeout(segment: Bytes, rtt: Span, p: f64, timeout: f64) 
 /// Source: RFC 5348, section 6.3.1, which begins the history of losses so that the first loss does not move the
 /// rate.
 pub fn loss_event_rate(segment: Bytes, rtt: Span, rate: Rate) -> f64 {
+    loss_event_rate_with_timeout(segment, rtt, rate, USUAL_TIMEOUT)
+}
+
+/// [`loss_event_rate`] with a retransmission timeout of `timeout` round trips instead of four: the inverse of
+/// [`throughput_with_timeout`].
+pub fn loss_event_rate_with_timeout(segment: Bytes, rtt: Span, rate: Rate, timeout: f64) -> f64 {
     let (mut low, mut high) = (LEAST_RATE, 1.0);
     // The equation falls with p. Forty halvings of the twelve decades leave less than a millionth.
     for _ in 0..40 {
         let middle = libm::sqrt(low * high);
-        if throughput(segment, rtt, middle) > rate {
+        if throughput_with_timeout(segment, rtt, middle, timeout) > rate {
             low = middle;
         } else {
             high = middle;
@@ -93,6 +99,9 @@ mod tests {
             let p = loss_event_rate(SEGMENT, RTT, rate);
             let back = throughput(SEGMENT, RTT, p).as_bps() as f64;
             let asked = rate.as_bps() as f64;
+            assert!((back / asked - 1.0).abs() < 1e-4, "{kbps} kb/s: {back}");
+            let p = loss_event_rate_with_timeout(SEGMENT, RTT, rate, 1.0);
+            let back = throughput_with_timeout(SEGMENT, RTT, p, 1.0).as_bps() as f64;
             assert!((back / asked - 1.0).abs() < 1e-4, "{kbps} kb/s: {back}");
         }
     }

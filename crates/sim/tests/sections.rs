@@ -182,7 +182,9 @@ fn marks_reach_the_receiver_and_take_the_place_of_losses() {
     };
     let marked = with(true);
     let (flow, sections) = only(&marked);
-    assert!(sections.marked_packets > 15, "{sections:?}");
+    // A mark is a tooth of Reno's saw: half of the 14 to 25 packets that fill the path and CoDel's queue are won back at
+    // a packet in a round trip of 42 to 70 ms, which takes 0.3 to 0.9 s of the 15.
+    assert!((15..=50).contains(&sections.marked_packets), "{sections:?}");
     assert!(marked.links[0].marked >= sections.marked_packets);
     assert_eq!(sections.lost_packets, 0, "{sections:?}");
     assert!(

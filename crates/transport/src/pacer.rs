@@ -1,70 +1,176 @@
 //! Spreads packets in time as a controller decides.
 
 use comity_congestion::Pacing;
-use comity_units::{Bytes, Rate, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
-/// Remembers when the next packet may leave.
+/// Remembers when the last packet left, and with the pacing of the moment says when the next one may.
 ///
 /// ```text
-/// Rate(r):  next = max(next, now − quantum / r) + wire / r     starts are wire / r apart
-/// Gap(g):   next = now + wire / line + g                       from the end of one to the start of the next
-/// At(t):    next = t                                           the law keeps its own calendar
+/// Rate(r):  start = max(next, now − (quantum − wire) / r)      of the packet that leaves
+///           next  = start + wire / r                           starts are wire / r apart
+/// Gap(g):   next  = now + wire / line + g                      from the end of one to the start of the next
+/// At(t):    next  = t                                          the law keeps its own calendar
 /// ```
 ///
-/// A sender that was idle does not save up: it starts again with at most `quantum` bytes at once.
+/// `next` goes by the rate or the gap in force when it is asked for, so that a law that has learnt better does not
+/// wait for what it thought when the packet left.
+///
+/// A sender that was idle does not save up: it starts again with at most `quantum` bytes at once, one packet at least.
+/// The first packet of all follows no pause, so that the second keeps its distance.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
+    last: Option<Departure>,
+}
+
+/// The packet that left last.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    /// When it counts as started, and by how much earlier it does because of a pause before it.
+    start: Time,
+    early: Span,
+    /// When its end is on the first link.
+    end: Time,
+    wire: Bytes,
+    /// When the next may start at `rate`, the one that was in force.
     next: Time,
+    rate: Rate,
+}
+
+impl Departure {
+    /// When the next packet may start at this rate, for a start that is not early.
+    fn due(&self, rate: Rate) -> Time {
+        self.start + rate.transmission_time(self.wire)
+    }
+
+    fn next(&self, rate: Rate) -> Time {
+        if rate == self.rate {
+            return self.next;
+        }
+        self.due(rate).saturating_sub(self.early)
+    }
 }
 
 impl Pacer {
     /// When the next packet may leave under `pacing`.
     pub fn release_at(&self, pacing: Pacing) -> Time {
-        match pacing {
-            Pacing::Rate(_) | Pacing::Bucket { .. } | Pacing::Gap(_) => self.next,
-            Pacing::At(time) => time,
+        match (pacing, &self.last) {
+            (Pacing::At(time), _) => time,
+            (Pacing::Rate(rate) | Pacing::Bucket { rate, .. }, Some(last)) => last.next(rate),
+            (Pacing::Gap(gap), Some(last)) => last.end + gap,
             _ => Time::ZERO,
         }
     }
 
     /// A packet of `wire` bytes left at `now` over a first link of speed `line`.
     pub fn on_sent(&mut self, now: Time, wire: Bytes, pacing: Pacing, line: Rate, quantum: Bytes) {
+        let mut departure = Departure {
+            start: now,
+            early: Span::ZERO,
+            end: now,
+            wire,
+            next: now,
+            rate: Rate::MAX,
+        };
         match pacing {
             Pacing::Rate(rate) | Pacing::Bucket { rate, .. } => {
-                let credit = rate.transmission_time(quantum);
-                let earliest = Time::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
-                self.next = self.next.max(earliest) + rate.transmission_time(wire);
+                if let Some(last) = &self.last {
+                    // With `early` on the other side, so that nothing lies before the beginning of time.
+                    let (late_since, due) = (now + last.early, last.due(rate));
+                    if late_since < due {
+                        departure.start = due.saturating_sub(last.early);
+                    } else {
+                        let credit = rate.transmission_time(quantum.saturating_sub(wire));
+                        departure.early = late_since.saturating_since(due).min(credit);
+                    }
+                }
+                departure.rate = rate;
+                departure.next = departure.due(rate).saturating_sub(departure.early);
             }
-            Pacing::Gap(gap) => self.next = now + line.transmission_time(wire) + gap,
-            _ => {}
+            Pacing::Gap(_) => departure.end = now + line.transmission_time(wire),
+            _ => return,
         }
+        self.last = Some(departure);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use comity_units::Span;
 
     const PACKET: Bytes = Bytes::new(1_000);
+
+    /// How many packets leave at `now`.
+    fn burst(pacer: &mut Pacer, now: Time, pacing: Pacing, quantum: Bytes) -> usize {
+        let mut count = 0;
+        while pacer.release_at(pacing) <= now {
+            pacer.on_sent(now, PACKET, pacing, Rate::MAX, quantum);
+            count += 1;
+        }
+        count
+    }
 
     #[test]
     fn a_rate_spaces_starts_and_does_not_save_up() {
         let pacing = Pacing::Rate(Rate::from_mbps(8));
         let mut pacer = Pacer::default();
         let start = Time::from_secs(5);
+        assert_eq!(pacer.release_at(pacing), Time::ZERO);
         pacer.on_sent(start, PACKET, pacing, Rate::MAX, Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), start + Span::from_millis(1));
         // Called late: the next one is still a full interval away, nothing is caught up.
         let late = start + Span::from_millis(7);
         pacer.on_sent(late, PACKET, pacing, Rate::MAX, Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), late + Span::from_millis(1));
-        // With a quantum of two packets, up to two intervals may be caught up.
+        // Called half an interval early: the one after it makes up for that.
+        pacer.on_sent(
+            late + Span::from_micros(500),
+            PACKET,
+            pacing,
+            Rate::MAX,
+            Bytes::ZERO,
+        );
+        assert_eq!(pacer.release_at(pacing), late + Span::from_millis(2));
+    }
+
+    #[test]
+    fn as_much_as_the_quantum_leaves_at_once_after_a_pause_whenever_that_is() {
+        let pacing = Pacing::Rate(Rate::from_mbps(8));
+        for start in [Time::ZERO, Time::from_micros(900), Time::from_secs(100)] {
+            for packets in 1..=4 {
+                let quantum = PACKET * packets;
+                let mut pacer = Pacer::default();
+                assert_eq!(burst(&mut pacer, start, pacing, quantum), 1, "the first");
+                let later = start + Span::from_millis(10);
+                let count = burst(&mut pacer, later, pacing, quantum) as u64;
+                assert_eq!(count, packets, "at {start}");
+                assert_eq!(pacer.release_at(pacing), later + Span::from_millis(1));
+            }
+        }
+        // A timer that was late by less than that is made up for to the nanosecond.
         let mut pacer = Pacer::default();
+        pacer.on_sent(Time::ZERO, PACKET, pacing, Rate::MAX, PACKET * 2);
+        let late = Time::from_micros(1_400);
         pacer.on_sent(late, PACKET, pacing, Rate::MAX, PACKET * 2);
+        assert_eq!(pacer.release_at(pacing), Time::from_millis(2));
+    }
+
+    #[test]
+    fn the_next_packet_leaves_by_the_rate_of_now() {
+        let slow = Pacing::Rate(Rate::from_kbps(8));
+        let fast = Pacing::Rate(Rate::from_kbps(80));
+        let mut pacer = Pacer::default();
+        let start = Time::from_secs(3);
+        pacer.on_sent(start, PACKET, slow, Rate::MAX, PACKET * 2);
+        assert_eq!(pacer.release_at(slow), start + Span::from_secs(1));
+        assert_eq!(pacer.release_at(fast), start + Span::from_millis(100));
+        assert_eq!(pacer.release_at(slow), start + Span::from_secs(1));
+        // What was sent early at the old rate stays as early.
+        let later = start + Span::from_millis(150);
+        pacer.on_sent(later, PACKET, fast, Rate::MAX, PACKET * 2);
+        assert_eq!(pacer.release_at(fast), start + Span::from_millis(200));
         assert_eq!(
-            pacer.release_at(pacing),
-            Time::from_nanos(late.as_nanos() - 1_000_000)
+            pacer.release_at(slow),
+            start + Span::from_millis(100) + Span::from_secs(1)
         );
     }
 
@@ -72,8 +178,11 @@ mod tests {
     fn a_gap_begins_where_the_packet_ends() {
         let pacing = Pacing::Gap(Span::from_micros(500));
         let mut pacer = Pacer::default();
+        assert_eq!(pacer.release_at(pacing), Time::ZERO);
         pacer.on_sent(Time::ZERO, PACKET, pacing, Rate::from_mbps(8), Bytes::ZERO);
         assert_eq!(pacer.release_at(pacing), Time::from_micros(1_500));
+        let shorter = Pacing::Gap(Span::from_micros(100));
+        assert_eq!(pacer.release_at(shorter), Time::from_micros(1_100));
         assert_eq!(pacer.release_at(Pacing::Unpaced), Time::ZERO);
         assert_eq!(
             pacer.release_at(Pacing::At(Time::from_secs(9))),

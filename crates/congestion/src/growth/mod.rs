@@ -1,6 +1,7 @@
 //! Growth laws: how the window moves.
 
 mod cubic;
+mod departures;
 mod fixed;
 mod hystart;
 pub mod iftp;

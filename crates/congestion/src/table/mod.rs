@@ -189,7 +189,7 @@ impl fmt::Debug for Row {
 }
 
 /// Rows that drive sections only.
-const SECTIONS_ONLY: &[&str] = &["tfrc", "rap"];
+const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp"];
 
 /// The controller called `name`.
 ///

@@ -222,6 +222,7 @@ fn drive(scene: Scene, drops: &BTreeSet<usize>) -> Departures {
         };
         if at <= now {
             let number = departures.len();
+            law.tag(now);
             law.on_sent(&Sent {
                 now,
                 payload: PACKET,

@@ -101,13 +101,18 @@ impl Literal {
                 .retain(|item| now - item.1 <= 2.0 * r + 1e-9);
             2.0 * self.max_set()
         };
+        // Step 3 stands before step 4.
+        let rto = self.rto();
         self.step_4(now, recv_limit);
         self.has_feedback = true;
-        self.set_timer(now);
+        self.set_timer(now, rto);
     }
 
-    fn set_timer(&mut self, now: f64) {
-        let rto = self.r.map_or(2.0, |r| 4.0 * r).max(2.0 * S / self.x);
+    fn rto(&self) -> f64 {
+        self.r.map_or(2.0, |r| 4.0 * r).max(2.0 * S / self.x)
+    }
+
+    fn set_timer(&mut self, now: f64, rto: f64) {
         self.nofeedback_at = now + rto;
         self.sent_since_timer = false;
     }
@@ -134,7 +139,7 @@ impl Literal {
                 self.update_limits(now, self.x_bps / 2.0);
             }
         }
-        self.set_timer(now);
+        self.set_timer(now, self.rto());
     }
 
     fn update_limits(&mut self, now: f64, mut timer_limit: f64) {
@@ -228,7 +233,7 @@ proptest! {
                     let asleep = law.wakeup().is_none();
                     send(&mut *law, now);
                     if asleep {
-                        literal.set_timer(seconds(now));
+                        literal.set_timer(seconds(now), literal.rto());
                     }
                     literal.sent_since_timer = true;
                 }

@@ -119,9 +119,9 @@ impl<P: Payload> Connection<P> {
         if let Some(rate) = self.ceiling() {
             let pacing = Pacing::Rate(rate);
             // A timer that was late is made up for, a pause is not.
-            let quantum = rate.amount_in(Span::from_millis(1));
-            self.ceiling
-                .on_sent(now, Bytes::new(wire), pacing, Rate::MAX, quantum);
+            let wire = Bytes::new(wire);
+            let quantum = wire + rate.amount_in(Span::from_millis(1));
+            self.ceiling.on_sent(now, wire, pacing, Rate::MAX, quantum);
         }
     }
 

@@ -45,7 +45,7 @@ impl<P: Payload> Connection<P> {
                     .unwrap_or(Time::MAX),
             );
         if self.sent.in_flight_packets() > 0 {
-            next = next.min(self.loss.probe_at());
+            next = next.min(self.probe_at());
         }
         if self.has_report() {
             next = next.min(self.control.report_at);
@@ -93,7 +93,7 @@ impl<P: Payload> Connection<P> {
         if self.loss.due_at <= now {
             self.detect_losses(now);
         }
-        if self.sent.in_flight_packets() > 0 && self.loss.probe_at() <= now {
+        if self.sent.in_flight_packets() > 0 && self.probe_at() <= now {
             self.on_probe_timeout(now);
         }
         if self.controller.wakeup().is_some_and(|due| due <= now) {
@@ -115,6 +115,15 @@ impl<P: Payload> Connection<P> {
         }
         self.update_target(now);
         self.collect_outcomes();
+    }
+
+    /// When the silence of the peer is to be broken by a probe: not before the law has had enough of it, where it has
+    /// a timer of its own.
+    fn probe_at(&self) -> Time {
+        let at = self.loss.probe_at();
+        self.controller
+            .silence_ends_at()
+            .map_or(at, |ends_at| at.max(ends_at))
     }
 
     fn on_probe_timeout(&mut self, now: Time) {

@@ -228,15 +228,13 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// How much may leave at once after a pause: what a timer that is a millisecond late would have let out,
-    /// and two packets at least.
+    /// How much may leave at once after a pause: a packet, and what a timer that is a millisecond late would have let
+    /// out before it, another packet at least.
     fn burst(&self, pacing: Pacing) -> Bytes {
-        let packets = u64::from(self.config.payload + self.config.overhead) * 2;
+        let packet = Bytes::new(u64::from(self.config.payload + self.config.overhead));
         match pacing {
-            Pacing::Rate(rate) => rate
-                .amount_in(Span::from_millis(1))
-                .max(Bytes::new(packets)),
-            _ => Bytes::new(packets),
+            Pacing::Rate(rate) => packet + rate.amount_in(Span::from_millis(1)).max(packet),
+            _ => packet * 2,
         }
     }
 
@@ -272,7 +270,9 @@ impl<P: Payload> Connection<P> {
             arrival: self.stamp(arrived_at),
             ecn: (ecn != frame::EcnCounts::default()).then_some(ecn),
         };
-        let Some(ack) = ack.fitting(builder.room()) else {
+        // A report is told once, so that it must not be taken where it does not fit.
+        let reserve = if self.meter.is_some() { REPORT_ROOM } else { 0 };
+        let Some(ack) = ack.fitting(builder.room().saturating_sub(reserve)) else {
             return;
         };
         if !builder.push(&Frame::Ack(ack)) {
@@ -586,6 +586,9 @@ const TAG_ROOM: usize = 16;
 
 /// Packets that only tell what was given up are at least so far apart.
 const TELL_INTERVAL: Span = Span::from_millis(2);
+
+/// Room kept for what a meter reports: its type, kind and fields.
+const REPORT_ROOM: usize = 18;
 
 /// Room kept for the floor of a section's stream: type, stream and number.
 const FLOOR_ROOM: usize = 1 + 4 + 8;

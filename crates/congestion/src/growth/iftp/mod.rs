@@ -31,16 +31,21 @@
 //! TCP's does, not at the end of the round that it cuts short; 5. in the loss phase `n` stays as it is, and the round
 //! that follows it is the first one judged; 6. an application that leaves a sweep incomplete leaves `n` as it is;
 //! 7. the timeout is that of RFC 6298 with a floor that can be set, doubled for each expiry in a row; 8. a
-//! transport without packet numbers tells of losses itself, and its acknowledgements count for the oldest packets.
+//! transport without packet numbers tells of losses itself, and its acknowledgements count for the oldest packets;
+//! 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as the loss of its packet
+//! would; the transport's names all that arrived of late, and the next one closes the gap; 10. what the transport sends
+//! for itself (a ping, how much room there is) is no packet of a sweep, and its probe for a lost tail leaves with the
+//! timeout, as the one packet of the round that begins then.
 
 mod outstanding;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use self::outstanding::Outstanding;
+use super::departures::Departures;
 use crate::{
     Ack, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, RttConfig,
-    RttEstimator, Sent, Timeout,
+    RttEstimator, Sent, Tag, Timeout,
 };
 
 /// What IFTP is built from.
@@ -79,8 +84,7 @@ pub struct Iftp {
     config: IftpConfig,
     timer: RttConfig,
     rtt: RttEstimator,
-    /// τ.
-    tau: Span,
+    departures: Departures,
     ssthresh: u32,
     /// The round that is being sent; its target is `n`.
     current: Sweep,
@@ -93,10 +97,10 @@ pub struct Iftp {
     recover: Option<u64>,
     next_number: u64,
     departed_at: Option<Time>,
-    /// When the next packet is due.
-    next_at: Time,
     timeout_at: Option<Time>,
     is_app_limited: bool,
+    /// Whether the packet that leaves next carries data.
+    is_tagged: bool,
     /// Whether the transport names the packets that arrive.
     is_told_numbers: bool,
 }
@@ -152,7 +156,7 @@ impl Iftp {
         Self {
             timer,
             rtt: RttEstimator::new(&timer),
-            tau: config.link.transmission_time(config.mss).min(LONGEST),
+            departures: Departures::new(config.link, config.mss),
             ssthresh: config.ssthresh,
             current: Sweep::new(1, 0),
             previous: None,
@@ -161,9 +165,9 @@ impl Iftp {
             recover: None,
             next_number: 0,
             departed_at: None,
-            next_at: Time::ZERO,
             timeout_at: None,
             is_app_limited: false,
+            is_tagged: false,
             is_told_numbers: false,
             config,
         }
@@ -181,7 +185,7 @@ impl Iftp {
 
     /// `G = R / n − τ`, zero where a packet takes longer than that; `None` before the first round trip.
     pub fn gap(&self) -> Option<Span> {
-        Some(self.share()?.saturating_sub(self.tau))
+        Some(self.share()?.saturating_sub(self.departures.transmission()))
     }
 
     /// `R / n`.
@@ -197,34 +201,46 @@ impl Iftp {
 
     /// From start to start: `G + τ`.
     fn period(&self) -> Span {
-        self.share().unwrap_or(Span::ZERO).max(self.tau)
+        let share = self.share().unwrap_or(Span::ZERO);
+        share.max(self.departures.transmission())
     }
 
     fn begin_round(&mut self, now: Time, packets: u32) {
         self.current = Sweep::new(packets.clamp(1, self.config.max_packets), self.next_number);
         let gap_over = self.departed_at.map_or(Time::ZERO, |at| at + self.period());
-        self.next_at = now.max(gap_over);
+        self.departures.set(now.max(gap_over));
+    }
+
+    /// The sweep whose acknowledgements decide about the next one.
+    fn judged(&self) -> Option<Sweep> {
+        if self.is_alone {
+            Some(self.current)
+        } else {
+            self.previous
+        }
+    }
+
+    /// When the current round has lasted as long as it has to; `None` before it began.
+    fn round_over_at(&self) -> Option<Time> {
+        Some(self.current.began_at? + self.round()?)
+    }
+
+    /// When the current round ends, as things stand: `None` while its sweep goes on or acknowledgements are waited for.
+    fn ends_at(&self) -> Option<Time> {
+        let is_swept = self.current.is_complete() || self.is_app_limited;
+        let is_acked = self.judged().is_none_or(|sweep| sweep.is_acked());
+        let must_wait = self.config.late_acks == LateAcks::Wait || self.is_alone;
+        let is_held = !is_acked && must_wait && self.recover.is_none();
+        self.round_over_at().filter(|_| is_swept && !is_held)
     }
 
     /// Begins the next round if this one is over.
     fn try_end_round(&mut self, now: Time) {
-        let (Some(began_at), Some(round)) = (self.current.began_at, self.round()) else {
-            return;
-        };
-        let is_swept = self.current.is_complete() || self.is_app_limited;
-        if now < began_at + round || !is_swept {
+        if self.ends_at().is_none_or(|at| now < at) {
             return;
         }
-        let judged = if self.is_alone {
-            Some(self.current)
-        } else {
-            self.previous
-        };
+        let judged = self.judged();
         let is_acked = judged.is_none_or(|sweep| sweep.is_acked());
-        let must_wait = self.config.late_acks == LateAcks::Wait || self.is_alone;
-        if !is_acked && must_wait && self.recover.is_none() {
-            return;
-        }
         let packets = self.packets();
         let may_grow = self.recover.is_none()
             && is_acked
@@ -341,12 +357,17 @@ impl Controller for Iftp {
         }
     }
 
+    fn tag(&mut self, _now: Time) -> Tag {
+        self.is_tagged = true;
+        Tag::None
+    }
+
     fn on_sent(&mut self, sent: &Sent) {
+        if !core::mem::take(&mut self.is_tagged) {
+            return;
+        }
         let number = sent.number.get();
-        self.tau = self
-            .tau
-            .max(self.config.link.transmission_time(sent.wire))
-            .min(LONGEST);
+        self.departures.measure(sent.wire);
         self.next_number = number.saturating_add(1);
         self.outstanding.on_sent(number);
         self.is_app_limited = sent.app_limited;
@@ -355,35 +376,16 @@ impl Controller for Iftp {
         self.departed_at = Some(sent.now);
         self.timeout_at
             .get_or_insert(sent.now + self.rtt.timeout(&self.timer));
-        // A timer that was late is made up for, a pause is not.
-        let period = self.period();
-        let late = sent.now.saturating_since(self.next_at);
-        let due = if late < period.max(LATE) {
-            self.next_at
-        } else {
-            sent.now
-        };
-        self.next_at = (due + period).max(sent.now + self.tau);
+        self.departures.on_sent(sent.now, self.period());
         self.try_end_round(sent.now);
     }
 
     fn wakeup(&self) -> Option<Time> {
-        let timeout = self.timeout_at.unwrap_or(Time::MAX);
-        let is_swept = self.current.is_complete() || self.is_app_limited;
-        let judged = if self.is_alone {
-            Some(&self.current)
-        } else {
-            self.previous.as_ref()
-        };
-        let must_wait = self.config.late_acks == LateAcks::Wait || self.is_alone;
-        let is_held =
-            must_wait && self.recover.is_none() && judged.is_some_and(|sweep| !sweep.is_acked());
-        let end = match (self.current.began_at, self.round()) {
-            (Some(began_at), Some(round)) if is_swept && !is_held => began_at + round,
-            _ => Time::MAX,
-        };
-        let first = timeout.min(end);
-        (!first.is_never()).then_some(first)
+        self.timeout_at.into_iter().chain(self.ends_at()).min()
+    }
+
+    fn silence_ends_at(&self) -> Option<Time> {
+        self.timeout_at
     }
 
     fn on_wakeup(&mut self, now: Time) {
@@ -396,17 +398,12 @@ impl Controller for Iftp {
     }
 
     fn decision(&self) -> Decision {
-        let resting_until = || {
-            let end = match (self.current.began_at, self.round()) {
-                (Some(began_at), Some(round)) => began_at + round,
-                _ => Time::ZERO,
-            };
-            self.timeout_at.unwrap_or(end).max(self.next_at)
-        };
+        let due = self.departures.next_at();
         let next = if self.current.is_complete() {
-            resting_until()
+            let rest = self.timeout_at.or(self.round_over_at());
+            rest.map_or(due, |until| due.max(until))
         } else {
-            self.next_at
+            due
         };
         Decision {
             window: self.config.max_window,
@@ -424,12 +421,6 @@ impl Controller for Iftp {
         true
     }
 }
-
-/// A packet takes no longer on the sender's link, whatever is told of its size.
-const LONGEST: Span = Span::from_secs(60);
-
-/// A departure so little behind its time was held up by a timer.
-const LATE: Span = Span::from_millis(1);
 
 /// The receiver's half of IFTP: every packet is acknowledged when it comes.
 ///

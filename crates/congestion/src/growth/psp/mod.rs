@@ -34,7 +34,13 @@
 //! spacing grows as after a loss; 5. a round lasts a millisecond at least; 6. the round trip can be the smoothed one
 //! instead of the base (`dynamic_rtt`), as the paper plans; 7. intervals can vary at random (`jitter`): senders whose
 //! periods are exactly equal lock phases at a full queue; 8. the receiver reports a round an eighth of a round trip
-//! after the next one begins, or two round trips after it began, so that packets that overtake each other are counted.
+//! after the next one begins, or two round trips after it began, so that packets that overtake each other are counted;
+//! 9. rounds of which nothing arrived are reported with the first one after them; 10. the transport's probe for a lost
+//! tail leaves when that silence is over, beside the calendar, and counts in its round.
+//!
+//! Nothing in the protocol pulls two agents together: a step takes the same time from both spacings, which is worth
+//! more to the faster one, and doubling keeps their ratio. With fixed amounts they share evenly only as far as chance
+//! lets one lose more often; with steps of the rate (√n) the smaller gains.
 
 mod round_meter;
 
@@ -43,6 +49,7 @@ use alloc::collections::VecDeque;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 pub use self::round_meter::RoundMeter;
+use super::departures::Departures;
 use crate::{
     Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, RttConfig, RttEstimator,
     Sent, Tag, Timeout,
@@ -94,8 +101,8 @@ pub struct Psp {
     base: Option<Span>,
     /// `ps`.
     spacing: Span,
-    /// `t_x`.
-    transmission: Span,
+    /// The calendar, and `t_x`.
+    calendar: Departures,
     current: Option<Round>,
     /// Rounds that are over and not reported yet, oldest first.
     sent: VecDeque<Round>,
@@ -105,9 +112,7 @@ pub struct Psp {
     /// Whether packets left since the last report.
     is_unanswered: bool,
     silent_at: Time,
-    next_at: Time,
     departures: u64,
-    is_app_limited: bool,
     /// Whether the packet that leaves next carries a tag.
     is_tagged: bool,
 }
@@ -135,16 +140,14 @@ impl Psp {
             rtt: RttEstimator::new(&TIMER),
             base: None,
             spacing: Span::ZERO,
-            transmission: config.link.transmission_time(config.mss).min(LONGEST),
+            calendar: Departures::new(config.link, config.mss),
             current: None,
             sent: VecDeque::new(),
             next_round: 0,
             generation: 0,
             is_unanswered: false,
             silent_at: Time::MAX,
-            next_at: Time::ZERO,
             departures: 0,
-            is_app_limited: false,
             is_tagged: false,
             config: PspConfig {
                 max_window: config.max_window.max(config.mss),
@@ -176,7 +179,7 @@ impl Psp {
             (_, Step::Fixed { .. }) => (self.spacing * 2).min(round),
             (_, Step::Rate) => {
                 let period = (self.period() * 2).min(round * MOST_ROUNDS);
-                period.saturating_sub(self.transmission)
+                period.saturating_sub(self.calendar.transmission())
             }
         };
     }
@@ -188,7 +191,8 @@ impl Psp {
             Step::Rate => {
                 let packets = round.as_secs_f64() / self.period().max(SHORTEST).as_secs_f64();
                 let more = packets + libm::sqrt(packets);
-                Span::from_secs_f64(round.as_secs_f64() / more).saturating_sub(self.transmission)
+                let period = Span::from_secs_f64(round.as_secs_f64() / more);
+                period.saturating_sub(self.calendar.transmission())
             }
         };
         if self.spacing < before
@@ -200,7 +204,7 @@ impl Psp {
 
     /// From start to start.
     fn period(&self) -> Span {
-        self.spacing + self.transmission
+        self.spacing + self.calendar.transmission()
     }
 
     /// The period with its random part.
@@ -246,7 +250,7 @@ impl Controller for Psp {
         self.rtt.on_sample(&TIMER, sent_at, ack.now);
         if self.base.is_none() {
             self.base = Some(rtt);
-            self.next_at = ack.now;
+            self.calendar.set(ack.now);
         }
     }
 
@@ -325,32 +329,24 @@ impl Controller for Psp {
         if !core::mem::take(&mut self.is_tagged) {
             return;
         }
-        self.is_app_limited = sent.app_limited;
-        self.transmission = self
-            .transmission
-            .max(self.config.link.transmission_time(sent.wire))
-            .min(LONGEST);
+        self.calendar.measure(sent.wire);
         if let Some(current) = &mut self.current {
             current.is_app_limited |= sent.app_limited;
         }
         if self.base.is_none() {
-            self.next_at = sent.now + PROBE_INTERVAL;
+            self.calendar.set(sent.now + PROBE_INTERVAL);
             return;
         }
         self.departures += 1;
-        let interval = self.interval();
-        // A timer that was late is made up for, a pause is not.
-        let late = sent.now.saturating_since(self.next_at);
-        let due = if late < interval.max(LATE) {
-            self.next_at
-        } else {
-            sent.now
-        };
-        self.next_at = (due + interval).max(sent.now + self.transmission);
+        self.calendar.on_sent(sent.now, self.interval());
     }
 
     fn wakeup(&self) -> Option<Time> {
         (self.is_unanswered && !self.silent_at.is_never()).then_some(self.silent_at)
+    }
+
+    fn silence_ends_at(&self) -> Option<Time> {
+        self.wakeup()
     }
 
     fn on_wakeup(&mut self, now: Time) {
@@ -371,7 +367,7 @@ impl Controller for Psp {
     fn decision(&self) -> Decision {
         Decision {
             window: self.config.max_window,
-            pacing: Pacing::At(self.next_at),
+            pacing: Pacing::At(self.calendar.next_at()),
             ssthresh: None,
             phase: Phase::Steady,
         }
@@ -389,12 +385,6 @@ const SHORTEST: Span = Span::from_nanos(1);
 
 /// With a step that goes with the rate, at least one packet leaves in so many round trips.
 const MOST_ROUNDS: u64 = 64;
-
-/// A packet takes no longer on the sender's link, whatever is told of its size.
-const LONGEST: Span = Span::from_secs(60);
-
-/// A departure so little behind its time was held up by a timer.
-const LATE: Span = Span::from_millis(1);
 
 /// So many round trips without a report are taken for a loss.
 const SILENT_ROUNDS: u64 = 4;

@@ -1,21 +1,27 @@
 //! The receiver's half: packets of each round, counted.
 
+use alloc::collections::VecDeque;
+
 use comity_units::{Span, Time};
 
 use crate::{Arrival, Meter, Report, Tag};
 
-/// Counts the packets of each round and reports every round once it is over.
+/// Counts the packets of each round and reports every round once it is over, one after the other.
 ///
 /// A round is over an eighth of a round trip after a packet of a later one arrived, or two round trips after its own
-/// first packet did. A packet with a round trip of zero asks for an answer at once: the sender measures with it.
-#[derive(Clone, Copy, Debug, Default)]
+/// first packet did. Rounds between two of which something arrived were lost as a whole, and are reported with no
+/// packets: at a packet in a round trip no other report would tell of losses. A packet with a round trip of zero asks
+/// for an answer at once: the sender measures with it.
+#[derive(Clone, Debug, Default)]
 pub struct RoundMeter {
-    current: Option<Counted>,
-    /// The round that is reported, or will be.
+    /// Rounds that are not reported yet, in their order; the last is the current one.
+    open: VecDeque<Counted>,
+    /// The round that is reported.
     last: Option<Counted>,
-    /// Whether `last` was over when it was last looked at.
-    is_over: bool,
-    due_at: Option<Time>,
+    /// Whether that is still to be told for the first time.
+    is_untold: bool,
+    /// When an answer was asked for.
+    asked_at: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,24 +31,35 @@ struct Counted {
     ends_at: Time,
 }
 
-impl Counted {
-    fn add(&mut self) {
-        self.packets = self.packets.saturating_add(1);
-    }
-}
-
 impl RoundMeter {
+    /// The first packet of a round later than all before.
     fn begin(&mut self, now: Time, round: u32, rtt: Span) {
-        if let Some(before) = self.current.take() {
-            self.last = Some(before);
-            self.is_over = false;
-            self.due_at = Some(now + rtt / 8);
+        let ends_at = now + rtt / 8;
+        for before in &mut self.open {
+            before.ends_at = before.ends_at.min(ends_at);
         }
-        self.current = Some(Counted {
+        if let Some(newest) = self.newest() {
+            let missing = round.wrapping_sub(newest) - 1;
+            for back in (1..=missing.min(MOST_MISSING)).rev() {
+                self.open.push_back(Counted {
+                    round: round.wrapping_sub(back),
+                    packets: 0,
+                    ends_at,
+                });
+            }
+        }
+        self.open.push_back(Counted {
             round,
             packets: 1,
             ends_at: now + rtt * 2,
         });
+        while self.open.len() > MOST_OPEN {
+            self.open.pop_front();
+        }
+    }
+
+    fn newest(&self) -> Option<u32> {
+        self.open.back().or(self.last.as_ref()).map(|it| it.round)
     }
 }
 
@@ -58,60 +75,56 @@ impl Meter for RoundMeter {
             return;
         };
         if rtt.is_zero() {
-            self.due_at = Some(arrival.now);
+            self.asked_at = Some(arrival.now);
             return;
         }
-        if let Some(last) = &mut self.last
-            && last.round == round
-        {
-            last.add();
+        if self.newest().is_none_or(|newest| is_after(round, newest)) {
+            self.begin(arrival.now, round, rtt);
             return;
         }
-        match &mut self.current {
-            Some(current) if current.round == round => current.add(),
-            Some(current) if !is_after(round, current.round) => {}
-            _ if self.last.is_some_and(|last| !is_after(round, last.round)) => {}
-            _ => self.begin(arrival.now, round, rtt),
+        let known = self.open.iter_mut().chain(&mut self.last);
+        if let Some(counted) = known.into_iter().find(|counted| counted.round == round) {
+            counted.packets = counted.packets.saturating_add(1);
         }
     }
 
     fn report(&mut self, now: Time) -> Report {
         self.on_wakeup(now);
-        match self.last {
-            Some(last) if self.is_over => Report::Count {
-                round: last.round,
-                packets: last.packets,
-            },
-            _ => Report::None,
-        }
+        self.is_untold = false;
+        self.last.map_or(Report::None, |last| Report::Count {
+            round: last.round,
+            packets: last.packets,
+        })
     }
 
     fn wakeup(&self) -> Option<Time> {
-        let end = self.current.map(|current| current.ends_at);
-        match (self.due_at, end) {
-            (Some(due), Some(end)) => Some(due.min(end)),
-            (due, end) => due.or(end),
-        }
+        // The next round's turn comes when the one before has been told.
+        let next = self.open.front().filter(|_| !self.is_untold);
+        let next = next.map(|counted| counted.ends_at);
+        next.into_iter().chain(self.asked_at).min()
     }
 
     fn on_wakeup(&mut self, now: Time) {
-        if self.due_at.is_some_and(|due| due <= now) {
-            self.due_at = None;
-            self.is_over = true;
+        self.asked_at = self.asked_at.filter(|at| *at > now);
+        if self.is_untold {
+            return;
         }
-        if let Some(current) = self.current
-            && current.ends_at <= now
-        {
-            self.current = None;
-            self.last = Some(current);
-            self.is_over = true;
-            self.due_at = None;
+        if self.open.front().is_some_and(|first| first.ends_at <= now) {
+            self.last = self.open.pop_front();
+            self.is_untold = true;
         }
     }
 }
 
+/// So many missing rounds are reported at the most: what is further back was reacted to by silence.
+const MOST_MISSING: u32 = 8;
+
+/// Rounds that are shorter than it takes to report them are left out, the oldest first.
+const MOST_OPEN: usize = 64;
+
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
     use comity_units::{Bytes, PacketNumber};
 
@@ -165,6 +178,52 @@ mod tests {
         assert_eq!(meter.report(Time::from_millis(171)), count(1, 3));
         arrive(&mut meter, 172, 0);
         assert_eq!(meter.wakeup(), None);
+    }
+
+    #[test]
+    fn rounds_of_which_nothing_arrived_are_reported_too() {
+        let mut meter = RoundMeter::default();
+        arrive(&mut meter, 0, u32::MAX - 1);
+        // Two rounds without anything, across the wrap; one of the second comes late.
+        arrive(&mut meter, 240, 1);
+        arrive(&mut meter, 245, 0);
+        let mut told = std::vec::Vec::new();
+        while let Some(due) = meter.wakeup().filter(|due| *due <= Time::from_millis(250)) {
+            // The first was over by time, 160 ms after it began.
+            assert_eq!(
+                due,
+                Time::from_millis(if told.is_empty() { 160 } else { 250 })
+            );
+            meter.on_wakeup(Time::from_millis(250));
+            told.push(meter.report(Time::from_millis(250)));
+        }
+        assert_eq!(
+            told,
+            [count(u32::MAX - 1, 1), count(u32::MAX, 0), count(0, 1)]
+        );
+        // After a jump by billions the last few are reported, and it takes no time.
+        arrive(&mut meter, 300, 1 << 30);
+        let mut told = 0;
+        while meter.wakeup().is_some() {
+            meter.on_wakeup(Time::from_secs(9));
+            assert_ne!(meter.report(Time::from_secs(9)), Report::None);
+            told += 1;
+        }
+        assert_eq!(told, 10, "the round of one, eight, and the last");
+    }
+
+    #[test]
+    fn a_round_that_follows_within_the_eighth_takes_no_report_away() {
+        let mut meter = RoundMeter::default();
+        // Three rounds compressed into 6 ms.
+        for (at, round) in [(0, 1), (80, 2), (82, 3), (84, 3), (86, 4)] {
+            arrive(&mut meter, at, round);
+        }
+        for (due, expected) in [(90, count(1, 1)), (92, count(2, 1)), (96, count(3, 2))] {
+            assert_eq!(meter.wakeup(), Some(Time::from_millis(due)));
+            meter.on_wakeup(Time::from_millis(due));
+            assert_eq!(meter.report(Time::from_millis(due)), expected);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod flight;
 
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
 use flight::Flight;
@@ -52,11 +52,12 @@ pub struct RapConfig {
 ///
 /// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism for Realtime
 /// Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose agent is the peer of the
-/// reference rows. Differs from them in: 1. which packets are lost is found by the transport, which tells of every one (a loss that it finds by
-/// time alone, RFC 9002, waits here for three later acknowledgements or the timeout), instead of from the last hole
-/// that the receiver tells; 2. departures are told apart to a 64th of a round trip; 3. ns-2
-/// looks at the timer when a packet is due, and leaves that packet out when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but one approach the
-/// round trip from 2 s, by halves.
+/// reference rows. Differs from them in: 1. which packets are lost is found by the transport, which tells of every one
+/// (a loss that it finds by time alone, RFC 9002, waits here for three later acknowledgements or the timeout, and is
+/// forgotten if the packet comes after all), instead of from the last hole that the receiver tells; 2. departures are
+/// told apart to a 64th of a round trip; 3. ns-2 looks at the timer when a packet is due, and leaves that packet out
+/// when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but
+/// one approach the round trip from 2 s, by halves.
 #[derive(Clone, Debug)]
 pub struct Rap {
     config: RapConfig,
@@ -212,7 +213,6 @@ impl Controller for Rap {
     fn on_ack(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.measure(ack.now, rtt.max(LEAST_TIME).as_secs_f64());
-            self.flight.on_acked(ack.now.saturating_sub(rtt));
         }
         if ack.in_flight == Bytes::ZERO {
             self.flight = Flight::default();
@@ -224,6 +224,20 @@ impl Controller for Rap {
             }
         }
         self.decide();
+    }
+
+    /// Departures are told apart by the packets' numbers: a round-trip time may have had the delay of the
+    /// acknowledgement taken off, and would count packets that left later as acknowledged.
+    fn on_packet_acked(&mut self, _now: Time, number: PacketNumber) {
+        self.flight.on_acked(number);
+    }
+
+    fn needs_packet_numbers(&self) -> bool {
+        true
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        self.suspect = None;
     }
 
     fn on_loss(&mut self, loss: &Loss) {
@@ -250,7 +264,7 @@ impl Controller for Rap {
             self.decide();
         }
         let together = Span::from_secs_f64(self.smoothed()) / FLIGHT_PARTS;
-        self.flight.on_sent(sent.now, together);
+        self.flight.on_sent(sent.now, sent.number, together);
         if self.step_at.is_none() && self.round_trip.is_some() {
             self.await_step(sent.now);
             self.sent = 1;

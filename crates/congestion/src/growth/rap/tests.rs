@@ -35,11 +35,15 @@ fn near(found: f64, expected: f64) {
 }
 
 fn send(law: &mut dyn Controller, now: Time) {
+    send_numbered(law, now, 0);
+}
+
+fn send_numbered(law: &mut dyn Controller, now: Time, number: u64) {
     law.on_sent(&Sent {
         now,
         payload: MSS,
         wire: MSS,
-        number: PacketNumber::new(0),
+        number: PacketNumber::new(number),
         in_flight: MSS,
         app_limited: false,
     });
@@ -132,9 +136,10 @@ fn a_cluster_of_losses_halves_the_rate_once() {
 #[test]
 fn the_timeout_by_hand() {
     let mut law = begun(&Parameters::new());
-    for millis in [110, 190] {
-        send(&mut *law, at(millis));
+    for (number, millis) in [(1, 110), (2, 190)] {
+        send_numbered(&mut *law, at(millis), number);
     }
+    law.on_packet_acked(at(250), PacketNumber::new(1));
     // δ = 1/2: SRTT = 100 + 20 = 120, Var = 1/2 · 40 = 20: 1.2 · 120 + 4 · 20 = 224 ms after 190.
     acknowledge(&mut *law, at(250), Span::from_millis(140), 1);
     law.on_wakeup(at(250));
@@ -189,6 +194,48 @@ fn a_loss_found_by_time_waits_for_rap_to_find_it() {
     assert_eq!(law.wakeup(), Some(at(220)));
     law.on_wakeup(at(220));
     near(gap(&*law), 200.0);
+}
+
+#[test]
+fn a_packet_that_comes_after_all_is_no_suspect() {
+    let mut law = begun(&Parameters::new());
+    law.on_loss(&Loss {
+        now: at(210),
+        sent_at: at(100),
+        lost: MSS,
+        in_flight: MSS * 5,
+        window: Bytes::MAX,
+        cause: LossCause::Delay,
+        restart: false,
+    });
+    law.on_spurious_loss(at(211));
+    for now in 211..218 {
+        acknowledge(&mut *law, at(now), RTT, 0);
+    }
+    law.on_wakeup(at(220));
+    near(gap(&*law), 100.0);
+}
+
+/// A sample is shorter than the acknowledgement took by the delay that the receiver tells: 250 - 50 is after both
+/// packets left, and the second keeps its timeout.
+#[test]
+fn what_left_after_the_acknowledged_packet_keeps_its_timeout() {
+    let mut law = begun(&Parameters::new());
+    for (number, millis) in [(1, 110), (2, 190)] {
+        send_numbered(&mut *law, at(millis), number);
+    }
+    law.on_packet_acked(at(250), PacketNumber::new(1));
+    // SRTT = 100 - 25 = 75, Var = 1/2 · 50 = 25: 1.2 · 75 + 4 · 25 = 190 ms after 190.
+    acknowledge(&mut *law, at(250), Span::from_millis(50), 1);
+    let mut due = law.wakeup().unwrap();
+    while due < at(380) {
+        law.on_wakeup(due);
+        due = law.wakeup().expect("a packet is in flight");
+    }
+    let before = gap(&*law);
+    law.on_wakeup(at(380));
+    assert_eq!(due, at(380));
+    near(gap(&*law), before * 2.0);
 }
 
 #[test]

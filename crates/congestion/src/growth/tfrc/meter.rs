@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use super::TfrcConfig;
-use crate::equation::loss_event_rate;
+use super::{SIZE_SHARE, TfrcConfig};
+use crate::equation::loss_event_rate_with_timeout;
 use crate::{Arrival, LossIntervals, Meter, Report, Tag};
 
 /// Measures the loss event rate and what arrives, and reports both.
@@ -15,11 +15,15 @@ use crate::{Arrival, LossIntervals, Meter, Report, Tag};
 /// time lost    between the arrivals around it, in proportion to the numbers
 /// loss event   losses within a round trip of the first; a marked packet counts as lost
 /// interval     from the first lost packet of an event to that of the next, in packets
-/// first        1 / p with X(p) = the most that arrived in a round trip before; s / 2R before anything did
-/// report       at the first packet, a round trip after the last report if something has arrived, and at once for a
-///              loss event that raises p
-/// X_recv       what arrived since the last report, over a round trip at the least
+/// first        1 / p with X(p) = the most that arrived in a round trip before, s / 2R at the least;
+///              s / 2R where the first packet of all was lost
+/// report       at each packet until the sender knows its round trip, then a round trip after the last report if
+///              something has arrived, and at once for a loss event that raises p
+/// X_recv       what arrived since the last report, over a round trip at the least; 0 without a round trip
 /// ```
+///
+/// The packets of the first flight carry no round trip, and arrive together: how far apart they are says nothing of
+/// the path, so nothing is measured before the first packet that carries one.
 ///
 /// For small packets an interval of up to two round trips is divided by the losses in it, and does not count while it
 /// is open.
@@ -45,6 +49,8 @@ pub struct TfrcMeter {
     /// What arrived per second before it.
     before: Rate,
     most: Rate,
+    /// The mean of what packets of late weigh without headers; zero before the first.
+    payload: f64,
     /// `p` of the last report.
     told: f64,
     is_urgent: bool,
@@ -78,6 +84,7 @@ impl TfrcMeter {
             since: None,
             before: Rate::ZERO,
             most: Rate::ZERO,
+            payload: 0.0,
             told: 0.0,
             is_urgent: false,
             pending: None,
@@ -111,7 +118,10 @@ impl TfrcMeter {
             self.outdated += 1;
             if self.outdated > MOST_OUTDATED {
                 // A sender that counts from the beginning again, on a new path: nothing measured holds.
-                *self = Self::new(self.config);
+                *self = Self {
+                    rtt: self.rtt,
+                    ..Self::new(self.config)
+                };
                 self.recent.push_back((number, now));
             }
             return;
@@ -176,7 +186,7 @@ impl TfrcMeter {
 
     fn on_lost(&mut self, number: u64, at: Time) {
         let Some(event) = &mut self.event else {
-            let first = self.first_interval();
+            let first = self.first_interval(number);
             self.begin_event(number, at, first);
             return;
         };
@@ -204,19 +214,28 @@ impl TfrcMeter {
         });
     }
 
-    /// Section 6.3.1.
-    fn first_interval(&self) -> f64 {
-        if self.rtt.is_zero() {
-            return 1.0;
-        }
+    /// Section 6.3.1, for the loss of `number`.
+    fn first_interval(&self, number: u64) -> f64 {
+        // Half a packet in a round trip is the same loss event rate whatever the round trip.
+        let rtt = if self.rtt.is_zero() {
+            Span::from_secs(1)
+        } else {
+            self.rtt
+        };
+        let least = Rate::of(self.config.mss, rtt).mul_f64(0.5);
+        let target = if number == FIRST || self.rtt.is_zero() {
+            least
+        } else {
+            self.measured().max(self.most).max(least)
+        };
+        // What the sender takes off for headers.
+        let target = target.mul_f64(1.0 / self.config.payload_share(self.payload));
         let size = self.config.equation_size();
-        let begun = Rate::of(self.config.mss, self.rtt).mul_f64(0.5);
-        let most = self.measured().max(self.most).max(begun);
-        1.0 / loss_event_rate(size, self.rtt, most)
+        1.0 / loss_event_rate_with_timeout(size, rtt, target, self.config.timeout)
     }
 
-    /// What arrived in the round trip before the last report; before there was one, what has arrived, over a round
-    /// trip.
+    /// What arrived in the round trip before the last report that tells; before there was one, what has arrived, over
+    /// a round trip.
     fn measured(&self) -> Rate {
         if self.before == Rate::ZERO {
             Rate::of(self.arrived, self.rtt)
@@ -238,9 +257,9 @@ impl TfrcMeter {
         self.intervals.set_open(open);
     }
 
-    /// What arrived per second in the last round trip.
+    /// What arrived per second in the last round trip; zero while that is unknown (section 6.3).
     fn receive_rate(&self, now: Time) -> Rate {
-        let Some(since) = self.since else {
+        let Some(since) = self.since.filter(|_| !self.rtt.is_zero()) else {
             return Rate::ZERO;
         };
         let elapsed = now.saturating_since(since);
@@ -259,6 +278,12 @@ impl Meter for TfrcMeter {
         };
         let now = arrival.now;
         self.rtt = rtt;
+        let payload = arrival.payload.get() as f64;
+        self.payload = if self.payload == 0.0 {
+            payload
+        } else {
+            self.payload + (payload - self.payload) * SIZE_SHARE
+        };
         let is_first = self.since.is_none();
         let was_known = self.event;
         let number = self.unwrap(number);

@@ -54,6 +54,15 @@ impl TfrcConfig {
             self.mss
         }
     }
+
+    /// How much of the equation's rate is left for payload where packets carry `payload` bytes of it.
+    fn payload_share(&self, payload: f64) -> f64 {
+        if self.small_packets && payload > 0.0 {
+            payload / (payload + self.header.get() as f64)
+        } else {
+            1.0
+        }
+    }
 }
 
 /// Sends at the rate that TCP would have under the same loss event rate.
@@ -68,7 +77,7 @@ impl TfrcConfig {
 ///             no more than it or 0.85 · X_recv, without the factor of 2
 /// p = 0:      once in R:  X = max( min(2 · X, limit), W_init / R )    W_init = min(4 s, max(2 s, 4380 bytes))
 /// p > 0:      X = max( min(X(p), limit), s / 64 s )
-/// silence:    after max(4 R, 2 s / X), 2 s at the beginning: half of X, or of limit, whichever ruled
+/// silence:    after max(4 R, 2 s / X) with the X before, 2 s at the beginning: half of X, or of limit, whichever ruled
 /// X_inst    = X · mean √R / √(sample)                                weight 0.9 in the mean (damping)
 /// ```
 ///
@@ -82,13 +91,15 @@ impl TfrcConfig {
 /// is what the transport says of the packets acknowledged in it, not the two times of section 8.2.1; 3. `s` is the
 /// full packet, not a mean; sizes on the wire are those of late, so that the pacer spaces packets by payload;
 /// 4. the first window is no larger than what the flow was set up with; 5. an idle flow that silence does not slow
-/// down is not woken until it sends again; 6. the transport lets at most two packets, or what a millisecond
-/// lets out, leave early (`t_gran` of section 4.6).
+/// down is not woken until it sends again; 6. the transport lets a packet, or what a millisecond lets out, leave
+/// early (`t_gran` of section 4.6); 7. in a data-limited interval a new loss event counts where it raises `p`, which
+/// is all that the report tells of it.
 ///
-/// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one packet
-/// in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves after 2 R of silence (`patience`), takes one later packet for
-/// proof of a loss (`duplicate_threshold`), keeps 0.95 of the round-trip time (`rtt_memory`), and raises the rate
-/// of slow start packet by packet.
+/// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one
+/// packet in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves
+/// after 2 R of silence (`patience`), takes one later packet for proof of a loss (`duplicate_threshold`), keeps 0.95 of
+/// the round-trip time (`rtt_memory`), discounts the past to no less than a half as RFC 3448 did (`least_discount`),
+/// and raises the rate of slow start packet by packet.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,
@@ -219,12 +230,7 @@ impl Tfrc {
         }
         let size = self.config.equation_size();
         let rate = throughput_with_timeout(size, rtt, self.losses, self.config.timeout);
-        let rate = rate.as_bps() as f64 / 8.0;
-        if self.config.small_packets {
-            rate * self.payload / (self.payload + self.config.header.get() as f64)
-        } else {
-            rate
-        }
+        rate.as_bps() as f64 / 8.0 * self.config.payload_share(self.payload)
     }
 
     /// Step 4 of section 4.3, given what limits.
@@ -267,6 +273,8 @@ impl Tfrc {
         };
         let least = self.config.least_limit * self.size() / rtt.as_secs_f64();
         let limit = limit.max(least);
+        // Step 3: with the rate of before.
+        let patience = self.patience();
         if self.config.gradual && !had_losses && self.losses > 0.0 {
             // The end of slow start: what the equation says, at once.
             self.rate = f64::INFINITY;
@@ -275,17 +283,22 @@ impl Tfrc {
         self.reported_at = Some(now);
         self.was_used = false;
         self.decide();
-        self.arm(now);
+        self.arm(now, patience);
     }
 
-    /// Sets the timer of silence.
-    fn arm(&mut self, now: Time) {
+    /// How long silence lasts before it counts, at the rate and the round trip of now.
+    fn patience(&self) -> Span {
         let packets = 2.0 * self.size() / self.rate;
         let least = self
             .rtt
             .map_or(INITIAL_PATIENCE, |rtt| rtt.mul_f64(self.config.patience));
+        least.max(Span::from_secs_f64(packets))
+    }
+
+    /// Sets the timer of silence.
+    fn arm(&mut self, now: Time, patience: Span) {
         self.was_busy = false;
-        self.silent_at = Some(now + least.max(Span::from_secs_f64(packets)));
+        self.silent_at = Some(now + patience);
     }
 
     /// Section 4.4: nothing was heard for too long.
@@ -330,7 +343,7 @@ impl Controller for Tfrc {
         {
             self.begin(ack.now, rtt.max(LEAST_ROUND_TRIP));
             self.decide();
-            self.arm(ack.now);
+            self.arm(ack.now, self.patience());
         }
     }
 
@@ -355,7 +368,7 @@ impl Controller for Tfrc {
             self.decide();
         }
         if self.silent_at.is_none() {
-            self.arm(sent.now);
+            self.arm(sent.now, self.patience());
             self.was_busy = true;
         }
     }
@@ -382,7 +395,7 @@ impl Controller for Tfrc {
         if was_idle && self.rate >= before {
             self.silent_at = None;
         } else {
-            self.arm(now);
+            self.arm(now, self.patience());
         }
     }
 

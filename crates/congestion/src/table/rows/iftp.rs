@@ -80,7 +80,8 @@ const fn packets(name: &'static str, summary: &'static str, min: u32, default: f
         default: Value::Number(default),
         domain: Domain::Whole {
             min,
-            max: 1_000_001,
+            // As many as the law keeps record of.
+            max: 1 << 20,
             unit: "packets",
         },
     }

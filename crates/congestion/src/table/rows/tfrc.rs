@@ -99,8 +99,8 @@ const DISCOUNTING: Parameter = flag(
 );
 const LEAST_DISCOUNT: Parameter = number(
     "least_discount",
-    "To which share of its weight each time, at the least.",
-    0.5,
+    "To which share of its weight each time, at the least (0.5 in ns-2 and RFC 3448).",
+    0.25,
     (0.0, 1.0),
     "",
 );

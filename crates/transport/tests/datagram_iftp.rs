@@ -1,0 +1,215 @@
+//! IFTP over two ends of the datagram transport and a path on which chosen packets are lost or late: what its sweeps
+//! are, packet by packet.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use comity_congestion::growth::{EveryPacket, Iftp, IftpConfig, LateAcks};
+use comity_transport::datagram::{Config, Connection, Ecn};
+use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, Reliability, StreamId};
+use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+
+/// Half of the round trip.
+const WAY: Span = Span::from_millis(50);
+const PAYLOAD: u32 = 1_000;
+
+/// What happens to which data packet, by its place among them from 0, and to which acknowledgement.
+#[derive(Default)]
+struct Script {
+    lost: BTreeSet<usize>,
+    /// So much later than the others.
+    late: BTreeMap<usize, Span>,
+    lost_acks: BTreeSet<usize>,
+    late_acks: BTreeMap<usize, Span>,
+    /// How many bytes the application has.
+    bytes: u32,
+}
+
+fn config() -> Config {
+    Config {
+        payload: PAYLOAD,
+        pad: true,
+        reliability: Reliability::None,
+        drop: DropPolicy::Never,
+        ack_frequency: 1_000,
+        ack_delay: Span::from_millis(500),
+        keep_alive: Span::from_secs(600),
+        idle_timeout: Span::from_secs(600),
+        ecn: false,
+        ..Config::default()
+    }
+}
+
+fn law() -> Iftp {
+    Iftp::new(IftpConfig {
+        mss: Bytes::new(u64::from(PAYLOAD)),
+        max_window: Bytes::MAX,
+        link: Rate::MAX,
+        ssthresh: 4,
+        max_packets: 50,
+        missing_threshold: 3,
+        min_timeout: Span::from_millis(600),
+        late_acks: LateAcks::Wait,
+    })
+}
+
+/// When data packets left, in milliseconds.
+fn play(script: &Script, until: Time) -> Vec<f64> {
+    let sender = Connection::<Elided>::new(config(), Span::ZERO, Box::new(law()), None, Time::ZERO);
+    let meter = Box::new(EveryPacket::default());
+    let receiver = Connection::new(
+        config(),
+        Span::ZERO,
+        Box::new(law()),
+        Some(meter),
+        Time::ZERO,
+    );
+    let mut ends = [sender.unwrap(), receiver.unwrap()];
+    ends[0]
+        .submit(
+            Time::ZERO,
+            Outgoing {
+                stream: StreamId(0),
+                importance: Importance(9),
+                source_time: Time::ZERO,
+                deadline: Time::MAX,
+                needs: None,
+                payload: Elided(script.bytes),
+            },
+        )
+        .unwrap();
+    let mut way: Vec<(Time, usize, PacketNumber, Vec<u8>)> = Vec::new();
+    let (mut times, mut acks, mut now) = (Vec::new(), 0, Time::ZERO);
+    while now <= until {
+        way.sort_by_key(|packet| packet.0);
+        while way.first().is_some_and(|packet| packet.0 <= now) {
+            let (_, to, number, bytes) = way.remove(0);
+            ends[to]
+                .on_packet(now, number, Ecn::NotCapable, &bytes)
+                .unwrap();
+        }
+        for (from, end) in ends.iter_mut().enumerate() {
+            if end.next_timer() <= now {
+                end.on_timer(now);
+            }
+            let mut bytes = Vec::new();
+            while let Some(sent) = end.poll_transmit(now, &mut bytes) {
+                let bytes = std::mem::take(&mut bytes);
+                let is_data = sent.payload == PAYLOAD;
+                let (place, lost, late) = if is_data {
+                    times.push(now.as_nanos() as f64 / 1e6);
+                    (times.len() - 1, &script.lost, &script.late)
+                } else {
+                    acks += 1;
+                    (acks - 1, &script.lost_acks, &script.late_acks)
+                };
+                if !lost.contains(&place) {
+                    let late = late.get(&place).copied().unwrap_or(Span::ZERO);
+                    way.push((now + WAY + late, 1 - from, sent.number, bytes));
+                }
+            }
+            while end.poll_delivery(now).is_some() {}
+            while end.poll_event().is_some() {}
+        }
+        let arrival = way.iter().map(|packet| packet.0).min().unwrap_or(Time::MAX);
+        let timers = ends.iter().map(Connection::next_timer).min();
+        let next = timers.unwrap_or(Time::MAX).min(arrival);
+        now = next.max(now + Span::from_nanos(1));
+    }
+    times
+}
+
+fn greedy() -> Script {
+    Script {
+        bytes: 1_000_000,
+        ..Script::default()
+    }
+}
+
+fn rounded(times: &[f64]) -> Vec<f64> {
+    times.iter().map(|at| at.round()).collect()
+}
+
+/// 1 at once, 2 from 100 ms on, 4 from 200 ms on, 5 from 300 ms on.
+const USUAL: [f64; 12] = [
+    0.0, 100.0, 150.0, 200.0, 225.0, 250.0, 275.0, 300.0, 320.0, 340.0, 360.0, 380.0,
+];
+
+#[test]
+fn sweeps_leave_by_the_paper() {
+    let times = play(&greedy(), Time::from_millis(399));
+    assert_eq!(rounded(&times), USUAL);
+}
+
+/// The acknowledgements of the second sweep and of the beginning of the third are lost; ranges repair them.
+#[test]
+fn lost_acknowledgements_are_made_up_for_by_the_next() {
+    let script = Script {
+        lost_acks: (1..6).collect(),
+        ..greedy()
+    };
+    let times = rounded(&play(&script, Time::from_millis(440)));
+    // The round of four lasts until the sweep before it is known to have arrived, and the next one is of five: where
+    // each acknowledgement named one packet, this would be a loss.
+    let expected = [350.0, 370.0, 390.0, 410.0, 430.0];
+    assert_eq!(times[..7], USUAL[..7]);
+    assert_eq!(times[7..], expected, "{times:?}");
+}
+
+/// A packet that is overtaken by two is no loss, by three it is: `aftermissing_thresh` is 3.
+#[test]
+fn a_packet_that_is_late_by_less_than_the_threshold_is_no_loss() {
+    let with = |late: u64| {
+        let script = Script {
+            late: BTreeMap::from([(7, Span::from_millis(late))]),
+            ..greedy()
+        };
+        rounded(&play(&script, Time::from_millis(700)))
+    };
+    let usual = rounded(&play(&greedy(), Time::from_millis(700)));
+    // Packets of that sweep are 20 ms apart: overtaken by two.
+    let two = with(50);
+    assert_eq!(two[..12], usual[..12]);
+    assert!(two.len() + 3 >= usual.len(), "{two:?}, {usual:?}");
+    // Overtaken by three, at 300 + 60 + 100 ms: half of the round that went out then.
+    let three = with(70);
+    assert!(three.len() + 5 < usual.len(), "{three:?}, {usual:?}");
+}
+
+/// The last two packets of all the application has are lost: silence for 600 ms after the last acknowledgement, and
+/// nothing but what the timeout lets out. A probe of the transport, due long before, would make a loss of it.
+#[test]
+fn a_lost_tail_is_a_timeout_and_not_a_loss() {
+    let script = Script {
+        bytes: 10_500,
+        lost: BTreeSet::from([10, 11]),
+        ..Script::default()
+    };
+    let times = rounded(&play(&script, Time::from_secs(2)));
+    assert_eq!(times[..10], USUAL[..10]);
+    // What follows the tenth packet: the two that are lost, then the silence.
+    let tail: Vec<f64> = times[10..].to_vec();
+    let after = tail.iter().find(|at| **at > 400.0);
+    assert!(after.is_none_or(|at| *at >= 1_040.0), "{times:?}");
+}
+
+/// Everything of a sweep is lost and nothing else: the timeout begins with one packet, and an acknowledgement that
+/// comes after it changes nothing.
+#[test]
+fn after_a_timeout_a_late_acknowledgement_changes_nothing() {
+    let lost = Script {
+        lost: (7..18).collect(),
+        ..greedy()
+    };
+    let late = Script {
+        late: BTreeMap::from([(17, Span::from_millis(620))]),
+        lost: (7..17).collect(),
+        ..greedy()
+    };
+    for script in [&lost, &late] {
+        let times = rounded(&play(script, Time::from_millis(1_300)));
+        let first = times.iter().position(|at| *at > 500.0).unwrap();
+        // The last acknowledgement, of the packet at 275 ms, came at 375 ms.
+        assert_eq!(times[first], 975.0, "{times:?}");
+        assert!(times[first + 1] >= 1_070.0, "one packet: {times:?}");
+    }
+}
