@@ -9,22 +9,17 @@ use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
+use super::paths::Path;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
 use super::timeline::TimelineFlow;
 use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
-use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
+use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec};
 use crate::report::FlowReport;
 
 /// What the wave of TCP-Real takes in the header of a data segment.
 const WAVE_OPTION: u32 = 8;
-
-/// A stretch of the engine's list of path entries: links from here on, and then an end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
-    pub(super) start: u32,
-}
 
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -282,35 +277,6 @@ impl TcpFlow {
 /// The slow-start threshold in bytes, where the controller has one.
 fn ssthresh(connection: &Connection) -> Option<u64> {
     connection.controller()?.decision().ssthresh.map(Bytes::get)
-}
-
-impl TcpWorkload {
-    pub(super) fn new(
-        workload: &Workload,
-        schedule: Option<Schedule>,
-        chunk: u32,
-        start: Time,
-    ) -> Self {
-        match (workload, schedule) {
-            (Workload::File(bytes), _) => Self::File(bytes.get()),
-            (
-                Workload::TokenBucket {
-                    depth,
-                    refill,
-                    interval,
-                },
-                _,
-            ) => Self::Bucket(Box::new(TokenSource::new(
-                Bucket::new(*depth, *refill, *interval, start),
-                chunk,
-            ))),
-            (_, Some(schedule)) => Self::Schedule {
-                schedule: Box::new(schedule),
-                chunk,
-            },
-            (_, None) => Self::Greedy,
-        }
-    }
 }
 
 impl TcpWorkload {

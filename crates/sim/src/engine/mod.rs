@@ -24,6 +24,7 @@ mod ledger;
 mod links;
 mod observe;
 mod packet;
+mod paths;
 mod queue;
 mod room;
 mod route;
@@ -49,6 +50,7 @@ use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
 use links::{LinkState, Model, Watch, link_view};
 use packet::{Arena, Header, Slot};
+use paths::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
 use queue::{Class, Event, EventQueue};
 
 /// How a run is made; none of it changes the result.
@@ -88,21 +90,6 @@ pub fn run_observed<O: Observer>(
     engine.play();
     Ok(engine.finish(network, seed))
 }
-
-/// The bit of a path entry that says: this link may be computed ahead from the one before it.
-const AHEAD: u32 = 1 << 31;
-
-/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
-const DRAW: u32 = 1 << 30;
-
-/// The bit of the entry that ends a path.
-const END: u32 = 1 << 29;
-
-/// The bit of a path's end that says: the endpoint may act ahead of its turn.
-const ACTS_AHEAD: u32 = 1;
-
-/// The part of a path entry that is the link.
-const LINK: u32 = END - 1;
 
 /// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their links to
 /// themselves, nothing else would end it.
