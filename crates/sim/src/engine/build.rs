@@ -15,6 +15,7 @@ use super::packet::Arena;
 use super::paths::{Paths, Use};
 use super::queue::{Class, Event, EventQueue};
 use super::route::Router;
+use super::standstill::stands_still;
 use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions};
 use crate::network::{Network, NodeId, TransportSpec};
 use flow::build_flow;
@@ -59,6 +60,10 @@ impl<'o, O: Observer> Engine<'o, O> {
             let (source, destination) = (spec.source, spec.destination);
             let forward = paths.find(network, &mut router, spec, (source, destination, there))?;
             let backward = paths.find(network, &mut router, spec, (destination, source, back))?;
+            if stands_still(network, spec, paths.links(forward), paths.links(backward)) {
+                let flow = spec.name.clone();
+                return Err(BuildError::Standstill { flow });
+            }
             let flow = build_flow(
                 network,
                 spec,

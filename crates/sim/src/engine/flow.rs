@@ -5,6 +5,7 @@ use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Rate, Span, Time};
 
+use super::alarm::Alarm;
 use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
@@ -100,8 +101,7 @@ pub(super) struct TcpFlow {
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) connection: Connection,
-    /// The time for which a timer event stands in the queue.
-    pub(super) timer_queued_for: Time,
+    pub(super) alarm: Alarm,
     /// It is sending and may have more to send at this moment: nothing that comes later may be taken in yet.
     pub(super) is_sending: bool,
 }
@@ -165,7 +165,7 @@ impl TcpFlow {
     ) -> Self {
         let end = |connection| End {
             connection,
-            timer_queued_for: Time::MAX,
+            alarm: Alarm::new(),
             is_sending: false,
         };
         Self {

@@ -15,6 +15,7 @@
 //! own history and then the entities in order, so it does not depend on how their histories interleave in
 //! the computation: a run with `collapse` off gives the same.
 
+mod alarm;
 mod applications;
 mod arrivals;
 mod build;
@@ -30,6 +31,7 @@ mod room;
 mod route;
 mod schedule;
 mod sections;
+mod standstill;
 mod timeline;
 mod tokens;
 mod tournament;
@@ -43,6 +45,7 @@ pub use build::BuildError;
 pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet, SectionPacket};
 pub(crate) use room::{Misfit, misfit};
+pub(crate) use standstill::standstill;
 
 use crate::network::Network;
 use crate::report::{Cost, RunReport};
@@ -462,11 +465,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         };
         let end = tcp.end(at_destination);
-        let due = end.connection.next_timer();
-        if due < end.timer_queued_for {
-            // A pacer may be late already; its turn comes after this event, not before.
-            let due = due.max(now);
-            end.timer_queued_for = due;
+        if let Some(due) = end.alarm.set(now, end.connection.next_timer()) {
             let source = index * 2 + u32::from(at_destination);
             self.queue.schedule(Event::new(due, Class::Timer, source));
         }

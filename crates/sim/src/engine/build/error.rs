@@ -73,6 +73,12 @@ pub enum BuildError {
         /// What is wrong: what was given and what is expected.
         reason: &'static str,
     },
+    /// A flow that always has more to send, over links there and back that have neither a delay nor a rate: no time
+    /// would pass between a packet, its acknowledgement and the next packet.
+    Standstill {
+        /// The flow.
+        flow: String,
+    },
     /// The warm-up is not shorter than the run.
     Warmup {
         /// The warm-up.
@@ -102,6 +108,11 @@ impl fmt::Display for BuildError {
             Self::Parameter { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Sections { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Flow { flow, reason } => write!(f, "flow {flow:?}: {reason}"),
+            Self::Standstill { flow } => write!(
+                f,
+                "flow {flow:?} always has more to send, and no link there or back has a rate or a delay, so that \
+                 time would stand still; expected one of them on one of the links"
+            ),
             Self::Warmup { warmup, duration } => {
                 write!(
                     f,

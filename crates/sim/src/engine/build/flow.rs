@@ -19,7 +19,7 @@ use crate::engine::schedule::{Interval, Schedule};
 use crate::engine::timeline::TimelineFlow;
 use crate::engine::tokens::{Bucket, TokenSource};
 use crate::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Network, TcpSpec, TransportSpec, Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Network, Reader, TcpSpec, TransportSpec, Workload,
 };
 
 /// The settings of TCP endpoints, each kept once however many flows share it.
@@ -102,6 +102,12 @@ fn tcp_workload(
     random: Random,
 ) -> Result<TcpWorkload, BuildError> {
     if let Some(timeline) = &tcp.timeline {
+        if timeline.feedback.is_some_and(Span::is_zero) {
+            return Err(BuildError::Flow {
+                flow: spec.name.clone(),
+                reason: "its reader reports at no interval",
+            });
+        }
         let producer = section_producer(spec, timeline.section, start, random)?;
         let source = TimelineFlow::new(producer, timeline, start);
         return Ok(TcpWorkload::Timeline(Box::new(source)));
@@ -167,6 +173,12 @@ fn build_tcp(
         return Err(BuildError::Flow {
             flow: flow(),
             reason,
+        });
+    }
+    if matches!(spec.reader, Reader::Playback { interval, .. } if interval.is_zero()) {
+        return Err(BuildError::Flow {
+            flow: flow(),
+            reason: "its reader reads at no interval",
         });
     }
     let row = table::find(&tcp.controller).map_err(|error| BuildError::Controller {
