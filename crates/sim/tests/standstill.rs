@@ -74,7 +74,7 @@ fn a_greedy_flow_without_any_delay_or_rate_is_refused() {
         (gone.clone(), free.clone(), 40),
         (free.clone(), gone, 40),
         // No rate holds up what has no size.
-        (free.clone(), of_rate(Rate::from_mbps(1)), 0),
+        (free, of_rate(Rate::from_mbps(1)), 0),
     ] {
         let network = network(forth, back, tcp(headers), Workload::Greedy);
         assert_eq!(refusal(&network), expected);
@@ -105,7 +105,7 @@ fn one_rate_or_delay_on_the_way_lets_time_go_on() {
             of_delay(DelayProfile::Constant(Span::from_millis(1))),
             0,
         ),
-        (free.clone(), jitter, 40),
+        (free, jitter, 40),
     ] {
         let network = network(forth, back, tcp(headers), Workload::Greedy);
         assert_eq!(refusal(&network), None);

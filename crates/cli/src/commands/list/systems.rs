@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn the_list_has_what_scenarios_take() {
-        let schema = comity_sim::scenario::reference::json_schema();
+        let schema = reference::json_schema();
         for kind in Kind::ALL {
             if kind == Kind::System {
                 continue;

@@ -1,5 +1,6 @@
 //! `comity sim run`
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
             }
         },
     )?;
-    if let Err(Interrupted) = end {
+    if end.is_err() {
         say(INTERRUPTED);
         return Err(Failure::Interrupted);
     }
