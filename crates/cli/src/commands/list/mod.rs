@@ -70,26 +70,26 @@ fn overview() -> String {
         "controller",
         "transports",
         "receiver",
-        "source",
         "what it does",
+        "source",
     ]);
     for row in TABLE {
         table.row([
             row.name.into(),
             transports(row).into(),
             receiver(row).into(),
-            row.source.into(),
             first_sentence(row.summary).into(),
+            row.source.into(),
         ]);
     }
     let mut text = format!("Controllers (cc=, controller)\n\n{table}\n");
     for kind in Kind::ALL {
-        let mut table = Table::new([kind.key(), "source", "what it is"]);
+        let mut table = Table::new([kind.key(), "what it is", "source"]);
         for system in SYSTEMS.iter().filter(|system| system.kind == kind) {
             table.row([
                 system.name.into(),
-                system.source.into(),
                 system.summary.into(),
+                system.source.into(),
             ]);
         }
         let _ = write!(text, "\n{}\n\n{table}\n", kind.heading());
