@@ -87,8 +87,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The secret goes to FILE, which only its owner can read; the public key is printed. A listener lets in
-the public keys of a file, one on a line (allow=FILE in its URI); callers know the listener by its own
+    after_help = "The secret goes to FILE, which only its owner can read; the public key is printed. A listener lets in \
+the public keys of a file, one on a line (allow=FILE in its URI); callers know the listener by its own \
 (peerkey=KEY).
 
 Exit codes:
@@ -121,7 +121,7 @@ pub(crate) struct Keygen {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Controllers are for cc= in URIs and for `controller` in scenarios; the rest is for the keys of scenarios
+    after_help = "Controllers are for cc= in URIs and for `controller` in scenarios; the rest is for the keys of scenarios \
 that stand with each.
 
 Exit codes:
@@ -355,7 +355,7 @@ link_options!(
   3    it ran and could not keep up: what was measured through it is not the network's doing alone
   5    the address to listen on is taken, or not one of this host
 
-It runs until it is interrupted, or for --duration. All callers share the two links. Sizes on the wire are
+It runs until it is interrupted, or for --duration. All callers share the two links. Sizes on the wire are \
 the payload with --overhead, so that a rate means what it means in the simulator.
 
 Examples:

@@ -1,6 +1,7 @@
 //! Two complete sessions, with the deadline transport in them, over a path in virtual time.
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use comity_congestion::table::{self, Parameters};
 use comity_transport::datagram::{CloseReason, Event};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_units::{Seed, Span, Time};
+use common::{Flights, ring, step};
 use proptest::prelude::*;
 
 const CALLER: &str = "198.51.100.7:4000";
@@ -50,7 +52,7 @@ struct World {
     path: Path,
     caller: Caller<Transport>,
     listener: Listener<Transport>,
-    flights: BTreeMap<(Time, u64), (bool, Vec<u8>)>,
+    flights: Flights<(bool, Vec<u8>)>,
     sequence: u64,
     random: Seed,
     failed: Option<CallError>,
@@ -93,7 +95,7 @@ impl World {
             path,
             caller,
             listener,
-            flights: BTreeMap::new(),
+            flights: Flights::new(),
             sequence: 0,
             random: seed.derive("path"),
             failed: None,
@@ -167,19 +169,14 @@ impl World {
         self.settle();
         let (caller, listener): (SocketAddr, SocketAddr) =
             (CALLER.parse().unwrap(), LISTENER.parse().unwrap());
-        loop {
-            let flight = self.flights.keys().next().map_or(Time::MAX, |key| key.0);
-            let timers = self.caller.next_timer().min(self.listener.next_timer());
-            let next = flight.min(timers);
-            if next > until {
-                self.now = until;
-                return;
-            }
-            self.now = self.now.max(next);
-            while let Some(entry) = self.flights.first_entry()
-                && entry.key().0 <= self.now
-            {
-                let (to_listener, mut bytes) = entry.remove();
+        while let Some(arrived) = step(
+            &mut self.now,
+            until,
+            &mut self.flights,
+            &self.caller,
+            &self.listener,
+        ) {
+            for (to_listener, mut bytes) in arrived {
                 if to_listener {
                     self.listener
                         .handle_datagram(self.now, caller, Ecn::NotCapable, &mut bytes);
@@ -188,12 +185,7 @@ impl World {
                         .handle_datagram(self.now, listener, Ecn::NotCapable, &mut bytes);
                 }
             }
-            if self.caller.next_timer() <= self.now {
-                self.caller.on_timer(self.now);
-            }
-            if self.listener.next_timer() <= self.now {
-                self.listener.on_timer(self.now);
-            }
+            ring(self.now, &mut self.caller, &mut self.listener);
             self.settle();
         }
     }

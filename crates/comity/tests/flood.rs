@@ -1,5 +1,7 @@
 //! Strangers by the ten thousand, each at its own address, against a listener that carries a stream.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -14,6 +16,7 @@ use comity_testkit::memory::{Counting, held};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_transport::wire::header::{Initial, Pattern};
 use comity_units::{Seed, Span, Time};
+use common::{Flights, ring, step};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -79,7 +82,7 @@ struct World {
     now: Time,
     caller: Caller<Transport>,
     listener: Listener<Transport>,
-    flights: BTreeMap<(Time, u64), (SocketAddr, SocketAddr, Vec<u8>)>,
+    flights: Flights<(SocketAddr, SocketAddr, Vec<u8>)>,
     sequence: u64,
     /// What arrived from an address and what was sent there.
     accounts: BTreeMap<SocketAddr, (usize, usize)>,
@@ -113,7 +116,7 @@ impl World {
             now: START,
             caller: caller.expect("valid"),
             listener: listener.expect("valid"),
-            flights: BTreeMap::new(),
+            flights: Flights::new(),
             sequence: 0,
             accounts: BTreeMap::new(),
             received: Vec::new(),
@@ -159,20 +162,15 @@ impl World {
 
     fn run(&mut self, span: Span) {
         let until = self.now + span;
-        loop {
-            self.settle();
-            let flight = self.flights.keys().next().map_or(Time::MAX, |key| key.0);
-            let timers = self.caller.next_timer().min(self.listener.next_timer());
-            let next = flight.min(timers);
-            if next > until {
-                self.now = until;
-                return;
-            }
-            self.now = self.now.max(next);
-            while let Some(entry) = self.flights.first_entry()
-                && entry.key().0 <= self.now
-            {
-                let (from, to, mut bytes) = entry.remove();
+        self.settle();
+        while let Some(arrived) = step(
+            &mut self.now,
+            until,
+            &mut self.flights,
+            &self.caller,
+            &self.listener,
+        ) {
+            for (from, to, mut bytes) in arrived {
                 if to == listening() {
                     self.accounts.entry(from).or_default().0 += bytes.len();
                     self.listener
@@ -182,12 +180,8 @@ impl World {
                         .handle_datagram(self.now, from, Ecn::Capable0, &mut bytes);
                 }
             }
-            if self.caller.next_timer() <= self.now {
-                self.caller.on_timer(self.now);
-            }
-            if self.listener.next_timer() <= self.now {
-                self.listener.on_timer(self.now);
-            }
+            ring(self.now, &mut self.caller, &mut self.listener);
+            self.settle();
         }
     }
 

@@ -31,26 +31,7 @@ impl RunReport {
     /// names begin alike up to a `+` also count as one group of that name. `net+long` and `net+short` make
     /// `net`.
     pub fn groups(&self) -> Vec<&str> {
-        let mut groups: Vec<&str> = Vec::new();
-        for flow in &self.flows {
-            if !groups.contains(&flow.group.as_str()) {
-                groups.push(&flow.group);
-            }
-        }
-        let mut together: Vec<&str> = Vec::new();
-        for group in &groups {
-            together.extend(group.match_indices('+').map(|(at, _)| &group[..at]));
-        }
-        together.retain(|name| {
-            let inside = groups.iter().filter(|group| is_within(group, name));
-            !groups.contains(name) && inside.count() > 1
-        });
-        for name in together {
-            if !groups.contains(&name) {
-                groups.push(name);
-            }
-        }
-        groups
+        groups_of(self.flows.iter().map(|flow| flow.group.as_str()))
     }
 
     /// How long after the start of its last flow a group came to share equally, by the criterion of the
@@ -73,6 +54,30 @@ impl RunReport {
             .ok()??
             .since(last_start)
     }
+}
+
+/// The groups of flows as [`RunReport::groups`] has them, each flow's own given.
+pub(crate) fn groups_of<'a>(of_flows: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut groups: Vec<&str> = Vec::new();
+    for group in of_flows {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    let mut together: Vec<&str> = Vec::new();
+    for group in &groups {
+        together.extend(group.match_indices('+').map(|(at, _)| &group[..at]));
+    }
+    together.retain(|name| {
+        let inside = groups.iter().filter(|group| is_within(group, name));
+        !groups.contains(name) && inside.count() > 1
+    });
+    for name in together {
+        if !groups.contains(&name) {
+            groups.push(name);
+        }
+    }
+    groups
 }
 
 /// Whether a group is the one called `name`, or one of those that are counted together as that.

@@ -567,6 +567,25 @@ fn every_mistake_is_told_with_its_place_and_what_was_expected() {
             "group = \"tcp\"",
         ),
     );
+    case(
+        "time that stands still",
+        &ONE_WAY.replace(
+            "duplex = false\nrate = \"1Mbps\"\ndelay = \"1ms\"",
+            "rate = \"unlimited\"\ndelay = \"0s\"",
+        ),
+    );
+    case(
+        "sections at a standstill",
+        &ONE_WAY
+            .replace(
+                "duplex = false\nrate = \"1Mbps\"\ndelay = \"1ms\"",
+                "rate = \"unlimited\"\ndelay = \"0s\"",
+            )
+            .replace(
+                "group = \"tcp\"",
+                "group = \"media\"\ntransport = \"sections\"\nworkload = { kind = \"greedy\" }",
+            ),
+    );
     case("an empty file", "");
 
     if std::env::var_os("COMITY_UPDATE").is_some() {

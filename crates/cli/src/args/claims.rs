@@ -7,10 +7,11 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A claim is something that a paper says in numbers about its system. For each check of a claim the paper's
-value is printed, the value here with its 95 % interval over the seeds, what it has to be, and whether it is:
-`holds` and `fails` where the interval lies on one side of the bound, `holds?` and `fails?` where it reaches
-across. A check that is known to fail is printed as failing, with the reason. docs/claims.md explains more.
+    after_help = "A claim is something that a paper says in numbers about its system. For each check of a claim the paper's \
+value is printed, the value here with its 95 % interval over the seeds, what it has to be, and whether it is: \
+`holds` and `fails` where the interval lies on one side of the bound, `holds?` and `fails?` where it reaches \
+across. A check that is known to fail is printed as failing, with the reason. A claim of which a part is not judged \
+or fails holds in part. docs/claims.md explains more.
 
 Exit codes:
   0    every check that is expected to hold does

@@ -10,9 +10,9 @@ use super::{quantity, share};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs no privileges, no network and no media tools: a small clip is part of the program. Several copies
-of it are sent side by side over encrypted UDP, on this host, through an emulated bottleneck, which greedy
-flows of the same library fill as well. By default the bottleneck is as fast as it has to be for the video to
+    after_help = "It needs no privileges, no network and no media tools: a small clip is part of the program. Several copies \
+of it are sent side by side over encrypted UDP, on this host, through an emulated bottleneck, which greedy \
+flows of the same library fill as well. By default the bottleneck is as fast as it has to be for the video to \
 need three quarters of an equal share.
 
 Exit codes:

@@ -73,8 +73,8 @@ pub(crate) struct Recv {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and their deadlines: what the
-first sender gives as latency is for the whole way, unless --add-latency gives it more. What comes while there is
+#[command(after_help = endings!("From comity:// to comity://, sections keep their importance, their needs and their deadlines: what the \
+first sender gives as latency is for the whole way, unless --add-latency gives it more. What comes while there is \
 no connection to pass it on to waits for one until its deadline.
 
 Examples:

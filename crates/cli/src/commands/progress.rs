@@ -3,11 +3,12 @@
 use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::say;
+use super::{Failure, say};
 
 /// After how long progress is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -20,7 +21,7 @@ pub(crate) fn now() -> Instant {
 
 /// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key is pressed
 /// again, or `tell` says that nobody listens, the program ends.
-pub(crate) fn on_interrupt(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
+fn on_interrupt(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     let pressed = OnceLock::new();
     let handler = ctrlc::set_handler(move || {
@@ -38,6 +39,75 @@ pub(crate) fn on_interrupt(tell: impl Fn() -> bool + Send + 'static) -> &'static
     &CANCEL
 }
 
+/// How often the bar moves while nothing is said.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What the thread that plays, or the interrupt key, says.
+enum Message<N, E> {
+    Finished(usize),
+    News(N),
+    End(E),
+    Interrupt,
+}
+
+/// What a thread that plays tells those who wait for it.
+pub(crate) struct Teller<N, E>(mpsc::Sender<Message<N, E>>);
+
+impl<N, E> Teller<N, E> {
+    /// So many runs are done.
+    pub(crate) fn finished(&self, done: usize) {
+        self.tell(Message::Finished(done));
+    }
+
+    /// Something came out.
+    pub(crate) fn news(&self, news: N) {
+        self.tell(Message::News(news));
+    }
+
+    fn tell(&self, message: Message<N, E>) {
+        // A message that nobody takes belongs to an execution that was interrupted.
+        drop(self.0.send(message));
+    }
+}
+
+/// Lets `play` play so many runs on another thread, so that an interrupt need not wait for those under way, and hands
+/// what comes out to `take`. What `play` is given becomes true when the interrupt key is pressed; `interrupted` is said
+/// then. Returns what `play` does.
+pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
+    (runs, quiet): (usize, bool),
+    interrupted: &str,
+    play: impl FnOnce(&'static AtomicBool, &Teller<N, E>) -> E + Send + 'static,
+    mut take: impl FnMut(N, &Progress),
+) -> Result<E, Failure> {
+    let (sender, messages) = mpsc::channel();
+    let interrupt = sender.clone();
+    let cancel = on_interrupt(move || interrupt.send(Message::Interrupt).is_ok());
+    let progress = Progress::new(runs, quiet);
+    std::thread::spawn(move || {
+        let teller = Teller(sender);
+        let end = play(cancel, &teller);
+        teller.tell(Message::End(end));
+    });
+    loop {
+        match messages.recv_timeout(TICK) {
+            Err(RecvTimeoutError::Timeout) => progress.tick(),
+            Ok(Message::Finished(done)) => progress.set(done),
+            Ok(Message::News(news)) => take(news, &progress),
+            Ok(Message::End(end)) => {
+                progress.clear();
+                return Ok(end);
+            }
+            Ok(Message::Interrupt) => {
+                progress.clear();
+                say(interrupted);
+                return Err(Failure::Interrupted);
+            }
+            // The thread is gone without a word: it panicked, and said so.
+            Err(RecvTimeoutError::Disconnected) => return Err(Failure::Failed),
+        }
+    }
+}
+
 /// A bar on the terminal, once the runs take long enough for one.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -46,7 +116,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(runs: usize, quiet: bool) -> Self {
+    fn new(runs: usize, quiet: bool) -> Self {
         let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} runs, {eta} to go")
         {
@@ -59,14 +129,14 @@ impl Progress {
         }
     }
 
-    pub(crate) fn tick(&self) {
+    fn tick(&self) {
         if self.wanted && self.bar.is_hidden() && self.began.elapsed() > PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.tick();
     }
 
-    pub(crate) fn set(&self, done: usize) {
+    fn set(&self, done: usize) {
         self.bar.set_position(done as u64);
         self.tick();
     }
@@ -76,7 +146,7 @@ impl Progress {
         self.bar.suspend(say);
     }
 
-    pub(crate) fn clear(&self) {
+    fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

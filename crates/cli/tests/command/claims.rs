@@ -55,6 +55,15 @@ fn dir(folder: &TempDir) -> &str {
     folder.path().to_str().unwrap()
 }
 
+/// Looks for `words` in what `comity claims` says of a folder. It has to end with `code`.
+fn told(folder: &TempDir, code: i32, args: &[&str], words: &[&str]) {
+    let run = ends(code, &[&["claims", "--dir", dir(folder)], args].concat());
+    let text = format!("{}{}", out(&run), said(&run));
+    for word in words {
+        assert!(text.contains(word), "{word:?} in\n{text}");
+    }
+}
+
 #[test]
 fn a_claim_that_holds_is_printed_with_what_the_paper_has() {
     let folder = folder("loss <= 0.5", "");
@@ -78,31 +87,47 @@ fn a_claim_that_holds_is_printed_with_what_the_paper_has() {
 #[test]
 fn only_what_fails_unexpectedly_ends_with_one() {
     let surprise = folder("loss > 0.5", "");
-    let text = out(&ends(1, &["claims", "some", "--dir", dir(&surprise)]));
-    assert!(text.contains("1 fail unexpectedly"), "{text}");
+    told(&surprise, 1, &["some"], &["1 fail unexpectedly"]);
     let known = folder(
         "loss > 0.5",
         ", expected = 'fails', reason = 'the link is wide'",
     );
-    let text = out(&ends(0, &["claims", "all-arrives", "--dir", dir(&known)]));
-    assert!(
-        text.contains("fails") && text.contains("the link is wide"),
-        "{text}"
-    );
-    assert!(text.contains("1 claim: 0 hold, 1 fail as known"), "{text}");
-    assert!(
-        text.contains("1 check judged: 0 hold, 1 fail as known, 0 fail unexpectedly"),
-        "{text}"
+    told(
+        &known,
+        0,
+        &["all-arrives"],
+        &[
+            "fails, as known",
+            "the link is wide",
+            "1 claim: 0 hold, 1 fail as known",
+            "1 check judged: 0 hold, 1 fail as known, 0 fail unexpectedly",
+        ],
     );
     let better = folder(
         "loss <= 0.5",
         ", expected = 'fails', reason = 'the link is narrow'",
     );
-    let text = out(&ends(0, &["claims", "--dir", dir(&better)]));
-    assert!(
-        text.contains("1 check was known to fail and held"),
-        "{text}"
-    );
+    told(&better, 0, &[], &["1 check was known to fail and held"]);
+}
+
+#[test]
+fn a_claim_that_is_judged_in_part_holds_in_part() {
+    let whole = "all-arrives holds\n";
+    let part = "all-arrives holds in part\n";
+    for (further, said) in [
+        ("shows = 'loss'", whole),
+        ("shows = 'loss', paper = 0.5", part),
+        ("holds = 'loss < 1', form = 'full'", part),
+        (
+            "holds = 'loss > 1', expected = 'fails', reason = 'why'",
+            part,
+        ),
+        ("holds = 'loss > 1'", "all-arrives fails, unexpectedly\n"),
+    ] {
+        let more = format!(" }}, {{ says = 'further', {further}");
+        let code = i32::from(said.contains("unexpectedly"));
+        told(&folder("loss <= 0.5", &more), code, &[], &[said]);
+    }
 }
 
 #[test]
@@ -113,7 +138,7 @@ fn the_document_says_the_same() {
         serde_json::from_slice(&ends(0, &args).stdout).unwrap()
     };
     let document = parsed(&["claims", "--full", "--jobs", "2"]);
-    assert_eq!(document["format"], "comity-claims/1");
+    assert_eq!(document["format"], "comity-claims/2");
     assert_eq!(document["form"], "full");
     assert_eq!(document["counts"]["hold"], 1);
     let row = &document["claims"][0]["checks"][0]["rows"][0];
@@ -133,11 +158,7 @@ fn the_document_says_the_same() {
 #[test]
 fn what_is_not_there_is_told() {
     let folder = folder("lost <= 0.5", "");
-    let text = said(&ends(2, &["claims", "--dir", dir(&folder)]));
-    assert!(
-        text.contains("called `lost`") && text.contains("claims.toml:7:"),
-        "{text}"
-    );
+    told(&folder, 2, &[], &["called `lost`", "claims.toml:7:"]);
     let text = said(&ends(2, &["claims", "--dir", "nowhere"]));
     assert!(text.contains("nowhere cannot be read"), "{text}");
     let text = said(&ends(2, &["claims", "psp-fig7-singel", "--list"]));

@@ -58,7 +58,9 @@ fn controllers_and_systems_are_listed() {
     }
     let tfrc = text.lines().find(|line| line.starts_with("tfrc ")).unwrap();
     assert!(
-        tfrc.contains("has a half of its own") && !tfrc.contains("tcp, sections"),
+        tfrc.contains("has a half of its own")
+            && tfrc.contains("RFC 5348")
+            && !tfrc.contains("tcp, sections"),
         "{tfrc}"
     );
     let rap = out(&ends(0, &["list", "rap"]));
@@ -71,6 +73,27 @@ fn controllers_and_systems_are_listed() {
     ] {
         assert!(rap.contains(words), "{words:?} in\n{rap}");
     }
+    let tltcp = out(&ends(0, &["list", "tltcp"]));
+    for parameter in [
+        "section ",
+        "deadline ",
+        "blind_spot ",
+        "relative_to ",
+        "feedback ",
+    ] {
+        let lines = tltcp.lines().filter(|line| line.starts_with(parameter));
+        assert_eq!(lines.count(), 1, "{parameter:?} in\n{tltcp}");
+    }
+    let section = tltcp.lines().find(|line| line.starts_with("section "));
+    assert!(section.unwrap().contains("700000B"), "{tltcp}");
+    let bucket = out(&ends(0, &["list", "token_bucket"]));
+    assert!(
+        bucket.contains("refill") && bucket.contains("required"),
+        "{bucket}"
+    );
+    let preset = out(&ends(0, &["list", "ns2-2000"]));
+    let tick = preset.lines().find(|line| line.starts_with("rtt.tick "));
+    assert!(tick.unwrap().contains("100ms"), "{preset}");
     // A controller and a recovery.
     let reno = out(&ends(0, &["list", "reno"]));
     assert!(

@@ -296,7 +296,6 @@ impl Driver {
                     &mut self.scratch,
                     self.socket.most_segments(),
                 );
-                self.scratch.note_planned(id, session.core());
                 if served == Served::Busy {
                     listener.make_ready(id);
                 }
@@ -347,7 +346,6 @@ impl Driver {
                         &mut self.scratch,
                         self.socket.most_segments(),
                     );
-                    self.scratch.note_planned(id, session.core());
                     is_busy = served == Served::Busy;
                 }
             }

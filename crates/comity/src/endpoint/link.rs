@@ -45,15 +45,6 @@ pub(super) struct Scratch {
     pub(super) planned: Vec<ConnectionId>,
 }
 
-impl Scratch {
-    /// A connection was served.
-    pub(super) fn note_planned(&mut self, id: ConnectionId, core: &Transport) {
-        if core.has_planned() {
-            self.planned.push(id);
-        }
-    }
-}
-
 /// What serving a connection came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Served {
@@ -111,7 +102,7 @@ impl Link {
             commands,
             arrived,
             out,
-            ..
+            planned,
         } = scratch;
         self.shared.unschedule();
         {
@@ -139,6 +130,9 @@ impl Link {
         }
         if self.end.is_some() {
             self.deliver(now, clock, session.core_mut(), arrived);
+        }
+        if session.core().has_planned() {
+            planned.push(session.id());
         }
         served
     }

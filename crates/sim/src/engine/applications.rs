@@ -16,15 +16,15 @@ impl<O: Observer> Engine<'_, O> {
             return self.on_sections_timer(now, index, at_destination);
         };
         let end = tcp.end(at_destination);
-        if end.timer_queued_for != now {
+        if !end.alarm.take(now) {
             return;
         }
-        end.timer_queued_for = Time::MAX;
         if end.connection.next_timer() > now {
             // The timer was moved on since; the endpoint may even have acted ahead of this moment.
             self.arm_timer(now, index, at_destination);
             return;
         }
+        end.alarm.ring(now);
         end.connection.on_timer(now);
         if !at_destination {
             tcp.track_window(now, warmup);
@@ -33,6 +33,13 @@ impl<O: Observer> Engine<'_, O> {
             self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
         self.pump(now, index, at_destination);
+        let Agent::Tcp(tcp) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        debug_assert!(
+            tcp.end(at_destination).connection.next_timer() > now,
+            "an endpoint asks at once for the turn that it has just had"
+        );
     }
 
     pub(super) fn on_application(&mut self, now: Time, source: u32) {

@@ -5,23 +5,19 @@ use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Rate, Span, Time};
 
+use super::alarm::Alarm;
 use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
+use super::paths::Path;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
 use super::timeline::TimelineFlow;
 use super::tokens::{Bucket, TokenSource};
 use crate::histogram::Distribution;
-use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec, Workload};
+use crate::network::{FlowSpec, Headers, IPV4_HEADER, Reader, TcpSpec, TransportSpec};
 use crate::report::FlowReport;
-
-/// A stretch of the engine's list of path entries: links from here on, and then an end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
-    pub(super) start: u32,
-}
 
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -102,8 +98,7 @@ pub(super) struct TcpFlow {
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) connection: Connection,
-    /// The time for which a timer event stands in the queue.
-    pub(super) timer_queued_for: Time,
+    pub(super) alarm: Alarm,
     /// It is sending and may have more to send at this moment: nothing that comes later may be taken in yet.
     pub(super) is_sending: bool,
 }
@@ -167,7 +162,7 @@ impl TcpFlow {
     ) -> Self {
         let end = |connection| End {
             connection,
-            timer_queued_for: Time::MAX,
+            alarm: Alarm::new(),
             is_sending: false,
         };
         Self {
@@ -276,35 +271,6 @@ impl TcpFlow {
 /// The slow-start threshold in bytes, where the controller has one.
 fn ssthresh(connection: &Connection) -> Option<u64> {
     connection.controller()?.decision().ssthresh.map(Bytes::get)
-}
-
-impl TcpWorkload {
-    pub(super) fn new(
-        workload: &Workload,
-        schedule: Option<Schedule>,
-        chunk: u32,
-        start: Time,
-    ) -> Self {
-        match (workload, schedule) {
-            (Workload::File(bytes), _) => Self::File(bytes.get()),
-            (
-                Workload::TokenBucket {
-                    depth,
-                    refill,
-                    interval,
-                },
-                _,
-            ) => Self::Bucket(Box::new(TokenSource::new(
-                Bucket::new(*depth, *refill, *interval, start),
-                chunk,
-            ))),
-            (_, Some(schedule)) => Self::Schedule {
-                schedule: Box::new(schedule),
-                chunk,
-            },
-            (_, None) => Self::Greedy,
-        }
-    }
 }
 
 impl TcpWorkload {

@@ -15,6 +15,7 @@
 //! own history and then the entities in order, so it does not depend on how their histories interleave in
 //! the computation: a run with `collapse` off gives the same.
 
+mod alarm;
 mod applications;
 mod arrivals;
 mod build;
@@ -24,11 +25,13 @@ mod ledger;
 mod links;
 mod observe;
 mod packet;
+mod paths;
 mod queue;
 mod room;
 mod route;
 mod schedule;
 mod sections;
+mod standstill;
 mod timeline;
 mod tokens;
 mod tournament;
@@ -42,6 +45,7 @@ pub use build::BuildError;
 pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet, SectionPacket};
 pub(crate) use room::{Misfit, misfit};
+pub(crate) use standstill::standstill;
 
 use crate::network::Network;
 use crate::report::{Cost, RunReport};
@@ -49,6 +53,7 @@ use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
 use links::{LinkState, Model, Watch, link_view};
 use packet::{Arena, Header, Slot};
+use paths::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
 use queue::{Class, Event, EventQueue};
 
 /// How a run is made; none of it changes the result.
@@ -88,21 +93,6 @@ pub fn run_observed<O: Observer>(
     engine.play();
     Ok(engine.finish(network, seed))
 }
-
-/// The bit of a path entry that says: this link may be computed ahead from the one before it.
-const AHEAD: u32 = 1 << 31;
-
-/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
-const DRAW: u32 = 1 << 30;
-
-/// The bit of the entry that ends a path.
-const END: u32 = 1 << 29;
-
-/// The bit of a path's end that says: the endpoint may act ahead of its turn.
-const ACTS_AHEAD: u32 = 1;
-
-/// The part of a path entry that is the link.
-const LINK: u32 = END - 1;
 
 /// How far endpoints may act ahead of one event, one upon the other. Where two endpoints have their links to
 /// themselves, nothing else would end it.
@@ -478,11 +468,7 @@ impl<O: Observer> Engine<'_, O> {
             return;
         };
         let end = tcp.end(at_destination);
-        let due = end.connection.next_timer();
-        if due < end.timer_queued_for {
-            // A pacer may be late already; its turn comes after this event, not before.
-            let due = due.max(now);
-            end.timer_queued_for = due;
+        if let Some(due) = end.alarm.set(now, end.connection.next_timer()) {
             let source = index * 2 + u32::from(at_destination);
             self.queue.schedule(Event::new(due, Class::Timer, source));
         }

@@ -9,6 +9,7 @@ use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, Section
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::Engine;
+use super::alarm::Alarm;
 use super::arrivals::Arrivals;
 use super::flow::Agent;
 use super::ledger::Ledger;
@@ -49,8 +50,7 @@ pub(super) struct SectionFlow {
 #[derive(Debug)]
 struct End {
     connection: Connection<Elided>,
-    /// The time for which a timer event stands in the queue.
-    timer_queued_for: Time,
+    alarm: Alarm,
 }
 
 /// What had been counted when measuring began.
@@ -123,7 +123,7 @@ impl SectionFlow {
     ) -> Self {
         let end = |connection| End {
             connection,
-            timer_queued_for: Time::MAX,
+            alarm: Alarm::new(),
         };
         Self {
             source: end(source),
@@ -354,20 +354,27 @@ impl<O: Observer> Engine<'_, O> {
             return;
         };
         let end = sections.end(at_destination);
-        if end.timer_queued_for != now {
+        if !end.alarm.take(now) {
             return;
         }
-        end.timer_queued_for = Time::MAX;
         if end.connection.next_timer() > now {
             // The timer was moved on since.
             self.arm_sections(now, index, at_destination);
             return;
         }
+        end.alarm.ring(now);
         end.connection.on_timer(now);
         if O::ACTIVE {
             self.show_flow(index, now, at_destination, FlowEventKind::Timer);
         }
         self.pump_sections(now, index, at_destination);
+        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
+            return;
+        };
+        debug_assert!(
+            sections.end(at_destination).connection.next_timer() > now,
+            "an endpoint asks at once for the turn that it has just had"
+        );
     }
 
     /// Lets an end hand over what is due and send what it may, and sees to its timer.
@@ -455,16 +462,9 @@ impl<O: Observer> Engine<'_, O> {
             return;
         };
         let end = sections.end(at_destination);
-        let due = end.connection.next_timer();
-        if due < end.timer_queued_for {
-            // The end has just sent all that it may: what it asks for at once cannot be had at this instant.
-            let due = due.max(now + SOONEST);
-            end.timer_queued_for = due;
+        if let Some(due) = end.alarm.set(now, end.connection.next_timer()) {
             let source = index * 2 + u32::from(at_destination);
             self.queue.schedule(Event::new(due, Class::Timer, source));
         }
     }
 }
-
-/// An end that asks for its timer at once gets it so much later, so that time goes on.
-const SOONEST: Span = Span::from_micros(1);

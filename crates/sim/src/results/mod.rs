@@ -33,6 +33,7 @@ mod pick;
 mod place;
 mod separated;
 mod tables;
+mod things;
 mod variation;
 
 use std::fmt;

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::sync::LazyLock;
 
 use comity_units::{Seed, Span};
 
 use super::column::{Cell, Table, Values, Visitor};
-use super::tables::Tables;
-use super::{CompletedRun, ScenarioInfo};
-use crate::report::{Cost, FlowReport, LinkReport, RunReport, Series};
+use super::things::Things;
+use crate::report::{Cost, RunReport, Series};
 
 /// Some columns of one table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,104 +19,90 @@ pub(crate) struct Picked {
     pub(crate) columns: BTreeMap<String, Vec<f64>>,
 }
 
-/// The columns of a table that hold numbers.
-pub(crate) fn columns(table: &str) -> Vec<String> {
-    let report = RunReport {
-        seed: Seed::new(0),
-        fingerprint: 0,
-        duration: Span::ZERO,
-        warmup: Span::ZERO,
-        flows: vec![FlowReport::default()],
-        links: vec![LinkReport::default()],
-        cost: Cost::default(),
-        series: Some(Series::default()),
-    };
-    let mut names = Names {
-        table,
-        found: Vec::new(),
-    };
-    each(report, &mut names);
-    names.found
+/// The columns of a table of flows, links or their bins that hold numbers.
+pub(crate) fn columns(table: &str) -> &'static [String] {
+    static KNOWN: LazyLock<BTreeMap<&'static str, Vec<String>>> = LazyLock::new(|| {
+        let series = Series::default();
+        let report = RunReport {
+            seed: Seed::new(0),
+            fingerprint: 0,
+            duration: Span::ZERO,
+            warmup: Span::ZERO,
+            flows: Vec::new(),
+            links: Vec::new(),
+            cost: Cost::default(),
+            series: Some(series),
+        };
+        let mut names = Names(BTreeMap::new());
+        each_of_things(&report, &mut names);
+        names.0
+    });
+    KNOWN.get(table).map_or(&[], Vec::as_slice)
 }
 
-/// Some columns of a table, as far as it has them.
-pub(crate) fn pick(report: &RunReport, table: &str, columns: &BTreeSet<String>) -> Picked {
+/// Some columns of some tables, as far as the run has them.
+pub(crate) fn pick(
+    report: &RunReport,
+    wanted: &BTreeMap<&'static str, BTreeSet<String>>,
+) -> BTreeMap<&'static str, Picked> {
     let mut picker = Picker {
-        table,
-        wanted: columns,
-        groups: report.flows.iter().map(|flow| flow.group.clone()).collect(),
-        picked: Picked::default(),
+        report,
+        wanted,
+        picked: BTreeMap::new(),
     };
-    each(report.clone(), &mut picker);
+    each_of_things(report, &mut picker);
     picker.picked
 }
 
-fn each<V: Visitor<Error = Infallible>>(report: RunReport, visitor: &mut V) {
-    let run = CompletedRun {
-        axes: Vec::new(),
-        seed: report.seed,
-        report,
-    };
-    let nameless = ScenarioInfo {
-        name: String::new(),
-        text: String::new(),
-    };
-    // Without axes none is repeated.
-    if let Ok(tables) = Tables::new(std::iter::once((0, &run)), &nameless) {
-        match tables.each(visitor) {
-            Ok(()) => {}
-            Err(never) => match never {},
-        }
+fn each_of_things<V: Visitor<Error = Infallible>>(report: &RunReport, visitor: &mut V) {
+    match Things::of(report).each(visitor) {
+        Ok(()) => {}
+        Err(never) => match never {},
     }
 }
 
-struct Names<'a> {
-    table: &'a str,
-    found: Vec<String>,
-}
+struct Names(BTreeMap<&'static str, Vec<String>>);
 
-impl Visitor for Names<'_> {
+impl Visitor for Names {
     type Error = Infallible;
 
     fn visit<R>(&mut self, table: Table<'_, R>) -> Result<(), Infallible> {
-        if table.name == self.table {
-            let numbers = table.columns.0.iter().filter(|column| {
-                let is_number = matches!(
-                    column.values,
-                    Values::Integer(_) | Values::Number(_) | Values::Unsigned(_)
-                );
-                is_number && !["run", "seed", "index"].contains(&&*column.name)
-            });
-            self.found = numbers.map(|column| column.name.to_string()).collect();
-        }
+        let numbers = table.columns.0.iter().filter(|column| {
+            let is_number = matches!(
+                column.values,
+                Values::Integer(_) | Values::Number(_) | Values::Unsigned(_)
+            );
+            is_number && !["run", "seed", "index"].contains(&&*column.name)
+        });
+        let numbers = numbers.map(|column| column.name.to_string());
+        self.0.insert(table.name, numbers.collect());
         Ok(())
     }
 }
 
 struct Picker<'a> {
-    table: &'a str,
-    wanted: &'a BTreeSet<String>,
-    groups: Vec<String>,
-    picked: Picked,
+    report: &'a RunReport,
+    wanted: &'a BTreeMap<&'static str, BTreeSet<String>>,
+    picked: BTreeMap<&'static str, Picked>,
 }
 
 impl Visitor for Picker<'_> {
     type Error = Infallible;
 
     fn visit<R>(&mut self, table: Table<'_, R>) -> Result<(), Infallible> {
-        if table.name != self.table {
+        let Some(wanted) = self.wanted.get(table.name) else {
             return Ok(());
-        }
+        };
+        let mut picked = Picked::default();
         let find = |name: &str| table.columns.0.iter().find(|column| column.name == name);
         let (index, name) = (find("index"), find("flow").or_else(|| find("link")));
         let is_flow = find("flow").is_some();
-        let wanted: Vec<_> = self
-            .wanted
+        let wanted: Vec<_> = wanted
             .iter()
             .filter_map(|name| Some((name, find(name)?)))
             .collect();
         for (name, _) in &wanted {
-            self.picked.columns.insert((*name).clone(), Vec::new());
+            picked.columns.insert((*name).clone(), Vec::new());
         }
         for row in table.rows {
             let number = match index.map(|column| column.cell(&row)) {
@@ -128,10 +114,10 @@ impl Visitor for Picker<'_> {
                 _ => String::new(),
             };
             let group = usize::try_from(number).ok().filter(|_| is_flow);
-            let group = group.and_then(|at| self.groups.get(at)).cloned();
-            self.picked
-                .rows
-                .push((number, label, group.unwrap_or_default()));
+            let group = group
+                .and_then(|at| self.report.flows.get(at))
+                .map(|flow| flow.group.clone());
+            picked.rows.push((number, label, group.unwrap_or_default()));
             for (name, column) in &wanted {
                 let value = match column.cell(&row) {
                     Cell::Integer(value) => value as f64,
@@ -139,11 +125,12 @@ impl Visitor for Picker<'_> {
                     Cell::Unsigned(value) => value as f64,
                     Cell::Boolean(_) | Cell::Missing | Cell::Text(_) => f64::NAN,
                 };
-                if let Some(values) = self.picked.columns.get_mut(*name) {
+                if let Some(values) = picked.columns.get_mut(*name) {
                     values.push(value);
                 }
             }
         }
+        self.picked.insert(table.name, picked);
         Ok(())
     }
 }

@@ -357,6 +357,8 @@ pub enum Unfit {
     PipeWithoutSack,
     /// A token bucket that could never hold what falls into it.
     RefillBeyondDepth,
+    /// A greedy flow over links there and back without rate or delay.
+    Standstill,
 }
 
 impl fmt::Display for Unfit {
@@ -406,6 +408,10 @@ impl fmt::Display for Unfit {
             Self::StartAfterEnd => "the flow would start when the run is over",
             Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe",
             Self::RefillBeyondDepth => "more falls at once than the bucket can hold",
+            Self::Standstill => {
+                "the source always has more to send, and no link there or back has a rate or a delay, so that time \
+                 would stand still"
+            }
         })
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::parameters;
 use super::schema::{FieldDoc, Presence, Shape, Table, TableDoc};
 use super::tables::ScenarioFile;
+use super::tables::flow::PRESETS;
 
 /// The reference as Markdown, which also reads well as it is.
 pub fn markdown() -> String {
@@ -25,6 +26,96 @@ pub(super) fn tables(introduction: &str, table: &TableDoc) -> String {
         }
     }
     page.text
+}
+
+/// A key of a table, as the reference tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name.
+    pub name: String,
+    /// What values it takes.
+    pub values: String,
+    /// The value that stands for it when it is left out, or what that means; `None` where it is required.
+    pub default: Option<String>,
+    /// What it is.
+    pub summary: String,
+}
+
+/// The keys of the table that is called `title` in the reference, such as `a time-line`. Of a table with alternatives
+/// `choice` chooses one, and the keys are those that the others do not share.
+///
+/// `None` where there is no such table or choice.
+pub fn keys(title: &str, choice: Option<&str>) -> Option<Vec<Key>> {
+    let table = find(&ScenarioFile::describe(), title)?;
+    let fields = match (choice, table.variants) {
+        (None, _) => table.fields,
+        (Some(choice), Some(variants)) => {
+            let mut options = variants.options.into_iter();
+            options.find(|(value, _)| *value == choice)?.1.fields
+        }
+        (Some(_), None) => return None,
+    };
+    Some(fields.iter().map(key).collect())
+}
+
+fn key(field: &FieldDoc) -> Key {
+    Key {
+        name: field.name.into(),
+        values: match &field.shape {
+            Shape::Table(table) => table.title.into(),
+            shape => value(shape).replace('`', ""),
+        },
+        default: match field.presence {
+            Presence::Required => None,
+            Presence::Optional(meaning) => Some(meaning.replace('`', "")),
+            Presence::Default(value) => Some(value.into()),
+        },
+        summary: described(field).replace('`', ""),
+    }
+}
+
+/// What the preset `name` of TCP sets: keys of a flow and their values; those of the table `rtt` with `rtt.` before them.
+///
+/// `None` where there is no such preset.
+pub fn preset(name: &str) -> Option<Vec<(&'static str, String)>> {
+    let preset = PRESETS.iter().find(|(known, ..)| *known == name)?.1;
+    Some(preset.settings())
+}
+
+/// The table that is called `title`, in `table` or below it.
+fn find(table: &TableDoc, title: &str) -> Option<TableDoc> {
+    fn in_shape(shape: &Shape, title: &str) -> Option<TableDoc> {
+        match shape {
+            Shape::Table(table) => find(table, title),
+            Shape::List(item) => in_shape(item, title),
+            Shape::Either(shapes) => shapes.iter().find_map(|shape| in_shape(shape, title)),
+            _ => None,
+        }
+    }
+    if table.title == title {
+        return Some(table.clone());
+    }
+    let fields = table.all_fields();
+    fields
+        .into_iter()
+        .find_map(|field| in_shape(&field.shape, title))
+}
+
+/// What a key is, and what each word means that it takes.
+fn described(field: &FieldDoc) -> String {
+    let mut doc = field.doc.clone();
+    if let Shape::Choice(options) = &field.shape {
+        for (index, (word, meaning)) in options.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ";" };
+            let _ = write!(
+                doc,
+                "{separator} `\"{word}\"`: {}",
+                meaning.trim_end_matches('.')
+            );
+        }
+        doc.push('.');
+    }
+    doc
 }
 
 const INTRODUCTION: &str = "\
@@ -114,23 +205,11 @@ impl Page {
                 Presence::Optional(meaning) => cell(meaning),
                 Presence::Default(value) => format!("`{}`", cell(value)),
             };
-            let mut doc = field.doc.clone();
-            if let Shape::Choice(options) = &field.shape {
-                for (index, (word, meaning)) in options.iter().enumerate() {
-                    let separator = if index == 0 { "" } else { ";" };
-                    let _ = write!(
-                        doc,
-                        "{separator} `\"{word}\"`: {}",
-                        meaning.trim_end_matches('.')
-                    );
-                }
-                doc.push('.');
-            }
             self.line(&format!(
                 "| `{}` | {} | {presence} | {} |",
                 field.name,
                 cell(&value(&field.shape)),
-                cell(&doc)
+                cell(&described(field))
             ));
         }
         for field in &table.fields {
@@ -171,7 +250,7 @@ fn value(shape: &Shape) -> String {
         Shape::Word(word) => format!("`\"{word}\"`"),
         Shape::Flag => "`true` or `false`".into(),
         Shape::Whole { min, max } => format!("whole number, {}", bounds(*min, *max)),
-        Shape::Real { min, max } => format!("number, {min} to {max}"),
+        Shape::Real { min, max } => format!("number{}", real_bounds(*min, *max)),
         Shape::Quantity {
             what,
             example,
@@ -202,6 +281,16 @@ fn bounds(min: u64, max: u64) -> String {
     match max {
         u64::MAX => format!("at least {min}"),
         max => format!("{min} to {max}"),
+    }
+}
+
+/// The bounds of a number; the largest number either way is none.
+fn real_bounds(min: f64, max: f64) -> String {
+    match (min == f64::MIN, max == f64::MAX) {
+        (true, true) => String::new(),
+        (false, true) => format!(", at least {min}"),
+        (true, false) => format!(", at most {max}"),
+        (false, false) => format!(", {min} to {max}"),
     }
 }
 
@@ -332,7 +421,16 @@ fn shape_schema(shape: &Shape, definitions: &mut Definitions) -> Value {
         Shape::Whole { min, max } => {
             json!({ "type": "integer", "minimum": min, "maximum": max })
         }
-        Shape::Real { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
+        Shape::Real { min, max } => {
+            let mut schema = json!({ "type": "number" });
+            if *min != f64::MIN {
+                schema["minimum"] = json!(min);
+            }
+            if *max != f64::MAX {
+                schema["maximum"] = json!(max);
+            }
+            schema
+        }
         Shape::Quantity {
             units,
             example,

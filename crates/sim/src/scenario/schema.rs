@@ -105,7 +105,12 @@ impl Shape {
                 u64::MAX => format!("a whole number of at least {min}"),
                 max => format!("a whole number from {min} to {max}"),
             },
-            Self::Real { min, max } => format!("a number from {min} to {max}"),
+            Self::Real { min, max } => match (*min == f64::MIN, *max == f64::MAX) {
+                (true, true) => "a number".into(),
+                (false, true) => format!("a number of at least {min}"),
+                (true, false) => format!("a number of at most {max}"),
+                (false, false) => format!("a number from {min} to {max}"),
+            },
             Self::Quantity { what, example, .. } => format!("{what} such as \"{example}\""),
             Self::Choice(options) => {
                 let words: Vec<_> = options.iter().map(|(word, _)| word.as_str()).collect();

@@ -254,13 +254,7 @@ impl<C> SentPackets<C> {
             .map_or(0, |last| last.next().get());
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
-            if self.keeps_numbers {
-                let late = self.missing.iter().map(|missing| missing.number);
-                result
-                    .numbers
-                    .extend(late.filter(|number| contains(&range, *number)));
-            }
-            if let Some((packets, sent_at)) = self.find_missing(now, &range) {
+            if let Some((packets, sent_at)) = self.find_missing(now, &range, &mut result.numbers) {
                 result.reordering = result.reordering.max(packets);
                 let before = result.late_sent_at.unwrap_or(sent_at);
                 result.late_sent_at = Some(before.min(sent_at));
@@ -320,17 +314,29 @@ impl<C> SentPackets<C> {
     }
 
     /// Takes packets of this range off the list of the missing: they were late, not lost. Returns how far
-    /// behind the largest acknowledged number the latest of them was, and when it had left.
-    fn find_missing(&mut self, now: Time, range: &AckRange) -> Option<(u64, Time)> {
+    /// behind the largest acknowledged number the latest of them was, and when it had left. Their numbers go to
+    /// `numbers`, where numbers are kept.
+    fn find_missing(
+        &mut self,
+        now: Time,
+        range: &AckRange,
+        numbers: &mut Vec<PacketNumber>,
+    ) -> Option<(u64, Time)> {
         let is_in = |missing: &Missing| contains(range, missing.number);
         let first = self.missing.iter().find(|missing| is_in(missing))?;
         let largest = self.largest_acknowledged.unwrap_or(first.number);
         let reordering = largest.get().saturating_sub(first.number.get());
         let sent_at = first.sent_at;
+        let keeps_numbers = self.keeps_numbers;
         let mut arrived = 0;
         self.missing.retain(|missing| {
             let is_late = is_in(missing);
-            arrived += if is_late { u64::from(missing.size) } else { 0 };
+            if is_late {
+                arrived += u64::from(missing.size);
+                if keeps_numbers {
+                    numbers.push(missing.number);
+                }
+            }
             !is_late
         });
         self.delivered += arrived;

@@ -53,7 +53,7 @@ pub(super) fn document(
 ) -> Value {
     let claims: Vec<Value> = reports.iter().map(claim).collect();
     json!({
-        "format": "comity-claims/1",
+        "format": "comity-claims/2",
         "version": env!("CARGO_PKG_VERSION"),
         "form": match form {
             Form::Quick => "quick",
@@ -63,6 +63,7 @@ pub(super) fn document(
         "counts": {
             "claims": counts.claims,
             "hold": counts.hold,
+            "hold_in_part": counts.hold_in_part,
             "fail_as_known": counts.fail_as_known,
             "fail": counts.fail,
             "not_judged": counts.not_judged,
@@ -90,6 +91,7 @@ fn claim(report: &ClaimReport<'_>) -> Value {
 const fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Holds => "holds",
+        Outcome::HoldsInPart => "holds_in_part",
         Outcome::Fails => "fails",
         Outcome::Shown => "shown",
         Outcome::Skipped => "skipped",

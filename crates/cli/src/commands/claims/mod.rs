@@ -3,31 +3,23 @@
 mod json;
 mod text;
 
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use comity_sim::claims::{Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, PlayError};
 
-use super::progress::{Progress, now, on_interrupt};
+use super::progress::{follow, now};
 use super::sim::refuse;
 use super::{Failure, complain, print, say};
 use crate::args;
-
-/// What the thread that looks after the runs, or the interrupt key, says.
-enum Message {
-    /// So many runs are done.
-    Finished(usize),
-    /// There are no more.
-    End(Box<Result<Measured, PlayError>>),
-    Interrupt,
-}
 
 /// What came out, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     claims: usize,
     hold: usize,
+    /// Hold in part: the rest fails where that is known, or is not judged.
+    hold_in_part: usize,
     /// Fail where that is known.
     fail_as_known: usize,
     /// Have a check that does not hold and was expected to.
@@ -132,41 +124,26 @@ fn choose(book: &Book, names: &[String]) -> Result<Vec<usize>, Failure> {
         .collect())
 }
 
-/// Plays on other threads, so that an interrupt need not wait for the runs under way.
 fn play(book: &Arc<Book>, chosen: &[usize], args: &args::Claims) -> Result<Measured, Failure> {
-    let (sender, receiver) = mpsc::channel();
-    let interrupt = sender.clone();
-    let cancel = on_interrupt(move || interrupt.send(Message::Interrupt).is_ok());
-    let progress = Progress::new(book.run_count(&pick(book, chosen)), false);
+    let interrupted = PlayError::Interrupted.to_string();
+    let runs = book.run_count(&pick(book, chosen));
     let (book, chosen, jobs) = (book.clone(), chosen.to_vec(), args.jobs);
-    std::thread::spawn(move || {
-        let claims = pick(&book, &chosen);
-        // A message that nobody takes belongs to an execution that was interrupted.
-        let end = book.play(&claims, jobs, Some(cancel), |done| {
-            drop(sender.send(Message::Finished(done)));
-        });
-        drop(sender.send(Message::End(Box::new(end))));
-    });
-    loop {
-        match receiver.recv_timeout(Duration::from_millis(200)) {
-            Err(RecvTimeoutError::Timeout) => progress.tick(),
-            Ok(Message::Finished(done)) => progress.set(done),
-            Ok(Message::End(end)) => {
-                progress.clear();
-                return end.map_err(|error| match error {
-                    PlayError::Interrupted => Failure::Interrupted,
-                    error => complain(&error),
-                });
-            }
-            Ok(Message::Interrupt) => {
-                progress.clear();
-                say(&PlayError::Interrupted.to_string());
-                return Err(Failure::Interrupted);
-            }
-            // The thread is gone without a word: it panicked, and said so.
-            Err(RecvTimeoutError::Disconnected) => return Err(Failure::Failed),
+    let measured = follow(
+        (runs, false),
+        &interrupted,
+        move |cancel, teller| {
+            let claims = pick(&book, &chosen);
+            book.play(&claims, jobs, Some(cancel), |done| teller.finished(done))
+        },
+        |never: Infallible, _| match never {},
+    )?;
+    measured.map_err(|error| match error {
+        PlayError::Interrupted => {
+            say(&interrupted);
+            Failure::Interrupted
         }
-    }
+        error => complain(&error),
+    })
 }
 
 fn count(reports: &[ClaimReport<'_>]) -> Counts {
@@ -188,11 +165,11 @@ fn count(reports: &[ClaimReport<'_>]) -> Counts {
         counts.hold_unexpectedly += surprises()
             .filter(|check| check.outcome == Outcome::Holds)
             .count();
+        let fails_unexpectedly = surprises().any(|check| check.outcome == Outcome::Fails);
         let slot = match report.outcome() {
+            _ if fails_unexpectedly => &mut counts.fail,
             Outcome::Holds => &mut counts.hold,
-            Outcome::Fails if surprises().any(|check| check.outcome == Outcome::Fails) => {
-                &mut counts.fail
-            }
+            Outcome::HoldsInPart => &mut counts.hold_in_part,
             Outcome::Fails => &mut counts.fail_as_known,
             _ if !report.checks.is_empty() => &mut counts.not_judged,
             _ if !report.claim.tests.is_empty() => &mut counts.by_tests,

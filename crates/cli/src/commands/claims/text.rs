@@ -63,6 +63,7 @@ pub(super) fn document(
             parts.push(format!("{count} {what}"));
         }
     };
+    add(counts.hold_in_part, "hold in part");
     add(counts.fail_as_known, "fail as known");
     add(counts.fail, "fail unexpectedly");
     add(
@@ -105,8 +106,9 @@ fn claim(text: &mut String, report: &ClaimReport<'_>) {
         .iter()
         .any(|check| check.outcome == Outcome::Fails && !check.is_as_expected());
     let outcome = match report.outcome() {
+        _ if surprise => "fails, unexpectedly",
         Outcome::Holds => "holds",
-        Outcome::Fails if surprise => "fails, unexpectedly",
+        Outcome::HoldsInPart => "holds in part",
         Outcome::Fails => "fails, as known",
         Outcome::Skipped => "is judged in the other form",
         Outcome::Shown if !report.checks.is_empty() => "is shown only",

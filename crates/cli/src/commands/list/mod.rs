@@ -5,12 +5,13 @@ mod systems;
 use std::fmt::Write as _;
 
 use comity_congestion::table::{Domain, Parameter, Row, TABLE, nearest};
+use comity_sim::scenario::reference::{self, Key};
 use serde_json::{Value, json};
 
 use super::sim::Table;
 use super::{Failure, complain, print};
 use crate::args;
-use systems::{Kind, SYSTEMS, System};
+use systems::{FLOW, Kind, SYSTEMS, System};
 
 pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
     let Some(name) = &args.name else {
@@ -65,20 +66,31 @@ fn receiver(row: &Row) -> &'static str {
 }
 
 fn overview() -> String {
-    let mut table = Table::new(["controller", "transports", "receiver", "what it does"]);
+    let mut table = Table::new([
+        "controller",
+        "transports",
+        "receiver",
+        "what it does",
+        "source",
+    ]);
     for row in TABLE {
         table.row([
             row.name.into(),
             transports(row).into(),
             receiver(row).into(),
             first_sentence(row.summary).into(),
+            row.source.into(),
         ]);
     }
     let mut text = format!("Controllers (cc=, controller)\n\n{table}\n");
     for kind in Kind::ALL {
-        let mut table = Table::new([kind.key(), "what it is"]);
+        let mut table = Table::new([kind.key(), "what it is", "source"]);
         for system in SYSTEMS.iter().filter(|system| system.kind == kind) {
-            table.row([system.name.into(), system.summary.into()]);
+            table.row([
+                system.name.into(),
+                system.summary.into(),
+                system.source.into(),
+            ]);
         }
         let _ = write!(text, "\n{}\n\n{table}\n", kind.heading());
     }
@@ -130,7 +142,45 @@ fn of_system(system: &System) -> String {
         Kind::Workload => "a value of workload.kind".to_owned(),
         kind => format!("a value of {}", kind.key()),
     };
-    format!("{name}: {what}\n\n{summary}\n\nsource: {source}\n")
+    let mut text = format!("{name}: {what}\n\n{summary}\n\nsource: {source}\n");
+    let settings = system.settings();
+    if !settings.is_empty() {
+        let mut table = Table::new(["key", "value", "what it is"]);
+        for (key, value) in settings {
+            let key_of_flow = key.replace("rtt.", "");
+            let title = if key == key_of_flow {
+                FLOW
+            } else {
+                "round trips"
+            };
+            let summary = reference::keys(title, (title == FLOW).then_some("tcp"))
+                .into_iter()
+                .flatten()
+                .find(|known| known.name == key_of_flow)
+                .map_or(String::new(), |known| known.summary);
+            table.row([key.into(), value, summary]);
+        }
+        let _ = writeln!(text, "\n{table}");
+    }
+    if let Some(keys) = system.keys() {
+        if keys.is_empty() {
+            text.push_str("\nNo parameters.\n");
+            return text;
+        }
+        let mut table = Table::new(["parameter", "default", "values", "what it is"]);
+        for Key {
+            name,
+            default,
+            values,
+            summary,
+        } in keys
+        {
+            let default = default.unwrap_or_else(|| "required".into());
+            table.row([name, default, values, summary]);
+        }
+        let _ = writeln!(text, "\n{table}");
+    }
+    text
 }
 
 // ---------------------------------------------------------------- JSON
@@ -147,6 +197,14 @@ fn document<'a>(
                 "key": system.kind.key(),
                 "summary": system.summary,
                 "source": system.source,
+                "parameters": system.keys().into_iter().flatten().map(|key| json!({
+                    "name": key.name,
+                    "summary": key.summary,
+                    "values": key.values,
+                    "required": key.default.is_none(),
+                    "default": key.default,
+                })).collect::<Vec<_>>(),
+                "settings": system.settings().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
             })
         })
         .collect();

@@ -1,5 +1,10 @@
 //! What has a name besides the controllers.
 
+use comity_sim::scenario::reference::{self, Key};
+
+/// The table of a flow in the reference of scenarios.
+pub(super) const FLOW: &str = "[[flow]]";
+
 /// One thing that can be chosen by name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct System {
@@ -9,6 +14,26 @@ pub(super) struct System {
     pub(super) summary: &'static str,
     /// Where it is defined.
     pub(super) source: &'static str,
+}
+
+impl System {
+    /// The keys that go with it in a scenario; `None` where it has no part in one that is its own.
+    pub(super) fn keys(&self) -> Option<Vec<Key>> {
+        match self.kind {
+            Kind::System => reference::keys("a time-line", None),
+            Kind::Transport => reference::keys(FLOW, Some(self.name)),
+            Kind::Workload => reference::keys("a workload", Some(self.name)),
+            Kind::Deliver | Kind::Drop | Kind::Preset | Kind::Recovery | Kind::Reliability => None,
+        }
+    }
+
+    /// What it sets: keys of a flow with their values.
+    pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
+        match self.kind {
+            Kind::Preset => reference::preset(self.name).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// What is chosen.
@@ -88,7 +113,8 @@ pub(super) const SYSTEMS: &[System] = &[
         "tltcp",
         "the TLTCP paper, sections 3 to 5.5",
         "Time-lined TCP: a time-line over any controller and any recovery, which gives data up at its deadline. \
-         Over packets: transport = \"sections\", reliability = \"timeline\", drop = \"expired\".",
+         The key of a flow is \
+         timeline = { .. }. Over packets: transport = \"sections\", reliability = \"timeline\", drop = \"expired\".",
     ),
     system(
         Kind::Transport,
@@ -262,8 +288,52 @@ mod tests {
     }
 
     #[test]
+    fn what_has_keys_has_them_in_the_reference() {
+        for system in SYSTEMS {
+            let has_keys = matches!(system.kind, Kind::System | Kind::Transport | Kind::Workload);
+            assert_eq!(system.keys().is_some(), has_keys, "{}", system.name);
+            assert_eq!(
+                system.settings().is_empty(),
+                system.kind != Kind::Preset,
+                "{}",
+                system.name
+            );
+        }
+    }
+
+    /// Whatever is said to be as in the preset, each preset sets.
+    #[test]
+    fn presets_tell_of_all_that_they_set() {
+        let keys_of = |title: &str, choice, before: &str| -> Vec<String> {
+            let keys = reference::keys(title, choice).unwrap().into_iter();
+            let left = keys.filter(|key| {
+                key.default
+                    .as_deref()
+                    .is_some_and(|default| default.contains("preset"))
+            });
+            left.map(|key| format!("{before}{}", key.name)).collect()
+        };
+        let mut expected = keys_of(FLOW, Some("tcp"), "");
+        expected.extend(keys_of("round trips", None, "rtt."));
+        for preset in SYSTEMS.iter().filter(|system| system.kind == Kind::Preset) {
+            let settings = preset.settings();
+            for key in &expected {
+                // The table is told key by key, and the two of a recovery's variant belong to it.
+                if ["rtt", "pipe", "deflate_window"].contains(&key.as_str()) {
+                    continue;
+                }
+                assert!(
+                    settings.iter().any(|(known, _)| known == key),
+                    "{}: {key}",
+                    preset.name
+                );
+            }
+        }
+    }
+
+    #[test]
     fn the_list_has_what_scenarios_take() {
-        let schema = comity_sim::scenario::reference::json_schema();
+        let schema = reference::json_schema();
         for kind in Kind::ALL {
             if kind == Kind::System {
                 continue;

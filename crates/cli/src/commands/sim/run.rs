@@ -1,14 +1,14 @@
 //! `comity sim run`
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
 use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, play};
 
-use super::super::progress::{Progress, now, on_interrupt};
+use super::super::progress::{Teller, follow, now};
 use super::super::{Failure, complain, print, say};
 use super::load;
 use super::summary::Summary;
@@ -18,16 +18,7 @@ use crate::args;
 /// done before their turn would pile up.
 const FEW: usize = 1_000;
 
-/// What the thread that looks after the runs, or the interrupt key, says.
-enum Message {
-    /// So many runs are done.
-    Finished(usize),
-    /// The outcome of the next run in order, with the number of links of the topology itself.
-    Outcome(Run, Box<Result<(RunReport, usize), String>>),
-    /// There are no more.
-    End(Result<(), Interrupted>),
-    Interrupt,
-}
+const INTERRUPTED: &str = "interrupted: no results were stored";
 
 pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let seeds = match (&args.seed, &args.seeds) {
@@ -40,42 +31,34 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let mut completed = Vec::new();
     let mut failed = 0;
     let axes: Vec<String> = scenario.axes().iter().map(|axis| (*axis).into()).collect();
-    let messages = start(&scenario, args);
-    let progress = Progress::new(scenario.run_count(), args.quiet);
-    loop {
-        match messages.recv_timeout(Duration::from_millis(200)) {
-            Err(RecvTimeoutError::Timeout) => progress.tick(),
-            Ok(Message::Finished(done)) => progress.set(done),
-            Ok(Message::Outcome(run, outcome)) => match *outcome {
-                Ok((report, backbone)) => {
-                    summary.add(&run, &report, backbone);
-                    if args.out.is_some() {
-                        completed.push(complete(&axes, &run, report));
-                    }
+    let end = follow(
+        (scenario.run_count(), args.quiet),
+        INTERRUPTED,
+        playing(&scenario, args.jobs),
+        |(run, outcome), progress| match outcome {
+            Ok((report, backbone)) => {
+                summary.add(&run, &report, backbone);
+                if args.out.is_some() {
+                    completed.push(complete(&axes, &run, report));
                 }
-                Err(reason) => {
-                    failed += 1;
-                    progress.pause(|| {
-                        complain(&format!(
-                            "run {} (seed {}): {reason}",
-                            run.number,
-                            run.seed.get()
-                        ));
-                    });
-                }
-            },
-            Ok(Message::End(Ok(()))) => break,
-            Ok(Message::End(Err(_)) | Message::Interrupt) => {
-                progress.clear();
-                say("interrupted: no results were stored");
-                return Err(Failure::Interrupted);
             }
-            // The thread is gone without a word: it panicked, and said so.
-            Err(RecvTimeoutError::Disconnected) => return Err(Failure::Failed),
-        }
+            Err(reason) => {
+                failed += 1;
+                progress.pause(|| {
+                    complain(&format!(
+                        "run {} (seed {}): {reason}",
+                        run.number,
+                        run.seed.get()
+                    ));
+                });
+            }
+        },
+    )?;
+    if end.is_err() {
+        say(INTERRUPTED);
+        return Err(Failure::Interrupted);
     }
     let wall_seconds = began.elapsed().as_secs_f64();
-    progress.clear();
     if failed > 0 {
         complain(&format!("{failed} of {} runs failed", scenario.run_count()));
         return Err(Failure::Failed);
@@ -92,22 +75,28 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     }
 }
 
-/// Plays the runs on other threads, so that an interrupt need not wait for those under way.
-fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> {
-    let (sender, receiver) = mpsc::channel();
-    let interrupt = sender.clone();
-    let cancel = on_interrupt(move || interrupt.send(Message::Interrupt).is_ok());
+/// What comes out of a run: its report and the number of links of the topology itself, or why it failed.
+type Outcome = (Run, Result<(RunReport, usize), String>);
+
+/// Plays the runs of a scenario in order.
+fn playing(
+    scenario: &Arc<Scenario>,
+    jobs: Option<NonZeroUsize>,
+) -> impl FnOnce(
+    &'static AtomicBool,
+    &Teller<Outcome, Result<(), Interrupted>>,
+) -> Result<(), Interrupted>
++ Send
++ 'static {
     let scenario = scenario.clone();
-    let jobs = args.jobs;
-    std::thread::spawn(move || {
+    move |cancel, teller| {
         let runs = scenario.runs();
         let execution = Execution {
             jobs,
             longest_first: runs.len() <= FEW,
             cancel: Some(cancel),
         };
-        // A message that nobody takes belongs to an execution that was interrupted.
-        let end = execute(
+        execute(
             &scenario,
             &runs,
             &execution,
@@ -116,15 +105,10 @@ fn start(scenario: &Arc<Scenario>, args: &args::Run) -> mpsc::Receiver<Message> 
                     .map(|report| (report, settings.backbone))
                     .map_err(|error| error.to_string())
             },
-            |done| drop(sender.send(Message::Finished(done))),
-            |outcome| {
-                let message = Message::Outcome(outcome.run.clone(), Box::new(outcome.report));
-                drop(sender.send(message));
-            },
-        );
-        drop(sender.send(Message::End(end)));
-    });
-    receiver
+            |done| teller.finished(done),
+            |outcome| teller.news((outcome.run.clone(), outcome.report)),
+        )
+    }
 }
 
 fn complete(axes: &[String], run: &Run, report: RunReport) -> CompletedRun {

@@ -13,10 +13,11 @@ use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
 use super::super::tables::ScenarioTable;
 use super::super::tables::flow::{
-    CbrTable, DelayedAckTable, FlowTable, HeadersTable, Preset, ReaderTable, RttTable, TcpTable,
+    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RttTable, TcpTable,
     TransportTable, WorkloadTable,
 };
 use super::graph::{Graph, Taken};
+use super::preset::{PresetRest, Setting};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
 use super::{Library, Limits, sections};
 use crate::network::{
@@ -378,74 +379,6 @@ fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
         })),
         TransportTable::Sections(table_of_sections) => {
             sections::spec(table_of_sections, table, cx).map(TransportSpec::Sections)
-        }
-    }
-}
-
-/// What a preset says beside the settings of the endpoints.
-struct PresetRest {
-    config: tcp::Config,
-    headers: Headers,
-    is_ns2: bool,
-    window: Option<u32>,
-    initial_window: u32,
-    ssthresh: Option<Bytes>,
-    controller: &'static str,
-    parameters: &'static [(&'static str, Setting)],
-}
-
-/// A parameter that a preset sets.
-#[derive(Clone, Copy)]
-enum Setting {
-    Flag(bool),
-    Word(&'static str),
-}
-
-/// The headers of ns-2: 40 bytes, and 8 for each SACK block.
-const NS2_HEADERS: Headers = Headers::Fixed {
-    bytes: 40,
-    per_sack_block: 8,
-};
-
-impl Preset {
-    fn rest(self) -> PresetRest {
-        match self {
-            Self::Modern => PresetRest {
-                config: tcp::Config::MODERN,
-                headers: Headers::Real,
-                is_ns2: false,
-                window: None,
-                initial_window: 10,
-                ssthresh: Some(Bytes::MAX),
-                controller: "cubic",
-                parameters: &[],
-            },
-            Self::Ns2Release => PresetRest {
-                config: tcp::Config::NS2_2_35,
-                headers: NS2_HEADERS,
-                is_ns2: true,
-                window: Some(20),
-                initial_window: 2,
-                ssthresh: None,
-                controller: "reno",
-                parameters: &[
-                    ("increase", Setting::Word("per_ack")),
-                    ("decrease_basis", Setting::Word("window")),
-                    ("rounding", Setting::Word("threshold")),
-                    ("grow_when_limited", Setting::Flag(true)),
-                ],
-            },
-            Self::Ns2Era2000 => PresetRest {
-                config: tcp::Config::NS2_2000,
-                initial_window: 1,
-                parameters: &[
-                    ("increase", Setting::Word("per_ack")),
-                    ("decrease_basis", Setting::Word("window")),
-                    ("rounding", Setting::Word("both")),
-                    ("grow_when_limited", Setting::Flag(true)),
-                ],
-                ..Self::Ns2Release.rest()
-            },
         }
     }
 }

@@ -3,6 +3,7 @@
 mod flow;
 mod graph;
 mod link;
+mod preset;
 mod sections;
 mod topology;
 
@@ -15,7 +16,7 @@ use super::problem::{Problem, ProblemKind, Unfit};
 use super::schema::{Context, Files};
 use super::source::Place;
 use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
-use crate::engine::{Misfit, misfit};
+use crate::engine::{Misfit, misfit, standstill};
 use crate::frames::{Frame, parse_frames};
 use crate::metrics::Convergence;
 use crate::network::Network;
@@ -181,9 +182,11 @@ pub(super) fn build(
         );
     }
     let mut graph = Graph::default();
+    let mut first_flows = Vec::with_capacity(file.flow.len());
     let core = topology::build(&file.topology, &mut graph, library, limits, cx);
     if let Some(core) = &core {
         for table in &file.flow {
+            first_flows.push(graph.flows.len());
             flow::build(table, scenario, core, &mut graph, library, limits, cx);
         }
     }
@@ -220,6 +223,17 @@ pub(super) fn build(
     };
     if let Some(misfit) = misfit(&network) {
         report_misfit(file, &network, misfit, &link_places, cx);
+        return None;
+    }
+    if let Some(flow) = standstill(&network) {
+        let table = first_flows.partition_point(|&first| first <= flow) - 1;
+        cx.report_at(
+            &file.flow[table].written,
+            "",
+            ProblemKind::Unfit {
+                reason: Unfit::Standstill,
+            },
+        );
         return None;
     }
     let settings = RunSettings {

@@ -37,9 +37,12 @@ pub struct CheckReport<'b> {
 /// What came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds at every point.
+    /// It holds at every point; of a claim, all that the paper has a number for.
     Holds,
-    /// It does not.
+    /// A part of the claim holds. Another fails, is not judged in this form, or is only shown although the paper has
+    /// a number for it.
+    HoldsInPart,
+    /// It does not; of a claim, nothing that is judged does.
     Fails,
     /// It is only shown, or the claim has nothing to judge.
     Shown,
@@ -77,13 +80,21 @@ pub struct Bound {
 }
 
 impl ClaimReport<'_> {
-    /// Fails when a check does, holds when the judged ones do.
+    /// Holds when all of it is judged and does, fails when nothing that is judged holds.
     pub fn outcome(&self) -> Outcome {
         let has = |outcome| self.checks.iter().any(|check| check.outcome == outcome);
-        if has(Outcome::Fails) {
-            Outcome::Fails
-        } else if has(Outcome::Holds) {
+        let is_unjudged = |check: &CheckReport<'_>| match check.outcome {
+            Outcome::Skipped => true,
+            Outcome::Shown => check.rows.iter().any(|row| row.paper.is_some()),
+            _ => false,
+        };
+        let is_whole = !has(Outcome::Fails) && !self.checks.iter().any(is_unjudged);
+        if has(Outcome::Holds) && is_whole {
             Outcome::Holds
+        } else if has(Outcome::Holds) {
+            Outcome::HoldsInPart
+        } else if has(Outcome::Fails) {
+            Outcome::Fails
         } else if has(Outcome::Skipped) {
             Outcome::Skipped
         } else {
@@ -98,7 +109,7 @@ impl CheckReport<'_> {
         match self.outcome {
             Outcome::Holds => self.expected == Expected::Holds,
             Outcome::Fails => self.expected == Expected::Fails,
-            Outcome::Shown | Outcome::Skipped => true,
+            Outcome::HoldsInPart | Outcome::Shown | Outcome::Skipped => true,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::fault::{Fault, Faulty};
 use super::grid::{extreme, unknown};
 use crate::metrics;
 use crate::network::Network;
-use crate::report::{RunReport, is_within};
+use crate::report::{RunReport, groups_of, is_within};
 use crate::results::{Picked, columns, pick};
 
 /// What the runs of a scenario have: what a measure is checked against.
@@ -27,11 +27,10 @@ impl There {
     /// Takes note of what a run has.
     pub(super) fn add(&mut self, network: &Network, bins: bool) {
         self.bins |= bins;
+        let groups = groups_of(network.flows.iter().map(|flow| flow.group.as_str()));
+        self.flows.extend(groups.into_iter().map(Into::into));
         for flow in &network.flows {
-            self.flows.extend([flow.name.clone(), flow.group.clone()]);
-            let together = flow.group.match_indices('+');
-            let together = together.filter_map(|(at, _)| flow.group.get(..at).map(Into::into));
-            self.flows.extend(together);
+            self.flows.insert(flow.name.clone());
         }
         for link in &network.links {
             self.links.insert(link.name.clone());
@@ -189,13 +188,8 @@ pub(super) struct Results {
 
 impl Results {
     pub(super) fn of(report: &RunReport, needed: &Needed) -> Self {
-        let tables: BTreeMap<&'static str, Picked> = needed
-            .tables
-            .iter()
-            .map(|(table, columns)| (*table, pick(report, table, columns)))
-            .collect();
         Self {
-            tables,
+            tables: pick(report, &needed.tables),
             bin: report.series.as_ref().map(|series| series.bin),
         }
     }
@@ -542,5 +536,35 @@ mod tests {
         );
         let fine = parser::expression("mean(flow.'a-0'.delay_mean_s)").unwrap();
         assert_eq!(check(&fine, &there), Ok(()));
+    }
+
+    /// What a measure may name is what the results count together: nothing where one group stands alone.
+    #[test]
+    fn groups_are_there_together_as_they_are_in_results() {
+        use crate::scenario::{NoFiles, Reading, Scenario};
+        let there = |groups: &[&str]| {
+            let flows = groups.iter().map(|group| {
+                format!(
+                    "[[flow]]\ngroup = \"{group}\"\ntransport = \"datagram\"\n\
+                     workload = {{ kind = \"cbr\", rate = \"1Mbps\" }}\n"
+                )
+            });
+            let text = format!(
+                "[scenario]\nname = \"x\"\nduration = \"1s\"\n[topology]\nkind = \"dumbbell\"\n\
+                 bottleneck = {{ rate = \"1Mbps\", delay = \"1ms\" }}\n{}",
+                flows.collect::<String>()
+            );
+            let scenario = Scenario::parse("x.toml", &text, NoFiles, &Reading::default()).unwrap();
+            let (network, _) = scenario.prepare(&scenario.runs()[0]);
+            let mut there = There::default();
+            there.add(&network, false);
+            there.flows
+        };
+        let has = |groups: &[&str], name: &str| there(groups).contains(name);
+        assert!(has(&["net+long", "net+short"], "net"));
+        assert!(has(&["net+long", "net+short"], "net+long"));
+        assert!(has(&["net+long"], "net+long"));
+        assert!(!has(&["net+long"], "net"));
+        assert!(has(&["net+long"], "net+long-0"));
     }
 }

@@ -93,6 +93,29 @@ pub(in crate::scenario) enum Preset {
     Ns2Era2000,
 }
 
+/// The presets by name.
+pub(in crate::scenario) const PRESETS: &[(&str, Preset, &str)] = &[
+    (
+        "modern",
+        Preset::Modern,
+        "what current hosts do: SACK, timestamps, window scaling, delayed acknowledgements, \
+         an initial window of 10 packets, real headers",
+    ),
+    (
+        "ns2-2.35",
+        Preset::Ns2Release,
+        "the defaults of ns-2's last release: Reno, ticks of 10 ms, a least timeout of \
+         200 ms, limited transmit, an initial window of 2, a window of 20 packets, \
+         40-byte headers",
+    ),
+    (
+        "ns2-2000",
+        Preset::Ns2Era2000,
+        "ns-2 as in 1999 to 2001: the same without handshake and limited transmit, ticks of \
+         100 ms, no least timeout, an initial window of 1",
+    ),
+];
+
 /// A recovery by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::scenario) enum RecoveryName {
@@ -126,27 +149,7 @@ table! {
     struct TcpTable ("TCP") {
         /// Settings that belong together; every other key here replaces one of them.
         preset: Preset = Default(
-            Choice(&[
-                (
-                    "modern",
-                    Preset::Modern,
-                    "what current hosts do: SACK, timestamps, window scaling, delayed acknowledgements, \
-                     an initial window of 10 packets, real headers",
-                ),
-                (
-                    "ns2-2.35",
-                    Preset::Ns2Release,
-                    "the defaults of ns-2's last release: Reno, ticks of 10 ms, a least timeout of \
-                     200 ms, limited transmit, an initial window of 2, a window of 20 packets, \
-                     40-byte headers",
-                ),
-                (
-                    "ns2-2000",
-                    Preset::Ns2Era2000,
-                    "ns-2 as in 1999 to 2001: the same without handshake and limited transmit, ticks of \
-                     100 ms, no least timeout, an initial window of 1",
-                ),
-            ]),
+            Choice(PRESETS),
             "\"modern\"",
         );
         /// The size of a full segment on the wire, headers included.

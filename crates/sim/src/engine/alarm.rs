@@ -1,0 +1,88 @@
+//! The event that stands in the queue for an endpoint's timer.
+
+use comity_units::{Span, Time};
+
+/// When an endpoint's timer has an event, so that a timer that is moved later needs none of its own.
+///
+/// An endpoint may ask for a time that has come already, as a pacer does that is late: then its turn comes after the
+/// event under way, at the same instant. If it has just had its turn at this instant and sent all that it may, nothing
+/// more can be had now, and it gets the next one [`SOONEST`] later, so that time goes on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alarm {
+    queued_for: Time,
+    rang_at: Time,
+}
+
+/// How long after its turn an endpoint gets the next one, if it asks for it at once.
+const SOONEST: Span = Span::from_micros(1);
+
+impl Alarm {
+    pub(super) const fn new() -> Self {
+        Self {
+            queued_for: Time::MAX,
+            rang_at: Time::MAX,
+        }
+    }
+
+    /// Takes the event at `now` out of account; whether it is the one that stands for the timer.
+    pub(super) fn take(&mut self, now: Time) -> bool {
+        let is_meant = self.queued_for == now;
+        if is_meant {
+            self.queued_for = Time::MAX;
+        }
+        is_meant
+    }
+
+    /// The endpoint has its turn.
+    pub(super) fn ring(&mut self, now: Time) {
+        self.rang_at = now;
+    }
+
+    /// The endpoint asks for `due`: when to queue an event, unless one comes early enough.
+    #[inline]
+    pub(super) fn set(&mut self, now: Time, due: Time) -> Option<Time> {
+        if due >= self.queued_for {
+            return None;
+        }
+        let due = if due > now {
+            due
+        } else if self.rang_at == now {
+            now + SOONEST
+        } else {
+            now
+        };
+        self.queued_for = due;
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_that_moves_later_needs_no_event() {
+        let mut alarm = Alarm::new();
+        let (now, early, late) = (Time::ZERO, Time::from_millis(1), Time::from_millis(2));
+        assert_eq!(alarm.set(now, late), Some(late));
+        assert_eq!(alarm.set(now, early), Some(early));
+        assert_eq!(alarm.set(now, late), None);
+        assert!(!alarm.take(late));
+        assert!(alarm.take(early));
+        assert!(!alarm.take(early));
+    }
+
+    #[test]
+    fn what_is_late_has_one_turn_at_an_instant_and_the_next_one_later() {
+        let mut alarm = Alarm::new();
+        let now = Time::from_millis(5);
+        assert_eq!(alarm.set(now, Time::ZERO), Some(now));
+        assert!(alarm.take(now));
+        alarm.ring(now);
+        assert_eq!(alarm.set(now, Time::ZERO), Some(now + SOONEST));
+        assert!(alarm.take(now + SOONEST));
+        // What it asks for in time it gets in time.
+        let soon = now + Span::from_nanos(1);
+        assert_eq!(alarm.set(now, soon), Some(soon));
+    }
+}

@@ -1,0 +1,210 @@
+//! The paths of flows through the links, and what on them can be computed ahead of its turn.
+
+use std::collections::BTreeMap;
+
+use super::build::BuildError;
+use super::flow::{Agent, DatagramSource, Flow, ReaderState};
+use super::links::LinkState;
+use super::route::Router;
+use crate::network::{FlowSpec, Network, NodeId};
+
+/// The bit of a path entry that says: this link may be computed ahead from the one before it.
+pub(super) const AHEAD: u32 = 1 << 31;
+
+/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
+pub(super) const DRAW: u32 = 1 << 30;
+
+/// The bit of the entry that ends a path.
+pub(super) const END: u32 = 1 << 29;
+
+/// The bit of a path's end that says: the endpoint may act ahead of its turn.
+pub(super) const ACTS_AHEAD: u32 = 1;
+
+/// The part of a path entry that is the link.
+pub(super) const LINK: u32 = END - 1;
+
+/// A stretch of the engine's list of path entries: links from here on, and then an end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path {
+    pub(super) start: u32,
+}
+
+/// All paths, and which links follow which.
+#[derive(Default)]
+pub(super) struct Paths {
+    pub(super) entries: Vec<u32>,
+    /// Flows between the same nodes share a path. What is marked on it holds for all who use it alike: a mark
+    /// that speaks of one flow asks for a link that nothing else uses.
+    known: BTreeMap<(NodeId, NodeId, Use), Path>,
+}
+
+/// What a path is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    Answers,
+    Datagrams,
+    Nothing,
+    Reports,
+    Sections,
+    Segments,
+}
+
+impl Paths {
+    pub(super) fn find(
+        &mut self,
+        network: &Network,
+        router: &mut Router<'_>,
+        flow: &FlowSpec,
+        key: (NodeId, NodeId, Use),
+    ) -> Result<Path, BuildError> {
+        if let Some(&path) = self.known.get(&key) {
+            return Ok(path);
+        }
+        let (from, to, _) = key;
+        let name = |node: NodeId| network.nodes[node.0 as usize].clone();
+        if from == to {
+            return Err(BuildError::FlowToItself {
+                flow: flow.name.clone(),
+                node: name(from),
+            });
+        }
+        let links = router
+            .path(from, to)
+            .ok_or_else(|| BuildError::Unreachable {
+                flow: flow.name.clone(),
+                from: name(from),
+                to: name(to),
+            })?;
+        let start = self.entries.len() as u32;
+        self.entries.extend(links);
+        self.entries.push(END);
+        let path = Path { start };
+        self.known.insert(key, path);
+        Ok(path)
+    }
+
+    pub(super) fn links(&self, path: Path) -> &[u32] {
+        let from_start = &self.entries[path.start as usize..];
+        let end = from_start.iter().position(|&entry| entry & END != 0);
+        &from_start[..end.unwrap_or(from_start.len())]
+    }
+
+    /// Counts for each link how many paths lead over it.
+    pub(super) fn count_users(&self, flows: &[Flow], links: &mut [LinkState]) {
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            for &entry in self.links(path) {
+                links[entry as usize].users += 1;
+            }
+        }
+    }
+
+    /// Marks what can be computed ahead of its turn without changing anything.
+    pub(super) fn mark_ahead(&mut self, flows: &mut [Flow], links: &[LinkState]) {
+        self.mark_links(flows, links);
+        for flow in flows {
+            self.mark_draw(flow, links);
+            // An endpoint that answers may act ahead when nothing but packets and timers makes it act, and
+            // when its answers meet no others on their first link.
+            let (source_may, sink_may) = match &flow.agent {
+                Agent::Datagram(_) => (false, true),
+                Agent::Sections(_) => (false, false),
+                Agent::Tcp(tcp) => (
+                    tcp.workload.acts_on_packets_alone()
+                        && self.has_own_way_out(flow.forward, links),
+                    matches!(tcp.reader, ReaderState::Immediate)
+                        && tcp.workload.is_blind_to_its_reader()
+                        && self.has_own_way_out(flow.backward, links),
+                ),
+            };
+            if sink_may {
+                self.mark_end(flow.forward, links);
+            }
+            if source_may {
+                self.mark_end(flow.backward, links);
+            }
+        }
+    }
+
+    /// Marks each entry whose link is fed by nothing but the link before it, where that one keeps order.
+    fn mark_links(&mut self, flows: &[Flow], links: &[LinkState]) {
+        /// Who feeds a link.
+        #[derive(Clone, Copy, PartialEq)]
+        enum Feeder {
+            Nobody,
+            Only(u32),
+            Several,
+        }
+        const AN_ENDPOINT: u32 = u32::MAX;
+        let mut feeders = vec![Feeder::Nobody; links.len()];
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            let mut before = AN_ENDPOINT;
+            for &link in self.links(path) {
+                let feeder = &mut feeders[link as usize];
+                *feeder = match *feeder {
+                    Feeder::Nobody if before != AN_ENDPOINT => Feeder::Only(before),
+                    Feeder::Only(only) if only == before => Feeder::Only(only),
+                    _ => Feeder::Several,
+                };
+                before = link;
+            }
+        }
+        for path in flows.iter().flat_map(|flow| [flow.forward, flow.backward]) {
+            let start = path.start as usize;
+            for at in start + 1..start + self.links(path).len() {
+                let (before, link) = (self.entries[at - 1] & LINK, self.entries[at] & LINK);
+                if feeders[link as usize] == Feeder::Only(before)
+                    && links[before as usize].is_predictable()
+                    && links[link as usize].decides_at_once()
+                {
+                    self.entries[at] |= AHEAD;
+                }
+            }
+        }
+    }
+
+    /// Marks where a flow's packets first wait for their turn among others, if its source can be drawn on
+    /// there: its first link carries nothing else, and nothing on that stretch reorders or copies.
+    fn mark_draw(&mut self, flow: &mut Flow, links: &[LinkState]) {
+        let has_calendar = matches!(
+            &flow.agent,
+            Agent::Datagram(datagram) if matches!(datagram.source, DatagramSource::Schedule(_))
+        );
+        if !has_calendar || !self.has_own_way_out(flow.forward, links) {
+            return;
+        }
+        let path = self.links(flow.forward);
+        let stretch = 1 + path
+            .iter()
+            .skip(1)
+            .take_while(|&&entry| entry & AHEAD != 0)
+            .count();
+        let mut on_stretch = path.iter().take(stretch);
+        if on_stretch.all(|&entry| links[(entry & LINK) as usize].is_predictable()) {
+            let at = flow.forward.start as usize + stretch;
+            self.entries[at] |= DRAW;
+            if let Agent::Datagram(datagram) = &mut flow.agent {
+                datagram.is_drawn = true;
+            }
+        }
+    }
+
+    /// Whether the first link of a path carries nothing else and takes packets ahead of their turn.
+    fn has_own_way_out(&self, path: Path, links: &[LinkState]) -> bool {
+        let Some(&entry) = self.links(path).first() else {
+            return false;
+        };
+        let link = &links[(entry & LINK) as usize];
+        link.users == 1 && link.decides_at_once()
+    }
+
+    /// Marks the end of a path whose last link keeps order.
+    fn mark_end(&mut self, path: Path, links: &[LinkState]) {
+        let Some(&last) = self.links(path).last() else {
+            return;
+        };
+        if links[(last & LINK) as usize].is_predictable() {
+            let end = path.start as usize + self.links(path).len();
+            self.entries[end] |= ACTS_AHEAD;
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! The tables of flows, links and their bins, and what their columns mean.
+
+use std::borrow::Cow;
+
+use comity_units::{Seed, Span, Time};
+
+use super::column::{AXIS, Columns, Table, Values, Visitor};
+use super::{AxisValue, CompletedRun, WriteError};
+use crate::report::{
+    FlowReport, FlowSeries, LinkReport, LinkSeries, RunReport, SectionsReport, TimelineReport,
+};
+
+/// Some runs, with the axes that they are points of.
+pub(super) struct Things<'a> {
+    axes: Vec<Axis<'a>>,
+    pub(super) runs: Vec<Played<'a>>,
+}
+
+/// A run under its number.
+pub(super) struct Played<'a> {
+    pub(super) number: u64,
+    axes: &'a [(String, AxisValue)],
+    pub(super) seed: Seed,
+    pub(super) report: &'a RunReport,
+}
+
+/// An axis and the type that fits all its values.
+#[derive(Clone, Copy)]
+struct Axis<'a> {
+    name: &'a str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Boolean,
+    Integer,
+    Number,
+    Text,
+}
+
+/// One thing of one run; `of` is the thing.
+pub(super) struct Row<'a, T> {
+    pub(super) run: &'a Played<'a>,
+    pub(super) index: u64,
+    pub(super) of: &'a T,
+}
+
+/// One bin of one flow or link.
+pub(super) struct Bin<'a, T> {
+    run: u64,
+    index: u64,
+    name: &'a str,
+    of: &'a T,
+    start: Span,
+    at: usize,
+}
+
+impl<T> Bin<'_, T> {
+    /// The value of this bin in a column of the series.
+    fn value<N: Copy + Into<u64>>(&self, column: &[N]) -> Option<u64> {
+        column.get(self.at).copied().map(Into::into)
+    }
+}
+
+impl<'a> Things<'a> {
+    /// One run by itself.
+    pub(super) fn of(report: &'a RunReport) -> Self {
+        Self {
+            axes: Vec::new(),
+            runs: vec![Played {
+                number: 0,
+                axes: &[],
+                seed: report.seed,
+                report,
+            }],
+        }
+    }
+
+    /// These runs, each under its number.
+    ///
+    /// # Errors
+    /// [`WriteError::RepeatedAxis`] when a run has two values for one axis.
+    pub(super) fn new(
+        runs: impl Iterator<Item = (usize, &'a CompletedRun)> + Clone,
+    ) -> Result<Self, WriteError> {
+        let played = |(number, run): (usize, &'a CompletedRun)| Played {
+            number: number as u64,
+            axes: &run.axes,
+            seed: run.seed,
+            report: &run.report,
+        };
+        Ok(Self {
+            axes: axes(runs.clone().map(|(_, run)| run))?,
+            runs: runs.map(played).collect(),
+        })
+    }
+
+    /// Whether some run has values over time.
+    pub(super) fn has_series(&self) -> bool {
+        self.runs.iter().any(|run| run.report.series.is_some())
+    }
+
+    /// Shows every table to the visitor; those of series only when some run has series.
+    pub(super) fn each<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
+        visitor.visit(self.flows())?;
+        visitor.visit(self.links())?;
+        if self.has_series() {
+            visitor.visit(self.flow_series())?;
+            visitor.visit(self.link_series())?;
+        }
+        Ok(())
+    }
+
+    fn flows(&self) -> Table<'_, Row<'_, FlowReport>> {
+        let columns = self
+            .leading("flow", |row: &Row<'_, FlowReport>| row.of.name.as_str())
+            .text("group", |row| row.of.group.as_str().into())
+            .text("kind", |row| row.of.kind.as_str().into())
+            .unsigned("started_ns", |row| row.of.started.as_nanos())
+            .maybe_unsigned("finished_ns", |row| row.of.finished.map(Time::as_nanos))
+            .unsigned("delivered_bytes", |row| row.of.delivered_bytes)
+            .unsigned("delivered_total_bytes", |row| row.of.delivered_bytes_total)
+            .unsigned("delivered_wire_bytes", |row| row.of.delivered_wire_bytes)
+            .number("goodput_bps", |row| row.of.goodput_bps)
+            .number("throughput_bps", |row| row.of.throughput_bps)
+            .unsigned("sent_packets", |row| row.of.sent_packets)
+            .unsigned("sent_wire_bytes", |row| row.of.sent_wire_bytes)
+            .unsigned("retransmitted_packets", |row| row.of.retransmitted_packets)
+            .unsigned("timeouts", |row| row.of.timeouts)
+            .unsigned("fast_retransmits", |row| row.of.fast_retransmits)
+            .unsigned("received_packets", |row| row.of.received_packets)
+            .unsigned("dropped_packets", |row| row.of.dropped_packets)
+            .unsigned("dropped_data_packets", |row| {
+                row.of
+                    .dropped_packets
+                    .saturating_sub(row.of.dropped_returned)
+            })
+            .unsigned("dropped_returned_packets", |row| row.of.dropped_returned)
+            .unsigned("in_flight_at_end_packets", |row| row.of.in_flight_at_end)
+            .unsigned("duplicated_packets", |row| row.of.duplicated_packets)
+            .unsigned("returned_packets", |row| row.of.returned_packets)
+            .summary("delay", |row| row.of.delay)
+            .summary("arrival_spacing", |row| row.of.arrival_spacing)
+            .maybe_number("srtt_s", |row| row.of.srtt_s)
+            .maybe_number("mean_rtt_s", |row| row.of.mean_rtt_s)
+            .maybe_number("min_rtt_s", |row| row.of.min_rtt_s)
+            .maybe_unsigned("window_bytes", |row| row.of.window_bytes)
+            .maybe_number("mean_window_bytes", |row| row.of.mean_window_bytes)
+            .maybe_unsigned("ssthresh_bytes", |row| {
+                row.of.ssthresh_bytes.filter(is_limited)
+            })
+            .maybe_unsigned("capacity_bps", |row| row.of.capacity_bps)
+            .unsigned("reads", |row| row.of.reads)
+            .unsigned("reads_satisfied", |row| row.of.reads_satisfied)
+            .unsigned("tokens_used_bytes", |row| row.of.tokens_used_bytes)
+            .maybe_number("tokens_per_rtt_bytes", |row| row.of.tokens_per_rtt_bytes)
+            .maybe_number("tokens_per_rtt_deviation_bytes", |row| {
+                row.of.tokens_per_rtt_deviation_bytes
+            });
+        let columns = timeline(sections(columns));
+        let rows = self.runs.iter().flat_map(|run| {
+            (0..)
+                .zip(&run.report.flows)
+                .map(move |(index, of)| Row { run, index, of })
+        });
+        Table {
+            name: "flows",
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    fn links(&self) -> Table<'_, Row<'_, LinkReport>> {
+        let columns = self
+            .leading("link", |row: &Row<'_, LinkReport>| row.of.name.as_str())
+            .unsigned("offered_packets", |row| row.of.offered_packets)
+            .unsigned("delivered_packets", |row| row.of.delivered_packets)
+            .unsigned("dropped_full_packets", |row| row.of.dropped_full)
+            .unsigned("dropped_early_packets", |row| row.of.dropped_early)
+            .unsigned("lost_packets", |row| row.of.lost)
+            .unsigned("dropped_measured_packets", |row| row.of.dropped_measured)
+            .unsigned("dropped_data_packets", |row| {
+                let LinkReport {
+                    dropped_full,
+                    dropped_early,
+                    lost,
+                    dropped_returned,
+                    ..
+                } = row.of;
+                (dropped_full + dropped_early + lost).saturating_sub(*dropped_returned)
+            })
+            .unsigned("dropped_returned_packets", |row| row.of.dropped_returned)
+            .unsigned("marked_packets", |row| row.of.marked)
+            .unsigned("duplicated_packets", |row| row.of.duplicated)
+            .unsigned("queued_at_end_packets", |row| row.of.queued_at_end)
+            .unsigned("in_flight_at_end_packets", |row| row.of.in_flight_at_end)
+            .unsigned("carried_bytes", |row| row.of.carried_bytes)
+            .maybe_number("utilisation", |row| row.of.utilisation)
+            .number("mean_queue_packets", |row| row.of.mean_queue_packets)
+            .summary("wait", |row| row.of.wait);
+        let rows = self.runs.iter().flat_map(|run| {
+            (0..)
+                .zip(&run.report.links)
+                .map(move |(index, of)| Row { run, index, of })
+        });
+        Table {
+            name: "links",
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    fn flow_series(&self) -> Table<'_, Bin<'_, FlowSeries>> {
+        let columns = bin_columns("flow")
+            .maybe_unsigned("delivered_bytes", |bin: &Bin<'_, FlowSeries>| {
+                bin.value(&bin.of.delivered_bytes)
+            })
+            .maybe_unsigned("sent_packets", |bin| bin.value(&bin.of.sent_packets))
+            .maybe_unsigned("retransmitted_packets", |bin| {
+                bin.value(&bin.of.retransmitted_packets)
+            })
+            .maybe_unsigned("window_bytes", |bin| bin.value(&bin.of.window_bytes))
+            .maybe_unsigned("ssthresh_bytes", |bin| {
+                bin.value(&bin.of.ssthresh_bytes).filter(is_limited)
+            })
+            .maybe_unsigned("srtt_ns", |bin| bin.value(&bin.of.srtt_ns));
+        let length = |of: &FlowSeries| {
+            [
+                of.delivered_bytes.len(),
+                of.sent_packets.len(),
+                of.retransmitted_packets.len(),
+                of.window_bytes.len(),
+                of.ssthresh_bytes.len(),
+                of.srtt_ns.len(),
+            ]
+            .into_iter()
+            .fold(0, usize::max)
+        };
+        let rows = self.runs.iter().flat_map(move |run| {
+            let report = run.report;
+            report.series.iter().flat_map(move |series| {
+                let names = report.flows.iter().map(|flow| flow.name.as_str());
+                bins(run.number, series.bin, &series.flows, names, length)
+            })
+        });
+        Table {
+            name: "flow_series",
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    fn link_series(&self) -> Table<'_, Bin<'_, LinkSeries>> {
+        let columns = bin_columns("link")
+            .maybe_unsigned("carried_bytes", |bin: &Bin<'_, LinkSeries>| {
+                bin.value(&bin.of.carried_bytes)
+            })
+            .maybe_unsigned("dropped_packets", |bin| bin.value(&bin.of.dropped_packets))
+            .maybe_unsigned("max_queue_packets", |bin| {
+                bin.value(&bin.of.max_queue_packets)
+            });
+        let length = |of: &LinkSeries| {
+            [
+                of.carried_bytes.len(),
+                of.dropped_packets.len(),
+                of.max_queue_packets.len(),
+            ]
+            .into_iter()
+            .fold(0, usize::max)
+        };
+        let rows = self.runs.iter().flat_map(move |run| {
+            let report = run.report;
+            report.series.iter().flat_map(move |series| {
+                let names = report.links.iter().map(|link| link.name.as_str());
+                bins(run.number, series.bin, &series.links, names, length)
+            })
+        });
+        Table {
+            name: "link_series",
+            columns,
+            rows: Box::new(rows),
+        }
+    }
+
+    /// The columns that every row of a thing within a run begins with; the thing is called `name`.
+    pub(super) fn leading<'s, T: 's>(
+        &'s self,
+        name: &'static str,
+        read: impl Fn(&Row<'s, T>) -> &'s str + 's,
+    ) -> Columns<'s, Row<'s, T>> {
+        let first = Columns::new().unsigned("run", |row: &Row<'s, T>| row.run.number);
+        self.with_axes(first, |row| row.run)
+            .unsigned("seed", |row| row.run.seed.get())
+            .unsigned("index", |row| row.index)
+            .text(name, move |row| Cow::Borrowed(read(row)))
+    }
+
+    /// Adds a column for each axis.
+    pub(super) fn with_axes<'s, R: 's>(
+        &'s self,
+        columns: Columns<'s, R>,
+        run: fn(&R) -> &'s Played<'s>,
+    ) -> Columns<'s, R> {
+        self.axes
+            .iter()
+            .fold(columns, move |columns, &Axis { name, kind }| {
+                let value = move |row: &R| {
+                    let mut axes = run(row).axes.iter();
+                    axes.find(|(axis, _)| axis == name).map(|(_, value)| value)
+                };
+                let values = match kind {
+                    Kind::Boolean => Values::Boolean(Box::new(move |row| match value(row)? {
+                        AxisValue::Boolean(value) => Some(*value),
+                        _ => None,
+                    })),
+                    Kind::Integer => Values::Integer(Box::new(move |row| match value(row)? {
+                        AxisValue::Integer(value) => Some(*value),
+                        _ => None,
+                    })),
+                    Kind::Number => Values::Number(Box::new(move |row| match value(row)? {
+                        AxisValue::Integer(value) => Some(*value as f64),
+                        AxisValue::Number(value) => Some(*value),
+                        _ => None,
+                    })),
+                    Kind::Text => Values::Text(Box::new(move |row| match value(row)? {
+                        AxisValue::Text(text) => Some(Cow::Borrowed(text.as_str())),
+                        other => Some(other.to_string().into()),
+                    })),
+                };
+                columns.maybe(format!("{AXIS}{name}").into(), values)
+            })
+    }
+}
+
+/// The axes in the order in which the runs first name them.
+fn axes<'a>(runs: impl Iterator<Item = &'a CompletedRun>) -> Result<Vec<Axis<'a>>, WriteError> {
+    let mut axes: Vec<Axis<'a>> = Vec::new();
+    for run in runs {
+        for (at, (name, value)) in run.axes.iter().enumerate() {
+            if run.axes.iter().take(at).any(|(earlier, _)| earlier == name) {
+                return Err(WriteError::RepeatedAxis { axis: name.clone() });
+            }
+            let kind = match value {
+                AxisValue::Boolean(_) => Kind::Boolean,
+                AxisValue::Integer(_) => Kind::Integer,
+                AxisValue::Number(_) => Kind::Number,
+                AxisValue::Text(_) => Kind::Text,
+            };
+            match axes.iter_mut().find(|axis| axis.name == name) {
+                Some(axis) => {
+                    axis.kind = match (axis.kind, kind) {
+                        (a, b) if a == b => a,
+                        (Kind::Integer, Kind::Number) | (Kind::Number, Kind::Integer) => {
+                            Kind::Number
+                        }
+                        _ => Kind::Text,
+                    }
+                }
+                None => axes.push(Axis { name, kind }),
+            }
+        }
+    }
+    Ok(axes)
+}
+
+/// Adds what became of the sections of a flow; empty for other flows.
+fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
+    type Count = fn(&SectionsReport) -> u64;
+    const COUNTS: [(&str, Count); 30] = [
+        ("sections_submitted", |of| of.submitted),
+        ("sections_refused", |of| of.refused),
+        ("sections_on_time", |of| of.on_time),
+        ("sections_late", |of| of.late),
+        ("sections_open", |of| of.open),
+        ("sections_decodable", |of| of.decodable),
+        ("gaps_closed", |of| of.gaps.closed),
+        ("gaps_obsolete", |of| of.gaps.obsolete),
+        ("gaps_overdue", |of| of.gaps.overdue),
+        ("gaps_dependency", |of| of.gaps.dependency),
+        ("gaps_expired", |of| of.gaps.expired),
+        ("gaps_infeasible", |of| of.gaps.infeasible),
+        ("gaps_withdrawn", |of| of.gaps.withdrawn),
+        ("intra_submitted", |of| of.intra.submitted),
+        ("intra_on_time", |of| of.intra.on_time),
+        ("intra_decodable", |of| of.intra.decodable),
+        ("intra_open", |of| of.intra.open),
+        ("predicted_submitted", |of| of.predicted.submitted),
+        ("predicted_on_time", |of| of.predicted.on_time),
+        ("predicted_decodable", |of| of.predicted.decodable),
+        ("predicted_open", |of| of.predicted.open),
+        ("bidirectional_submitted", |of| of.bidirectional.submitted),
+        ("bidirectional_on_time", |of| of.bidirectional.on_time),
+        ("bidirectional_decodable", |of| of.bidirectional.decodable),
+        ("bidirectional_open", |of| of.bidirectional.open),
+        ("sent_late_bytes", |of| of.late_bytes),
+        ("repeated_bytes", |of| of.repeated_bytes),
+        ("lost_packets", |of| of.lost_packets),
+        ("spurious_loss_packets", |of| of.spurious_losses),
+        ("marked_packets", |of| of.marked_packets),
+    ];
+    let counts = COUNTS.iter().fold(columns, |columns, &(name, count)| {
+        columns.maybe_unsigned(name, move |row| row.of.sections.as_ref().map(count))
+    });
+    let of = |row: &Row<'a, FlowReport>| row.of.sections.as_ref();
+    counts
+        .maybe_number("target_bitrate_bps", move |row| of(row)?.target_bitrate_bps)
+        .maybe_number("section_age_mean_s", move |row| {
+            let age = of(row)?.age;
+            (age.count > 0).then_some(age.mean)
+        })
+        .maybe_number("slack_p1_s", move |row| of(row)?.slack_p1_s)
+        .maybe_number("slack_p50_s", move |row| of(row)?.slack_median_s)
+        .maybe_unsigned("closed_ns", move |row| of(row)?.closed.map(Time::as_nanos))
+}
+
+/// Adds what became of the sections of time-lined TCP; empty for other flows.
+fn timeline<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
+    type Count = fn(&TimelineReport) -> u64;
+    const COUNTS: [(&str, Count); 19] = [
+        ("timeline_sections", |of| of.given),
+        ("timeline_refused", |of| of.refused),
+        ("timeline_left_out", |of| of.left_out),
+        ("timeline_in_time", |of| of.in_time),
+        ("timeline_intra_in_time", |of| of.intra_in_time),
+        ("timeline_predicted_in_time", |of| of.predicted_in_time),
+        ("timeline_bidirectional_in_time", |of| {
+            of.bidirectional_in_time
+        }),
+        ("timeline_other_in_time", |of| of.other_in_time),
+        ("timeline_late", |of| of.late),
+        ("timeline_broken", |of| of.broken),
+        ("timeline_expired", |of| of.expired),
+        ("timeline_jumps", |of| of.jumps),
+        ("timeline_gaps", |of| of.gaps),
+        ("timeline_gap_bytes", |of| of.gap_bytes),
+        ("timeline_discarded_bytes", |of| of.discarded_bytes),
+        ("timeline_obsolete_bytes", |of| of.obsolete_bytes),
+        ("timeline_pseudo_retransmissions", |of| {
+            of.pseudo_retransmissions
+        }),
+        ("timeline_replacements", |of| of.replacements),
+        ("timeline_notices", |of| of.notices),
+    ];
+    COUNTS.iter().fold(columns, |columns, &(name, count)| {
+        columns.maybe_unsigned(name, move |row| row.of.timeline.as_ref().map(count))
+    })
+}
+
+/// Whether a threshold is one at all; without a limit it is the largest number.
+fn is_limited(bytes: &u64) -> bool {
+    *bytes < u64::MAX
+}
+
+/// The columns that a bin begins with; `name` is what it is a bin of.
+fn bin_columns<'a, T: 'a>(name: &'static str) -> Columns<'a, Bin<'a, T>> {
+    Columns::new()
+        .unsigned("run", |bin: &Bin<'a, T>| bin.run)
+        .unsigned("index", |bin| bin.index)
+        .text(name, |bin| bin.name.into())
+        .unsigned("bin_start_ns", |bin| bin.start.as_nanos())
+}
+
+/// The bins of each of several things, thing by thing.
+fn bins<'a, T: 'a>(
+    run: u64,
+    bin: Span,
+    things: &'a [T],
+    names: impl Iterator<Item = &'a str> + 'a,
+    length: fn(&T) -> usize,
+) -> impl Iterator<Item = Bin<'a, T>> + 'a {
+    let names = names.chain(std::iter::repeat(""));
+    (0..)
+        .zip(things)
+        .zip(names)
+        .flat_map(move |((index, of), name)| {
+            (0..length(of)).map(move |at| Bin {
+                run,
+                index,
+                name,
+                of,
+                start: bin * at as u64,
+                at,
+            })
+        })
+}

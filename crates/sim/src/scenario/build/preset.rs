@@ -1,0 +1,181 @@
+//! What the presets of TCP set.
+
+use comity_congestion::recovery::RecoveryKind;
+use comity_transport::tcp;
+use comity_units::Bytes;
+
+use super::super::tables::flow::Preset;
+use crate::network::Headers;
+
+/// What a preset says beside the settings of the endpoints.
+pub(super) struct PresetRest {
+    pub(super) config: tcp::Config,
+    pub(super) headers: Headers,
+    pub(super) is_ns2: bool,
+    pub(super) window: Option<u32>,
+    pub(super) initial_window: u32,
+    pub(super) ssthresh: Option<Bytes>,
+    pub(super) controller: &'static str,
+    pub(super) parameters: &'static [(&'static str, Setting)],
+}
+
+/// A parameter that a preset sets.
+#[derive(Clone, Copy)]
+pub(super) enum Setting {
+    Flag(bool),
+    Word(&'static str),
+}
+
+/// The headers of ns-2: 40 bytes, and 8 for each SACK block.
+const NS2_HEADERS: Headers = Headers::Fixed {
+    bytes: 40,
+    per_sack_block: 8,
+};
+
+impl Preset {
+    pub(super) fn rest(self) -> PresetRest {
+        match self {
+            Self::Modern => PresetRest {
+                config: tcp::Config::MODERN,
+                headers: Headers::Real,
+                is_ns2: false,
+                window: None,
+                initial_window: 10,
+                ssthresh: Some(Bytes::MAX),
+                controller: "cubic",
+                parameters: &[],
+            },
+            Self::Ns2Release => PresetRest {
+                config: tcp::Config::NS2_2_35,
+                headers: NS2_HEADERS,
+                is_ns2: true,
+                window: Some(20),
+                initial_window: 2,
+                ssthresh: None,
+                controller: "reno",
+                parameters: &[
+                    ("increase", Setting::Word("per_ack")),
+                    ("decrease_basis", Setting::Word("window")),
+                    ("rounding", Setting::Word("threshold")),
+                    ("grow_when_limited", Setting::Flag(true)),
+                ],
+            },
+            Self::Ns2Era2000 => PresetRest {
+                config: tcp::Config::NS2_2000,
+                initial_window: 1,
+                parameters: &[
+                    ("increase", Setting::Word("per_ack")),
+                    ("decrease_basis", Setting::Word("window")),
+                    ("rounding", Setting::Word("both")),
+                    ("grow_when_limited", Setting::Flag(true)),
+                ],
+                ..Self::Ns2Release.rest()
+            },
+        }
+    }
+
+    /// What it sets, by the keys of a flow; those of `rtt` with that before them.
+    pub(in crate::scenario) fn settings(self) -> Vec<(&'static str, String)> {
+        let rest = self.rest();
+        let config = rest.config;
+        let rtt = config.rtt;
+        let recovery = config.recovery;
+        let parameters = rest.parameters.iter().map(|(name, setting)| match setting {
+            Setting::Flag(flag) => format!("{name} = {flag}"),
+            Setting::Word(word) => format!("{name} = \"{word}\""),
+        });
+        let parameters: Vec<String> = parameters.collect();
+        let packets = |count: u32| format!("{count} packets");
+        let mut settings = vec![
+            (
+                "headers",
+                match rest.headers {
+                    Headers::Real => "\"real\"".into(),
+                    Headers::Fixed {
+                        bytes,
+                        per_sack_block,
+                    } => format!("{bytes} B, and {per_sack_block} B for each SACK block"),
+                },
+            ),
+            (
+                "window",
+                rest.window
+                    .map_or(config.receive_buffer.to_string(), packets),
+            ),
+            ("initial_window", packets(rest.initial_window)),
+            (
+                "ssthresh",
+                match rest.ssthresh {
+                    Some(Bytes::MAX) => "unlimited".into(),
+                    Some(bytes) => bytes.to_string(),
+                    None => "the receive buffer".into(),
+                },
+            ),
+            ("controller", format!("\"{}\"", rest.controller)),
+            (
+                "parameters",
+                match parameters.as_slice() {
+                    [] => "the controller's defaults".into(),
+                    some => format!("where the controller has them: {}", some.join(", ")),
+                },
+            ),
+            (
+                "recovery",
+                match recovery.kind {
+                    RecoveryKind::Tahoe => "\"tahoe\"",
+                    RecoveryKind::Reno => "\"reno\"",
+                    RecoveryKind::NewReno { .. } => "\"newreno\"",
+                    RecoveryKind::Sack { .. } => "\"sack\"",
+                }
+                .into(),
+            ),
+            (
+                "duplicate_threshold",
+                recovery.duplicate_threshold.to_string(),
+            ),
+            ("careful", recovery.careful.to_string()),
+            (
+                "delayed_ack",
+                match config.delayed_ack {
+                    None => "false".into(),
+                    Some(delayed) => format!(
+                        "every {} segments, or after {}",
+                        delayed.segments, delayed.timeout
+                    ),
+                },
+            ),
+            ("timestamps", config.timestamps.to_string()),
+            ("sack", config.sack.to_string()),
+            ("window_scaling", config.window_scaling.to_string()),
+            ("limited_transmit", config.limited_transmit.to_string()),
+            ("handshake", config.handshake.to_string()),
+            (
+                "initial_sequence",
+                config.initial_sequence.get().to_string(),
+            ),
+            (
+                "restart_timer_before_sample",
+                config.restart_timer_before_sample.to_string(),
+            ),
+            ("time_wait", config.time_wait.to_string()),
+        ];
+        settings.extend([
+            ("rtt.tick", rtt.tick.to_string()),
+            ("rtt.phase", rtt.phase.to_string()),
+            ("rtt.granularity", rtt.granularity.to_string()),
+            ("rtt.initial_timeout", rtt.initial_timeout.to_string()),
+            ("rtt.min_timeout", rtt.min_timeout.to_string()),
+            ("rtt.max_timeout", rtt.max_timeout.to_string()),
+            ("rtt.max_doublings", rtt.max_doublings.to_string()),
+            (
+                "rtt.floor_before_backoff",
+                rtt.floor_before_backoff.to_string(),
+            ),
+            (
+                "rtt.forget_after_backoff",
+                rtt.forget_after_backoff.to_string(),
+            ),
+        ]);
+        settings
+    }
+}
