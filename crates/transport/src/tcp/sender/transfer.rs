@@ -17,7 +17,7 @@ use super::super::codec::data_header_length;
 use super::super::config::Config;
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::{IP_HEADER, Wave};
-use super::answers::Answers;
+use super::answers::{Answers, Reading};
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use crate::Pacer;
 
@@ -261,14 +261,17 @@ impl Transfer {
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
-        let arrived_at = self
-            .answers
-            .as_mut()
-            .and_then(|answers| answers.peer_clock.read(now, ack.peer_clock?));
+        let reading = match (&mut self.answers, ack.peer_clock) {
+            (Some(answers), Some(value)) => answers.peer_clock.read(now, value),
+            _ => Reading::Coarse,
+        };
         let answered = match &mut self.answers {
             None => None,
             // What repairs or duplicates brought about was not brought about by the newest.
-            Some(answers) => answers.on_advance(ack.offset).filter(|_| self.is_quiet),
+            // As long as it is not known whether the receiver tells when it came, neither is how to measure it.
+            Some(answers) => answers
+                .on_advance(ack.offset)
+                .filter(|_| self.is_quiet && reading != Reading::Unknown),
         };
         let reaction = if self.is_quiet {
             Reaction {
@@ -327,7 +330,10 @@ impl Transfer {
                 self.controller.on_answered(&Answered {
                     now,
                     number,
-                    arrived_at,
+                    arrived_at: match reading {
+                        Reading::At(arrived_at) => Some(arrived_at),
+                        _ => None,
+                    },
                 });
             }
             self.controller.on_ack(&Ack {
