@@ -352,7 +352,18 @@ async fn statistics_tell_of_both_ends_and_of_pacing() {
 /// sockets, and everything arrives in both directions.
 #[tokio::test]
 async fn a_law_with_a_meter_runs_between_sockets() {
-    let options = options().controller("real").build().unwrap();
+    exchange("real").await;
+}
+
+/// A law that keeps a calendar of its own and measures pairs of packets by when the peer says that they came.
+#[tokio::test]
+async fn a_law_that_measures_pairs_runs_between_sockets() {
+    exchange("libra").await;
+}
+
+/// Two megabytes in each direction under this law.
+async fn exchange(controller: &str) {
+    let options = options().controller(controller).build().unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
     let send = async |connection: &Connection| {
         for section in 0..40 {

@@ -40,7 +40,7 @@ fn frames(payload: &[u8], content: Content) {
 /// Builds the meter that a peer asks for, or refuses it. What is accepted says the same when it is written again.
 fn meter(parameters: &Parameters) {
     let list = parameters.meter_parameters.as_deref().unwrap_or_default();
-    for row in table::ROWS {
+    for row in table::TABLE {
         if let Ok(read) = row.parse_list(list) {
             assert_eq!(row.parse_list(&read.to_list()).as_ref(), Ok(&read));
             let setup = Setup::new(Bytes::new(1_200));

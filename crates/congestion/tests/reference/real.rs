@@ -430,12 +430,17 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn the_meter_follows_the_paper(arrivals in transfers(), threshold in 0.0f64..24.0) {
+    fn the_meter_follows_the_paper(
+        arrivals in transfers(),
+        threshold in 0.0f64..24.0,
+        before in any::<u16>(),
+    ) {
         let config = by_figure(threshold);
         let mut meter = WaveMeter::new(config);
         let first_threshold = meter.threshold();
         for (count, &(at, wave, segments, position)) in arrivals.iter().enumerate() {
-            meter.on_arrival(&arrival(at, wave, segments, position));
+            // The numbers wrap at the meter, and do not in the reading of the list.
+            meter.on_arrival(&arrival(at, wave.wrapping_add(before), segments, position));
             let (level, threshold) = replay(&arrivals[..=count], first_threshold);
             prop_assert_eq!(meter.level().is_some(), level.is_some());
             let (found, expected) = (meter.level().unwrap_or(0.0), level.unwrap_or(0.0));

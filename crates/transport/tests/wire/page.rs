@@ -141,10 +141,7 @@ fn the_limits_on_the_page_are_those_of_the_code() {
         ("MAX_PARAMETER_COUNT", limits::MAX_PARAMETER_COUNT as u64),
         ("MAX_STREAM_NAME", limits::MAX_STREAM_NAME as u64),
         ("MAX_NAME", limits::MAX_NAME as u64),
-        (
-            "MAX_METER_PARAMETERS",
-            limits::MAX_METER_PARAMETERS as u64,
-        ),
+        ("MAX_METER_PARAMETERS", limits::MAX_METER_PARAMETERS as u64),
         ("MAX_PACKET_NUMBER", limits::MAX_PACKET_NUMBER),
         ("MAX_ACK_RANGES", limits::MAX_ACK_RANGES as u64),
         ("MAX_SECTION", u64::from(limits::MAX_SECTION)),

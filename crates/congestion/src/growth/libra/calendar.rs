@@ -147,7 +147,10 @@ mod tests {
             calendar.draw(late, INTERVAL, 2);
         }
         assert!(calendar.next() <= late + INTERVAL * 2);
-        assert!(calendar.next() >= late + INTERVAL, "one interval after the other");
+        assert!(
+            calendar.next() >= late + INTERVAL,
+            "one interval after the other"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use comity_congestion::{Ack, Answered, Loss, LossCause};
 use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
+use super::answers::Reading;
 use super::clock::Clock;
 use super::stream::{Acknowledgement, Stream};
 use super::transfer::Transfer;
@@ -95,14 +96,17 @@ impl Transfer {
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
-        let arrived_at = self
-            .answers
-            .as_mut()
-            .and_then(|answers| answers.peer_clock.read(now, ack.peer_clock?));
+        let reading = match (&mut self.answers, ack.peer_clock) {
+            (Some(answers), Some(value)) => answers.peer_clock.read(now, value),
+            _ => Reading::Coarse,
+        };
         let answered = match &mut self.answers {
             None => None,
             // What repairs or duplicates brought about was not brought about by the newest.
-            Some(answers) => answers.on_advance(ack.offset).filter(|_| self.is_quiet),
+            // As long as it is not known whether the receiver tells when it came, neither is how to measure it.
+            Some(answers) => answers
+                .on_advance(ack.offset)
+                .filter(|_| self.is_quiet && reading != Reading::Unknown),
         };
         let reaction = if self.is_quiet {
             Reaction {
@@ -165,7 +169,10 @@ impl Transfer {
                 self.controller.on_answered(&Answered {
                     now,
                     number,
-                    arrived_at,
+                    arrived_at: match reading {
+                        Reading::At(arrived_at) => Some(arrived_at),
+                        _ => None,
+                    },
                 });
             }
             self.controller.on_ack(&Ack {
