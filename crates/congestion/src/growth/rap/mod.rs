@@ -70,6 +70,8 @@ pub struct Rap {
     step_at: Option<Time>,
     /// What left since the last reaction.
     flight: Flight,
+    /// When the last acknowledgement came.
+    acked_at: Time,
     /// A loss that the transport found by time, sooner than RAP does.
     suspect: Option<Suspect>,
     /// Packets since the last step.
@@ -107,6 +109,7 @@ impl Rap {
             reacted_at: None,
             step_at: None,
             flight: Flight::default(),
+            acked_at: Time::ZERO,
             suspect: None,
             sent: 0,
             has_lost: false,
@@ -135,9 +138,11 @@ impl Rap {
         Span::from_secs_f64(timeout).max(LEAST_TIME)
     }
 
-    /// When the oldest packet that counts is given up.
+    /// When the oldest packet that counts is given up: at once, where an acknowledgement has made the timeout shorter
+    /// than it has been out.
     fn timeout_at(&self) -> Option<Time> {
-        self.flight.oldest().map(|left_at| left_at + self.timeout())
+        let left_at = self.flight.oldest()?;
+        Some((left_at + self.timeout()).max(self.acked_at))
     }
 
     fn decide(&mut self) {
@@ -211,6 +216,7 @@ impl Rap {
 
 impl Controller for Rap {
     fn on_ack(&mut self, ack: &Ack) {
+        self.acked_at = ack.now;
         if let Some(rtt) = ack.rtt {
             self.measure(ack.now, rtt.max(LEAST_TIME).as_secs_f64());
         }
