@@ -11,7 +11,7 @@ use comity_sim::report::{RunReport, TimelineReport};
 use comity_sim::{Body, FlowEvent, FlowEventKind, Observer, RunOptions, run, run_observed};
 use comity_transport::tcp::Config;
 use comity_transport::tcp::timeline::TimelineConfig;
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 const MSS: u64 = 1_460;
 /// The packets of a section, as in the paper.
@@ -151,6 +151,40 @@ fn the_reader_is_told_of_every_section_even_where_nothing_arrives_behind_it() {
         let settled = report.in_time + report.late + report.broken;
         assert!(report.broken > 100, "{report:?}");
         assert_eq!(settled, report.given, "{report:?}");
+    }
+}
+
+#[test]
+fn two_time_lined_flows_converge_to_equal_shares() {
+    for (deadline, queue) in [(500, 20), (2_500, 20)] {
+        let life = Span::from_millis(deadline);
+        let mut network = beside_tcp(400, greedy(life));
+        let window = 40;
+        let plain = common::ns2_tcp(Config::NS2_2000, RecoveryConfig::RENO, 1_500, window);
+        for (flow, start) in network.flows.iter_mut().zip([0, 20]) {
+            flow.transport = plain.clone();
+            let TransportSpec::Tcp(tcp) = &mut flow.transport else {
+                unreachable!("the flows are TCP")
+            };
+            tcp.config.timeline = Some(TimelineConfig::PAPER);
+            tcp.timeline = Some(greedy(life));
+            flow.start.at = Time::from_secs(start);
+        }
+        network.links[0].config.queue =
+            comity_link::Queue::DropTail(comity_link::Limit::Packets(queue));
+        network.warmup = Span::from_secs(100);
+        let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
+        let [first, second] = [0, 1].map(|flow| report.flows[flow].delivered_bytes as f64);
+        let losses = report.flows[0].dropped_packets + report.flows[1].dropped_packets;
+        assert!(losses > 20, "{losses}");
+        let ratio = first / second;
+        assert!(
+            (0.7..1.4).contains(&ratio),
+            "{deadline} ms, {queue}: {ratio}"
+        );
+        // The two fill the link.
+        let rate = (first + second) * 8.0 / 300.0;
+        assert!(rate > 1.1e6, "{deadline} ms, {queue}: {rate}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Timeout};
 use comity_testkit::tcp::{BORN, Pair, Path, Script, Side, fixed, listener, opener, parse};
-use comity_transport::tcp::timeline::{Piece, TimelineConfig};
+use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{Bytes, SeqNo, Span, Time};
 
@@ -362,5 +362,41 @@ fn a_gap_counts_once_whether_it_was_read_in_between_or_not() {
         let statistics = script.connection().gap_statistics();
         assert_eq!((statistics.jumps, statistics.gaps), (3, 2), "{reads}");
         assert_eq!(statistics.bytes, 29);
+    }
+}
+
+#[test]
+fn a_deadline_at_the_receiver_ends_half_a_round_trip_earlier_at_the_sender() {
+    for (clock, over) in [
+        (DeadlineClock::Receiver, 960),
+        (DeadlineClock::Sender, 1_000),
+    ] {
+        let config = Config {
+            timeline: Some(TimelineConfig {
+                clock,
+                ..TimelineConfig::PAPER
+            }),
+            ..PAPER
+        };
+        let script = || {
+            let mut script = Script::new(opener(config, fixed(2)));
+            script.call(0, |sender| {
+                sender
+                    .write_section(10, Time::from_millis(1_000))
+                    .and_then(|()| sender.write_section(10, Time::from_secs(100)))
+                    .expect("it is taken");
+            });
+            script.expect(0, ". 10+1 ack 10 <upd 10>");
+            script.expect(0, ". 11+1 ack 10 <upd 10>");
+            // A round trip of 80 ms, and a window that stays closed until the deadline.
+            script.send(80, ". 10+0 ack 12 win 0");
+            script
+        };
+        let mut before = script();
+        before.send(over - 1, ". 10+0 ack 12 win 1");
+        before.expect(over - 1, ". 12+1 ack 10 <upd 10>");
+        let mut after = script();
+        after.send(over + 1, ". 10+0 ack 12 win 1");
+        after.expect(over + 1, ". 20+1 ack 10 <upd 20>");
     }
 }

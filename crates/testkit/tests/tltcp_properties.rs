@@ -1,13 +1,13 @@
 //! What holds for a time-lined stream whatever the path does: it is tiled by data and gaps, it comes to its
 //! end, and towards the network it keeps to the window.
 
+use comity_congestion::Controller;
 use comity_congestion::recovery::RecoveryConfig;
-use comity_testkit::tcp::{
-    Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener, reno,
-};
+use comity_congestion::table::{self, Parameters, Setup};
+use comity_testkit::tcp::{Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener};
 use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
-use comity_transport::tcp::{Config, Connection, DelayedAck, Options, State};
-use comity_units::{Bytes, SeqNo, Span, Time};
+use comity_transport::tcp::{Config, Connection, DelayedAck, Flags, Options, State};
+use comity_units::{Bytes, Seed, SeqNo, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -69,8 +69,25 @@ fn configs() -> impl Strategy<Value = Config> {
         })
 }
 
+/// The growth laws that are time-lined here.
+const LAWS: [&str; 3] = ["reno", "cubic", "libra"];
+
+fn controller(law: &str) -> Box<dyn Controller> {
+    let setup = Setup {
+        mss: Bytes::new(100),
+        initial_window: Bytes::new(400),
+        initial_ssthresh: Bytes::new(2_000),
+        max_window: Bytes::MAX,
+        seed: Seed::new(5),
+    };
+    let row = table::find(law).expect("the law is known");
+    row.build(&setup, &Parameters::new())
+        .expect("its defaults are sound")
+}
+
 fn chaos() -> impl Strategy<Value = Chaos> {
     let fate = prop_oneof![
+        1 => Just(Fate::Stripped),
         6 => Just(Fate::Arrives),
         3 => Just(Fate::Lost),
         2 => (0_u64..200).prop_map(|ms| Fate::Late(Span::from_millis(ms))),
@@ -114,10 +131,16 @@ fn sections() -> impl Strategy<Value = Vec<Given>> {
 }
 
 /// Plays the sections over the path; the pair at the end, and whether it came to rest.
-fn play(config: Config, given: &[Given], forward: Chaos, back: Chaos, delay: u64) -> (Pair, bool) {
+fn play(
+    (config, law): (Config, &str),
+    given: &[Given],
+    forward: Chaos,
+    back: Chaos,
+    delay: u64,
+) -> (Pair, bool) {
     let delay = Span::from_millis(delay);
     let mut pair = Pair::new(
-        opener(config, reno(100, 4, 20)),
+        opener(config, controller(law)),
         listener(config, fixed(1_000)),
         Path::chaotic(delay, forward),
         Path::chaotic(delay, back),
@@ -151,7 +174,74 @@ fn the_logical_window_is_kept(connection: &Connection, record: &Record) {
     }
 }
 
-/// The section of each byte that a segment carries is not over, where deadlines are in order and at the sender.
+/// No payload goes beyond what the peer offered, in places: numbers without the jumps, which are read off the wire as
+/// what was never sent. What is given up towards the peer is as good as acknowledged.
+fn assert_the_window_is_kept(pair: &Pair, config: &Config) -> Result<(), TestCaseError> {
+    let first = config.initial_sequence + 1;
+    let offset = |number: SeqNo| i64::from(number.distance_from(first)).max(0);
+    // Where it jumped: the numbers of the first byte never sent, and of the one behind.
+    let mut jumps: Vec<(i64, i64)> = Vec::new();
+    let mut highest = 0;
+    let mut edge = None;
+    let mut widest = 0;
+    let mut scale = 0;
+    for record in pair.records() {
+        let segment = &record.segment;
+        let is_syn = segment.flags.contains(Flags::SYN);
+        let place = |number: i64, jumps: &[(i64, i64)]| {
+            let skipped = jumps
+                .iter()
+                .map(|&(from, to)| (number.min(to) - from).max(0));
+            number - skipped.sum::<i64>()
+        };
+        if record.from == Side::B {
+            if is_syn {
+                scale = segment.options.window_scale.unwrap_or(0);
+            } else if !config.handshake && config.window_scaling {
+                scale = pair_scale(config);
+            }
+            if segment.flags.contains(Flags::ACK) {
+                let window = i64::from(segment.window) << if is_syn { 0 } else { scale };
+                let acknowledged = place(offset(segment.acknowledgement), &jumps);
+                edge = edge.max(Some(acknowledged + window));
+                widest = widest.max(window);
+            }
+            continue;
+        }
+        if segment.payload == 0 {
+            continue;
+        }
+        let start = offset(segment.sequence);
+        if start > highest {
+            jumps.push((highest, start));
+        }
+        let end = start + i64::from(segment.payload);
+        highest = highest.max(end);
+        let Some(update) = segment.options.seq_update else {
+            continue;
+        };
+        // Born established, both know each other's buffer.
+        let offered = edge.unwrap_or(i64::MAX);
+        let given_up = place(offset(update.expected), &jumps) + widest;
+        prop_assert!(
+            place(end, &jumps) <= offered.max(given_up),
+            "{record} beyond {offered} and {given_up}\n{}",
+            pair.transcript()
+        );
+    }
+    Ok(())
+}
+
+/// By how many bits a receiver shifts its windows.
+fn pair_scale(config: &Config) -> u8 {
+    let buffer = config.receive_buffer.get();
+    (0..14)
+        .find(|scale| buffer >> scale <= 65_535)
+        .unwrap_or(14)
+}
+
+/// The section of each byte that a segment carries is not over, where deadlines are at the sender: where they are in
+/// order always, and otherwise when it is sent for the first time.
 fn assert_nothing_obsolete(
     pair: &Pair,
     given: &[Given],
@@ -160,16 +250,19 @@ fn assert_nothing_obsolete(
     let in_order = given
         .windows(2)
         .all(|pair| pair[0].deadline <= pair[1].deadline);
+    let mut sent_to = 0;
     for record in pair.records() {
-        if !in_order || record.from == Side::B || record.segment.payload == 0 {
+        if record.from == Side::B || record.segment.payload == 0 {
             continue;
         }
         let first = config.initial_sequence + 1;
         let mut offset = u64::from(record.segment.sequence.distance_from(first).unsigned_abs());
+        let is_first = offset >= sent_to;
+        sent_to = sent_to.max(offset + u64::from(record.segment.payload));
         for section in given {
             if offset < section.bytes {
                 prop_assert!(
-                    record.at < section.deadline,
+                    record.at < section.deadline || !in_order && !is_first,
                     "{record}\n{}",
                     pair.transcript()
                 );
@@ -193,11 +286,12 @@ proptest! {
     #[test]
     fn gaps_and_data_tile_the_stream_and_all_comes_to_an_end(
         config in configs(),
+        law in prop::sample::select(&LAWS[..]),
         given in sections(),
         (forward, back) in (chaos(), chaos()),
         delay in 1_u64..120,
     ) {
-        let (pair, quiet) = play(config, &given, forward, back, delay);
+        let (pair, quiet) = play((config, law), &given, forward, back, delay);
         prop_assert!(quiet, "\n{}", pair.transcript());
         for side in [Side::A, Side::B] {
             let state = pair.end(side).state();
@@ -226,20 +320,24 @@ proptest! {
         if config.timeline.unwrap().clock == DeadlineClock::Sender {
             assert_nothing_obsolete(&pair, &given, &config)?;
         }
+        if config.timeline.unwrap().blind_spot {
+            assert_the_window_is_kept(&pair, &config)?;
+        }
     }
 
     /// Without deadlines, a time-lined stream sends what TCP sends, when TCP sends it.
     #[test]
     fn without_deadlines_it_is_tcp(
         config in configs(),
+        law in prop::sample::select(&LAWS[..]),
         bytes in 1_u64..6_000,
         (forward, back) in (chaos(), chaos()),
         delay in 1_u64..120,
     ) {
         let given = [Given { at: Time::ZERO, bytes, deadline: Time::MAX }];
         let plain = Config { timeline: None, ..config };
-        let (mine, _) = play(config, &given, forward.clone(), back.clone(), delay);
-        let (tcp, _) = play(plain, &given, forward, back, delay);
+        let (mine, _) = play((config, law), &given, forward.clone(), back.clone(), delay);
+        let (tcp, _) = play((plain, law), &given, forward, back, delay);
         let sent = |pair: &Pair| -> Vec<_> {
             let without_options = |record: &Record| {
                 let mut record = *record;
@@ -250,5 +348,60 @@ proptest! {
             pair.records().iter().map(without_options).collect()
         };
         prop_assert_eq!(sent(&mine), sent(&tcp));
+    }
+
+    /// Until the first loss is answered, a stream of which deadlines take bytes away sends when TCP sends, and as much:
+    /// the logical window holds what TCP's does. (Of several losses in a window some are jumped over with the first, so
+    /// that from there on each goes its own way.)
+    #[test]
+    fn the_logical_window_is_that_of_tcp_until_the_first_answer(
+        recovery in prop::sample::select(vec![RecoveryConfig::NEW_RENO, RecoveryConfig::SACK]),
+        law in prop::sample::select(&LAWS[..2]),
+        lives in vec(1_u64..400, 1..8),
+        losses in vec(prop::bool::weighted(0.02), 0..200),
+        delay in 5_u64..60,
+    ) {
+        let config = Config {
+            receive_buffer: Bytes::new(60_000),
+            handshake: false,
+            recovery,
+            sack: recovery == RecoveryConfig::SACK,
+            timeline: Some(TimelineConfig { blind_spot: false, ..TimelineConfig::PAPER }),
+            ..PLAIN
+        };
+        // Whole segments, so that both have the same ones, and more than are needed.
+        let mut given = Vec::new();
+        let mut deadline = Time::ZERO;
+        for life in lives {
+            deadline += Span::from_millis(life);
+            given.push(Given { at: Time::ZERO, bytes: 4_000, deadline });
+        }
+        given.push(Given { at: Time::ZERO, bytes: 400_000, deadline: Time::MAX });
+        let fates = losses.iter().map(|&lost| if lost { Fate::Lost } else { Fate::Arrives });
+        let forward = Chaos(fates.collect());
+        let plain = Config { timeline: None, ..config };
+        let (mine, _) = play((config, law), &given, forward.clone(), Chaos::default(), delay);
+        let (tcp, _) = play((plain, law), &given, forward, Chaos::default(), delay);
+        let sent = |pair: &Pair| -> Vec<(Time, u32)> {
+            let is_data = |record: &&Record| record.from == Side::A && record.segment.payload > 0;
+            let until = pair.records().iter().filter(is_data);
+            until.map(|record| (record.at, record.segment.payload)).collect()
+        };
+        let (mut highest, mut answered_at) = (0, Time::MAX);
+        for record in tcp.records() {
+            if record.from == Side::A && record.segment.payload > 0 {
+                let sequence = record.segment.sequence.get();
+                if sequence < highest {
+                    answered_at = answered_at.min(record.at);
+                }
+                highest = highest.max(sequence);
+            }
+        }
+        let early = |pair: &Pair| -> Vec<(Time, u32)> {
+            let early = sent(pair).into_iter().filter(|sent| sent.0 < answered_at);
+            early.take(1_000).collect()
+        };
+        let (mine_early, tcp_early) = (early(&mine), early(&tcp));
+        prop_assert_eq!(mine_early, tcp_early, "\n{}", mine.transcript());
     }
 }

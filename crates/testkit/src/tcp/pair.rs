@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use comity_transport::tcp::timeline::Piece;
-use comity_transport::tcp::{Connection, Flags, Segment};
+use comity_transport::tcp::{Connection, Flags, Options, Segment};
 use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 
 use super::notation::render;
@@ -43,6 +43,8 @@ pub enum Fate {
     Lost,
     /// It arrives, and so much later a copy of it does.
     Twice(Span),
+    /// It arrives without its options, as behind a middlebox that knows none; a SYN keeps them.
+    Stripped,
 }
 
 /// Decides over the segment with this index.
@@ -127,7 +129,7 @@ impl Path {
         self.idle_at = self.idle_at.max(now) + on_wire;
         let at = self.idle_at + self.delay;
         let arrivals = match fate {
-            Fate::Arrives => vec![at],
+            Fate::Arrives | Fate::Stripped => vec![at],
             Fate::Late(more) => vec![at + more],
             Fate::Lost => vec![],
             Fate::Twice(more) => vec![at, at + more],
@@ -181,8 +183,8 @@ struct Offered {
 /// Two connections, a path each way, and a clock that jumps from event to event.
 ///
 /// While it runs it checks what holds for every transmission whatever the configuration:
-/// * no payload goes beyond the highest window edge that ever reached its sender, unless its stream is
-///   time-lined: windows do not count what is jumped over;
+/// * no payload goes beyond the highest window edge that ever reached its sender; of a time-lined stream, windows do
+///   not count what is jumped over, so that its test has to;
 /// * the window edge that an end offers never moves left, but by less than a unit of its scale;
 /// * nothing is acknowledged that was not sent;
 /// * no timer asks to be woken at the same moment again and again.
@@ -380,10 +382,14 @@ impl Pair {
             );
             self.check_sent(side, &segment);
             let (fate, arrivals) = self.paths[side.index()].arrivals(now, &segment);
+            let mut arriving = segment;
+            if fate == Fate::Stripped && !segment.flags.contains(Flags::SYN) {
+                arriving.options = Options::default();
+            }
             for at in arrivals {
                 self.sent += 1;
                 self.in_network
-                    .insert((at, self.sent), (side.other(), segment));
+                    .insert((at, self.sent), (side.other(), arriving));
             }
             let record = Record {
                 at: now,
