@@ -85,7 +85,10 @@ impl Preset {
             Setting::Word(word) => format!("{name} = \"{word}\""),
         });
         let parameters: Vec<String> = parameters.collect();
-        let packets = |count: u32| format!("{count} packets");
+        let packets = |count: u32| match count {
+            1 => "1 packet".into(),
+            count => format!("{count} packets"),
+        };
         let mut settings = vec![
             (
                 "headers",
