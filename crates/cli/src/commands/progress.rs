@@ -47,6 +47,8 @@ enum Message<N, E> {
     Finished(usize),
     News(N),
     End(E),
+    /// The thread that plays is gone; without an end it panicked, and said so.
+    Gone,
     Interrupt,
 }
 
@@ -67,6 +69,13 @@ impl<N, E> Teller<N, E> {
     fn tell(&self, message: Message<N, E>) {
         // A message that nobody takes belongs to an execution that was interrupted.
         drop(self.0.send(message));
+    }
+}
+
+impl<N, E> Drop for Teller<N, E> {
+    fn drop(&mut self) {
+        // The interrupt key keeps the channel open, so that its end tells nothing.
+        self.tell(Message::Gone);
     }
 }
 
@@ -102,8 +111,10 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
                 say(interrupted);
                 return Err(Failure::Interrupted);
             }
-            // The thread is gone without a word: it panicked, and said so.
-            Err(RecvTimeoutError::Disconnected) => return Err(Failure::Failed),
+            Ok(Message::Gone) | Err(RecvTimeoutError::Disconnected) => {
+                progress.clear();
+                return Err(Failure::Failed);
+            }
         }
     }
 }
@@ -148,5 +159,24 @@ impl Progress {
 
     fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_ends_the_wait() {
+        let play = |_: &'static AtomicBool, teller: &Teller<u8, ()>| {
+            teller.news(7);
+            panic!("this panic is part of the test");
+        };
+        let mut news = Vec::new();
+        let end = follow((1, true), "interrupted", play, |number, _| {
+            news.push(number);
+        });
+        assert!(matches!(end, Err(Failure::Failed)));
+        assert_eq!(news, [7]);
     }
 }

@@ -108,6 +108,10 @@ impl<P: Payload> Connection<P> {
         }
         if may_send_data {
             self.push_sections(now, &mut builder, &mut contents);
+            // Looking for something to send may have given up all that there was.
+            if contents.chunk.is_none() && self.has_news() && self.news_leave_at() <= now {
+                self.push_news(&mut builder, &mut contents);
+            }
         }
         if contents.chunk.is_none() && contents.tells_news() {
             self.control.told_at = Some(now);
