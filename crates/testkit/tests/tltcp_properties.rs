@@ -72,6 +72,9 @@ fn configs() -> impl Strategy<Value = Config> {
 /// The growth laws that are time-lined here.
 const LAWS: [&str; 3] = ["reno", "cubic", "libra"];
 
+/// Those that do not see how large packets are: Libra measures capacity by them, and the option is a part of each.
+const BLIND_LAWS: [&str; 2] = ["reno", "cubic"];
+
 fn controller(law: &str) -> Box<dyn Controller> {
     let setup = Setup {
         mss: Bytes::new(100),
@@ -329,7 +332,7 @@ proptest! {
     #[test]
     fn without_deadlines_it_is_tcp(
         config in configs(),
-        law in prop::sample::select(&LAWS[..]),
+        law in prop::sample::select(&BLIND_LAWS[..]),
         bytes in 1_u64..6_000,
         (forward, back) in (chaos(), chaos()),
         delay in 1_u64..120,
