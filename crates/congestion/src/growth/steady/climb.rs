@@ -38,9 +38,13 @@ impl Climb {
         .max(1.0);
     }
 
-    /// The last event did not happen.
+    /// The last event did not happen. If it was the first, there was none yet.
     pub(super) fn undo_event(&mut self) {
-        self.window = self.window.max(self.before);
+        self.window = if self.before > 0.0 {
+            self.window.max(self.before)
+        } else {
+            0.0
+        };
     }
 
     /// Time has passed.
@@ -86,7 +90,11 @@ mod tests {
     #[test]
     fn an_undone_event_gives_the_window_back_and_a_halved_one_keeps_a_segment() {
         let mut climb = Climb::default();
+        climb.on_event(Time::ZERO, 9.0);
+        climb.undo_event();
+        assert_eq!(segments(&climb), 0.0, "as if there had been none");
         climb.on_event(Time::ZERO, 4.0);
+        assert_eq!(segments(&climb), 4.0);
         climb.on_event(Time::ZERO, 4.0);
         climb.undo_event();
         assert_eq!(segments(&climb), 4.0);

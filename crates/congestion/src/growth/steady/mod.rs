@@ -80,8 +80,9 @@ pub struct Steady {
     counted_at: Option<Time>,
     /// What that was before it.
     counted_before: Option<Time>,
-    /// Whether the last event was counted.
-    has_counted: bool,
+    /// How many losses the last event that counted is made of, without those that turned out to be late; zero when it
+    /// stands.
+    counted_losses: u32,
     /// What it may send on the average, as decided last: finding it takes the whole history of losses.
     share: Rate,
     ramp: Rate,
@@ -109,7 +110,7 @@ impl Steady {
             unjudged: None,
             counted_at: None,
             counted_before: None,
-            has_counted: false,
+            counted_losses: 0,
             share: Rate::ZERO,
             ramp: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
             ramp_grows_at: Time::ZERO,
@@ -189,6 +190,7 @@ impl Steady {
     fn count(&mut self, now: Time) {
         let together = self.round_trip().mul_f64(self.config.grouping);
         if self.counted_at.is_some_and(|at| now < at + together) {
+            self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
         self.counted_before = self.counted_at.replace(now);
@@ -202,7 +204,7 @@ impl Steady {
             .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
         let segments = carried.amount_in(rtt).get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
-        self.has_counted = true;
+        self.counted_losses = 1;
     }
 
     /// Judges the event that waits for its neighbours.
@@ -256,11 +258,10 @@ impl Controller for Steady {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
-        self.has_counted = false;
         if loss.cause == LossCause::Mark {
             self.count(loss.now);
             // What turns up late was not what the mark spoke of.
-            self.has_counted = false;
+            self.counted_losses = 0;
         } else {
             self.judge(None);
             self.unjudged = Some((loss.now, self.latest));
@@ -271,13 +272,20 @@ impl Controller for Steady {
         self.decide();
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
-        if self.unjudged.take().is_none() && self.has_counted {
-            self.intervals.undo_event();
-            self.climb.undo_event();
-            self.counted_at = self.counted_before;
+    fn on_spurious_loss(&mut self, now: Time) {
+        // What is late by more than that belongs to a loss that was found later, and did not count.
+        let recent = self.round_trip() * 2;
+        let is_counted =
+            self.counted_losses > 0 && self.counted_at.is_some_and(|at| now < at + recent);
+        if self.unjudged.take().is_none() && is_counted {
+            self.counted_losses -= 1;
+            // Only when all that it was made of has arrived did it not happen.
+            if self.counted_losses == 0 {
+                self.intervals.undo_event();
+                self.climb.undo_event();
+                self.counted_at = self.counted_before;
+            }
         }
-        self.has_counted = false;
         self.decide();
     }
 

@@ -214,6 +214,39 @@ fn an_event_that_did_not_happen_is_taken_back() {
 }
 
 #[test]
+fn an_event_of_several_losses_is_taken_back_when_all_of_them_were_late() {
+    let (mut law, now) = congested(400);
+    let now = carry(&mut law, now, now + GAP * 400, GAP, |_| FULL);
+    let before = share(&law);
+    lose(&mut law, now);
+    let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
+    lose(&mut law, again);
+    lose(&mut law, again + GAP);
+    let lost = share(&law);
+    assert!(lost < before * 0.98, "{before}, {lost}");
+    law.on_spurious_loss(again + GAP);
+    let half = share(&law);
+    assert!((half / lost - 1.0).abs() < 0.01, "{half} of {lost}");
+    law.on_spurious_loss(again + GAP * 2);
+    let taken_back = share(&law);
+    assert!(
+        (taken_back / before - 1.0).abs() < 0.02,
+        "{before}, {taken_back}"
+    );
+}
+
+#[test]
+fn what_is_late_long_after_an_event_does_not_take_it_back() {
+    let (mut law, now) = congested(400);
+    let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
+    lose(&mut law, again);
+    let later = carry(&mut law, again, again + FULL * 3, GAP, |_| FULL);
+    let counted = share(&law);
+    law.on_spurious_loss(later);
+    assert_eq!(share(&law), counted);
+}
+
+#[test]
 fn a_mark_is_not_taken_back() {
     let (mut law, now) = congested(400);
     let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
