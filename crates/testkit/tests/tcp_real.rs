@@ -1,6 +1,7 @@
 //! TCP-Real on the byte-sequence transport: waves and levels as options, the wave-decision timer at the
 //! receiver, the duplicate bit at the sender, and transfers over bad paths.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use comity_congestion::growth::real::{Opening, Real, RealConfig, WaveMeter};
@@ -29,6 +30,31 @@ fn sender(config: Config) -> Connection {
 
 fn receiver(config: Config, law: RealConfig) -> Connection {
     Connection::listen_to_receive(Arc::new(config)).with_meter(Box::new(WaveMeter::new(law)))
+}
+
+/// These places of a wave of so many segments leave at `at`, in full segments from number `first` on.
+fn expect_wave(
+    script: &mut Script,
+    at: u64,
+    first: u64,
+    (wave, places, segments): (u16, RangeInclusive<u16>, u16),
+) {
+    for (start, place) in (first..).step_by(100).zip(places) {
+        script.expect(
+            at,
+            &format!(". {start}+100 ack 1 <wave {wave}:{place}/{segments}>"),
+        );
+    }
+}
+
+/// A sender with the first packet of two acknowledged, level 3 told and six segments in flight.
+fn six_in_flight() -> Script {
+    let mut script = Script::new(sender(METERED));
+    script.call(0, |connection| connection.write(10_000));
+    expect_wave(&mut script, 0, 1, (1, 1..=2, 2));
+    script.send(100, ". 1+0 ack 101 win 10000 <level 3>");
+    expect_wave(&mut script, 100, 201, (2, 1..=5, 6));
+    script
 }
 
 /// Section 2.2 with waves of 12 segments, level 6. At 10 ms apart the first takes 110 ms. Of the second, at
@@ -81,9 +107,7 @@ fn the_duplicate_bit_at_the_sender() {
         script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
         script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
         script.send(100, ". 1+0 ack 101 win 10000 <level 2>");
-        for (start, place) in [(201, 1), (301, 2), (401, 3)] {
-            script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/4>"));
-        }
+        expect_wave(&mut script, 100, 201, (2, 1..=3, 4));
         if is_duplicate_seen {
             script.send(110, ". 1+0 ack 101 win 10000 <level 2>");
         }
@@ -97,9 +121,7 @@ fn the_duplicate_bit_at_the_sender() {
             },
         );
         if is_duplicate_seen {
-            for (start, place) in [(201, 1), (301, 2), (401, 3)] {
-                script.expect(1_100, &format!(". {start}+100 ack 1 <wave 3:{place}/4>"));
-            }
+            expect_wave(&mut script, 1_100, 201, (3, 1..=3, 4));
         } else {
             script.expect(1_100, ". 201+100 ack 1 <wave 3:2/2>");
         }
@@ -116,33 +138,18 @@ fn the_duplicate_bit_at_the_sender() {
 /// timeout, so that the next one, with nothing heard in between, does shrink the window.
 #[test]
 fn the_duplicates_that_repair_do_not_clear_the_bit() {
-    let mut script = Script::new(sender(METERED));
-    script.call(0, |connection| connection.write(10_000));
-    script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
-    script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
-    script.send(100, ". 1+0 ack 101 win 10000 <level 3>");
-    for (start, place) in [(201, 1), (301, 2), (401, 3), (501, 4), (601, 5)] {
-        script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/6>"));
-    }
+    let mut script = six_in_flight();
     for at in [110, 120] {
         script.send(at, ". 1+0 ack 101 win 10000 <level 3>");
     }
     script.send(130, ". 1+0 ack 101 win 10000 <level 3>");
     script.expect(130, ". 101+100 ack 1 <wave 2:6/6>");
     // Three duplicates let out three new ones beyond the whole window.
-    for (start, place) in [(701, 1), (801, 2), (901, 3)] {
-        script.expect(130, &format!(". {start}+100 ack 1 <wave 3:{place}/6>"));
-    }
-    for (start, place) in [(101, 4), (201, 5), (301, 6)] {
-        script.expect(1_130, &format!(". {start}+100 ack 1 <wave 3:{place}/6>"));
-    }
-    for (start, place) in [(401, 1), (501, 2), (601, 3)] {
-        script.expect(1_130, &format!(". {start}+100 ack 1 <wave 4:{place}/6>"));
-    }
+    expect_wave(&mut script, 130, 701, (3, 1..=3, 6));
+    expect_wave(&mut script, 1_130, 101, (3, 4..=6, 6));
+    expect_wave(&mut script, 1_130, 401, (4, 1..=3, 6));
     assert_eq!(script.connection().congestion_window(), 600);
-    for (start, place) in [(101, 1), (201, 2)] {
-        script.expect(3_130, &format!(". {start}+100 ack 1 <wave 5:{place}/2>"));
-    }
+    expect_wave(&mut script, 3_130, 101, (5, 1..=2, 2));
     assert_eq!(script.connection().congestion_window(), 200);
 }
 
@@ -155,20 +162,14 @@ fn a_wave_ends_before_a_pause() {
     script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
     script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
     script.send(100, ". 1+0 ack 201 win 10000 <level 6>");
-    for (start, place) in [(201, 1), (301, 2), (401, 3)] {
-        script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/12>"));
-    }
+    expect_wave(&mut script, 100, 201, (2, 1..=3, 12));
     script.expect(100, "P. 501+100 ack 1 <wave 2:4/4>");
     script.send(200, ". 1+0 ack 601 win 10000 <level 6>");
     script.call(5_200, |connection| connection.write(10_000));
-    for (start, place) in (1..=12).map(|place| (501 + 100 * place, place)) {
-        script.expect(5_200, &format!(". {start}+100 ack 1 <wave 3:{place}/12>"));
-    }
+    expect_wave(&mut script, 5_200, 601, (3, 1..=12, 12));
     // Smaller than the window, and larger than half of it.
     script.send(5_300, ". 1+0 ack 1801 win 700 <level 6>");
-    for (start, place) in (1..=7).map(|place| (1_701 + 100 * place, place)) {
-        script.expect(5_300, &format!(". {start}+100 ack 1 <wave 4:{place}/12>"));
-    }
+    expect_wave(&mut script, 5_300, 1801, (4, 1..=7, 12));
     // It closes.
     script.send(5_400, ". 1+0 ack 2501 win 200 <level 6>");
     script.expect(5_400, ". 2501+100 ack 1 <wave 4:8/12>");
@@ -179,14 +180,7 @@ fn a_wave_ends_before_a_pause() {
 /// the window whole, what the three duplicates let out is new.
 #[test]
 fn a_fast_retransmit_leaves_the_window_alone() {
-    let mut script = Script::new(sender(METERED));
-    script.call(0, |connection| connection.write(10_000));
-    script.expect(0, ". 1+100 ack 1 <wave 1:1/2>");
-    script.expect(0, ". 101+100 ack 1 <wave 1:2/2>");
-    script.send(100, ". 1+0 ack 101 win 10000 <level 3>");
-    for (start, place) in [(201, 1), (301, 2), (401, 3), (501, 4), (601, 5)] {
-        script.expect(100, &format!(". {start}+100 ack 1 <wave 2:{place}/6>"));
-    }
+    let mut script = six_in_flight();
     for at in [110, 120, 130] {
         script.send(at, ". 1+0 ack 101 win 10000 <level 3>");
         if at < 130 {
@@ -194,9 +188,7 @@ fn a_fast_retransmit_leaves_the_window_alone() {
         }
     }
     script.expect(130, ". 101+100 ack 1 <wave 2:6/6>");
-    for (start, place) in [(701, 1), (801, 2), (901, 3)] {
-        script.expect(130, &format!(". {start}+100 ack 1 <wave 3:{place}/6>"));
-    }
+    expect_wave(&mut script, 130, 701, (3, 1..=3, 6));
     assert_eq!(script.connection().congestion_window(), 600);
     assert_eq!(script.connection().statistics().fast_retransmits, 1);
 }

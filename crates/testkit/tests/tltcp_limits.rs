@@ -5,24 +5,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Timeout};
-use comity_testkit::tcp::{BORN, Pair, Path, Script, Side, fixed, listener, opener, parse};
+use comity_testkit::tcp::{Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse};
 use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection, State};
-use comity_units::{Bytes, SeqNo, Span, Time};
-
-/// As in the paper's examples: packets of one byte, the first of which has the number 10.
-const PAPER: Config = Config {
-    mss: 1,
-    receive_buffer: Bytes::new(40),
-    initial_sequence: SeqNo::new(9),
-    recovery: RecoveryConfig::RENO,
-    timeline: Some(TimelineConfig::PAPER),
-    ..BORN
-};
+use comity_units::{Bytes, Span, Time};
 
 /// A receiver that announces nothing of its own accord.
 fn receiver() -> Script {
-    Script::new(listener(Config { mss: 20, ..PAPER }, fixed(10)))
+    Script::new(listener(
+        Config {
+            mss: 20,
+            ..TIMELINED
+        },
+        fixed(10),
+    ))
 }
 
 /// The segment arrives, and what it is answered with is lost.
@@ -42,7 +38,7 @@ fn a_stream_that_jumped_once_goes_on_for_more_than_the_number_space() {
         mss: 1 << 27,
         receive_buffer: Bytes::new(1 << 29),
         window_scaling: true,
-        ..PAPER
+        ..TIMELINED
     };
     let delay = Span::from_millis(10);
     for total in [(5_u64 << 29), 5 << 30] {
@@ -75,13 +71,13 @@ fn what_leads_further_than_any_sender_reaches_is_not_followed() {
     const FARTHEST: u32 = 1 << 30;
     for (beyond, is_followed) in [(0, true), (1, false)] {
         let expected = 10 + FARTHEST + beyond;
-        let mut connection = listener(PAPER, fixed(10));
+        let mut connection = listener(TIMELINED, fixed(10));
         feed(
             &mut connection,
             &format!(". 10+0 ack 10 win 40 <upd {expected}>"),
         );
         assert_eq!(connection.gap_statistics().jumps, u64::from(is_followed));
-        let mut connection = listener(PAPER, fixed(10));
+        let mut connection = listener(TIMELINED, fixed(10));
         let start = expected - 5;
         feed(
             &mut connection,
@@ -98,7 +94,7 @@ fn what_leads_further_than_any_sender_reaches_is_not_followed() {
 
 #[test]
 fn no_peer_makes_a_receiver_remember_ever_more_voids() {
-    let mut connection = listener(PAPER, fixed(10));
+    let mut connection = listener(TIMELINED, fixed(10));
     let mut most = 0;
     for void in 0..20_000_u32 {
         let end = 13 + 2 * void;
@@ -122,7 +118,7 @@ fn no_peer_makes_a_receiver_remember_ever_more_voids() {
 
 #[test]
 fn no_peer_fills_more_than_the_buffer_behind_voids() {
-    let mut connection = listener(PAPER, fixed(10));
+    let mut connection = listener(TIMELINED, fixed(10));
     for step in 0..100_u32 {
         let end = 1_000 * (step + 1);
         for byte in 0..40 {
@@ -215,7 +211,7 @@ fn an_acknowledgement_that_only_follows_a_jump_answers_no_packet() {
     let answered = Arc::new(AtomicU64::new(0));
     let config = Config {
         timeline: Some(TimelineConfig::PAPER),
-        ..PAPER
+        ..TIMELINED
     };
     let mut script = Script::new(opener(config, Box::new(Asking(Arc::clone(&answered)))));
     script.call(0, |sender| {
@@ -248,7 +244,7 @@ fn a_replacement_is_not_repeated_for_the_next_loss() {
     let config = Config {
         recovery: RecoveryConfig::SACK,
         sack: true,
-        ..PAPER
+        ..TIMELINED
     };
     let mut script = Script::new(opener(config, fixed(5)));
     script.call(0, |sender| {
@@ -276,7 +272,7 @@ fn a_replacement_is_not_repeated_for_the_next_loss() {
 
 #[test]
 fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
-    let mut script = Script::new(opener(PAPER, fixed(10)));
+    let mut script = Script::new(opener(TIMELINED, fixed(10)));
     script.call(0, |sender| {
         sender
             .write_section(1, Time::from_secs(100))
@@ -310,7 +306,7 @@ fn a_younger_jump_does_not_wait_for_the_notice_of_an_older_one() {
 
 #[test]
 fn sections_without_bytes_take_no_memory() {
-    let mut connection = opener(PAPER, fixed(10));
+    let mut connection = opener(TIMELINED, fixed(10));
     let before = connection.heap_memory();
     for at in 0..10_000 {
         connection
@@ -323,7 +319,7 @@ fn sections_without_bytes_take_no_memory() {
 
 #[test]
 fn what_is_repeated_after_its_time_is_counted() {
-    let mut script = Script::new(opener(PAPER, fixed(10)));
+    let mut script = Script::new(opener(TIMELINED, fixed(10)));
     script.call(0, |sender| {
         sender
             .write_section(3, Time::from_secs(100))
@@ -376,7 +372,7 @@ fn a_deadline_at_the_receiver_ends_half_a_round_trip_earlier_at_the_sender() {
                 clock,
                 ..TimelineConfig::PAPER
             }),
-            ..PAPER
+            ..TIMELINED
         };
         let script = || {
             let mut script = Script::new(opener(config, fixed(2)));

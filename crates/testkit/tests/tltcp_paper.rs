@@ -2,20 +2,12 @@
 //! 10..19, 20..29 and so on.
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_testkit::tcp::{BORN, Pair, Path, Record, Script, Side, fixed, listener, opener, reno};
+use comity_testkit::tcp::{
+    Pair, Path, Record, Script, Side, TIMELINED, fixed, listener, opener, reno,
+};
 use comity_transport::tcp::timeline::{Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, SeqNo, Span, Time};
-
-/// The first byte of data has the number 10.
-const PAPER: Config = Config {
-    mss: 1,
-    receive_buffer: Bytes::new(40),
-    initial_sequence: SeqNo::new(9),
-    recovery: RecoveryConfig::RENO,
-    timeline: Some(TimelineConfig::PAPER),
-    ..BORN
-};
 
 const D1: u64 = 100;
 
@@ -44,7 +36,7 @@ fn sent_10_to_14(config: Config, window: u64) -> Script {
 
 #[test]
 fn section_5_2_after_14_comes_20() {
-    let mut script = sent_10_to_14(PAPER, 10);
+    let mut script = sent_10_to_14(TIMELINED, 10);
     script.send(D1 + 1, ". 10+0 ack 10 win 6");
     script.expect(D1 + 1, ". 20+1 ack 10 <upd 20>");
     script.expect_nothing(D1 + 2);
@@ -58,7 +50,7 @@ fn section_5_2_after_14_comes_20() {
 
 #[test]
 fn section_5_4_an_acknowledgement_of_obsolete_data_opens_the_window() {
-    let mut script = sent_10_to_14(PAPER, 10);
+    let mut script = sent_10_to_14(TIMELINED, 10);
     script.send(D1 + 1, ". 10+0 ack 10 win 10");
     // The send window is {10, 11, 12, 13, 14, 20, 21, 22, 23, 24}.
     for number in 20..25 {
@@ -75,7 +67,7 @@ fn section_5_4_an_acknowledgement_of_obsolete_data_opens_the_window() {
 
 #[test]
 fn section_5_5_a_lost_obsolete_packet_is_answered_with_a_first_send() {
-    let mut script = sent_10_to_14(PAPER, 5);
+    let mut script = sent_10_to_14(TIMELINED, 5);
     // Packet 10 is lost, 11 to 13 are reported.
     for at in [1, 2] {
         script.send(D1 + at, ". 10+0 ack 10 win 5");
@@ -92,7 +84,7 @@ fn section_5_5_a_lost_obsolete_packet_is_answered_with_a_first_send() {
 
 #[test]
 fn section_5_5_the_same_after_a_timeout() {
-    let mut script = sent_10_to_14(PAPER, 5);
+    let mut script = sent_10_to_14(TIMELINED, 5);
     script.expect(1_000, ". 20+1 ack 10 <upd 20>");
     let statistics = script.connection().timeline_statistics().unwrap();
     // Everything outstanding is given up, so the window of five takes four more.
@@ -105,7 +97,7 @@ fn section_5_5_the_same_after_a_timeout() {
 
 #[test]
 fn figure_3_a_packet_sent_before_is_pseudo_retransmitted_and_never_timed() {
-    let mut script = sent_10_to_14(PAPER, 10);
+    let mut script = sent_10_to_14(TIMELINED, 10);
     script.send(D1 + 1, ". 10+0 ack 10 win 10");
     for number in 20..25 {
         script.expect(D1 + 1, &format!(". {number}+1 ack 10 <upd 20>"));
@@ -132,7 +124,7 @@ fn two_losses(timeline: Option<TimelineConfig>, recovery: RecoveryConfig) -> (u3
         timeline,
         recovery,
         sack: recovery == RecoveryConfig::SACK,
-        ..PAPER
+        ..TIMELINED
     };
     let delay = Span::from_millis(100);
     let mut pair = Pair::new(
@@ -209,7 +201,10 @@ fn nothing_obsolete_is_sent_after_the_deadline() {
 /// A receiver to which 10, 11 and 13 came.
 fn receiver_of_10_11_13() -> Script {
     // With larger segments, reading one by one is not worth an announcement.
-    let large = Config { mss: 20, ..PAPER };
+    let large = Config {
+        mss: 20,
+        ..TIMELINED
+    };
     let mut script = Script::new(listener(large, fixed(10)));
     for (number, acknowledged) in [(10_u64, 11), (11, 12), (13, 12)] {
         let at = number;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use comity_congestion::growth::{DecreaseBasis, Fixed, Increase, Reno, RenoConfig, Rounding};
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Controller, Pacing, RttConfig};
+use comity_transport::tcp::timeline::TimelineConfig;
 use comity_transport::tcp::{Config, Connection};
 use comity_units::{Bytes, SeqNo, Span};
 
@@ -42,6 +43,16 @@ pub const PLAIN: Config = Config {
 pub const BORN: Config = Config {
     handshake: false,
     ..PLAIN
+};
+
+/// The sender and receiver of the TLTCP paper's examples: packets of one byte, the first of which has the number 10.
+pub const TIMELINED: Config = Config {
+    mss: 1,
+    receive_buffer: Bytes::new(40),
+    initial_sequence: SeqNo::new(9),
+    recovery: RecoveryConfig::RENO,
+    timeline: Some(TimelineConfig::PAPER),
+    ..BORN
 };
 
 /// A controller that lets `window` bytes be outstanding, whatever happens.

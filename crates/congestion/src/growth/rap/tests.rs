@@ -166,38 +166,8 @@ fn the_timeout_by_hand() {
     assert_eq!(law.wakeup(), Some(due));
 }
 
-#[test]
-fn a_loss_found_by_time_waits_for_rap_to_find_it() {
-    let suspected = || {
-        let mut law = begun(&Parameters::new());
-        law.on_loss(&Loss {
-            now: at(210),
-            sent_at: at(100),
-            lost: MSS,
-            in_flight: MSS * 5,
-            window: Bytes::MAX,
-            cause: LossCause::Delay,
-            restart: false,
-        });
-        near(gap(&*law), 100.0);
-        law
-    };
-    // Three later packets.
-    let mut law = suspected();
-    for (now, expected) in [(210, 100.0), (211, 100.0), (212, 200.0), (213, 200.0)] {
-        acknowledge(&mut *law, at(now), RTT, 0);
-        near(gap(&*law), expected);
-    }
-    // Or the timeout, 1.2 · 100 ms after it left.
-    let mut law = suspected();
-    law.on_wakeup(at(200));
-    assert_eq!(law.wakeup(), Some(at(220)));
-    law.on_wakeup(at(220));
-    near(gap(&*law), 200.0);
-}
-
-#[test]
-fn a_packet_that_comes_after_all_is_no_suspect() {
+/// A law that was told of a loss by time, and halves nothing yet.
+fn suspicious() -> Box<dyn Controller> {
     let mut law = begun(&Parameters::new());
     law.on_loss(&Loss {
         now: at(210),
@@ -208,6 +178,29 @@ fn a_packet_that_comes_after_all_is_no_suspect() {
         cause: LossCause::Delay,
         restart: false,
     });
+    near(gap(&*law), 100.0);
+    law
+}
+
+#[test]
+fn a_loss_found_by_time_waits_for_rap_to_find_it() {
+    // Three later packets.
+    let mut law = suspicious();
+    for (now, expected) in [(210, 100.0), (211, 100.0), (212, 200.0), (213, 200.0)] {
+        acknowledge(&mut *law, at(now), RTT, 0);
+        near(gap(&*law), expected);
+    }
+    // Or the timeout, 1.2 · 100 ms after it left.
+    let mut law = suspicious();
+    law.on_wakeup(at(200));
+    assert_eq!(law.wakeup(), Some(at(220)));
+    law.on_wakeup(at(220));
+    near(gap(&*law), 200.0);
+}
+
+#[test]
+fn a_packet_that_comes_after_all_is_no_suspect() {
+    let mut law = suspicious();
     law.on_spurious_loss(at(211));
     for now in 211..218 {
         acknowledge(&mut *law, at(now), RTT, 0);

@@ -192,13 +192,19 @@ fn lose(law: &mut Steady, now: Time) {
     law.on_ack(&ack(now, FULL));
 }
 
-#[test]
-fn an_event_that_did_not_happen_is_taken_back() {
+/// A law that has lost once, with the time at which it may lose again and the share that it had before.
+fn about_to_lose() -> (Steady, Time, f64) {
     let (mut law, now) = congested(400);
     let now = carry(&mut law, now, now + GAP * 400, GAP, |_| FULL);
     let before = share(&law);
     lose(&mut law, now);
     let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
+    (law, again, before)
+}
+
+#[test]
+fn an_event_that_did_not_happen_is_taken_back() {
+    let (mut law, again, before) = about_to_lose();
     lose(&mut law, again);
     let lost = share(&law);
     assert!(lost < before * 0.98, "{before}, {lost}");
@@ -215,11 +221,7 @@ fn an_event_that_did_not_happen_is_taken_back() {
 
 #[test]
 fn an_event_of_several_losses_is_taken_back_when_all_of_them_were_late() {
-    let (mut law, now) = congested(400);
-    let now = carry(&mut law, now, now + GAP * 400, GAP, |_| FULL);
-    let before = share(&law);
-    lose(&mut law, now);
-    let again = carry(&mut law, now, now + FULL * 4, GAP, |_| FULL);
+    let (mut law, again, before) = about_to_lose();
     lose(&mut law, again);
     lose(&mut law, again + GAP);
     let lost = share(&law);
