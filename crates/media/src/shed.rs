@@ -13,7 +13,7 @@ pub struct ShedderConfig {
     pub headroom: f64,
     /// Over how long the source is measured (2 s).
     pub window: Span,
-    /// How much more than now must be allowed before less is left out (a tenth).
+    /// How much more than now must be allowed before less is left out than at present (a tenth).
     pub rise: f64,
     /// For how long it must have been allowed (2 s).
     pub hold: Span,
@@ -122,8 +122,9 @@ impl Plan {
 /// then P pictures from the end of each group on; and always what needs a picture that went. I pictures, audio,
 /// tables and what is not understood always stay.
 ///
-/// Less is allowed at once; more only when the target has been higher by [`ShedderConfig::rise`] for
-/// [`ShedderConfig::hold`], so that the picture does not change its smoothness with every feedback.
+/// Less is allowed at once; more, once something is left out, only when the target has been higher by
+/// [`ShedderConfig::rise`] for [`ShedderConfig::hold`], so that the picture does not change its smoothness with every
+/// feedback.
 ///
 /// ```
 /// use comity_media::{Event, Reader, ReaderConfig, Shedder, ShedderConfig, Verdict};
@@ -193,7 +194,8 @@ impl Shedder {
             self.allowed = Some(target);
             return self.decide();
         };
-        if target < allowed {
+        // While nothing is left out a higher target changes nothing that could be seen.
+        if target < allowed || !self.is_shedding {
             self.allowed = Some(target);
             self.rising = None;
             self.decide();
@@ -491,6 +493,18 @@ mod tests {
         assert_eq!(target(13_900, 145), Some(72_000));
         assert_eq!(target(14_000, 170), Some(145_000));
         assert_eq!(target(14_001, 100), Some(100_000));
+    }
+
+    #[test]
+    fn a_low_target_that_rises_before_anything_went_takes_nothing() {
+        let mut shedder = Shedder::new(ShedderConfig::default());
+        shedder.retarget(Time::ZERO, Rate::from_kbps(20), None);
+        for section in sections(0..4) {
+            if section.source_time >= Time::from_millis(100) {
+                shedder.retarget(section.source_time, Rate::from_kbps(300), None);
+            }
+            assert_eq!(shedder.offer(&section), Verdict::Keep, "{}", section.number);
+        }
     }
 
     #[test]

@@ -244,7 +244,8 @@ impl<P: Payload> Connection<P> {
             _ => self.pacing_rate(),
         };
         // In slow start the window tells nothing yet of what the path carries.
-        let is_known = self.decision.phase != Phase::SlowStart
+        let is_slow_start = self.decision.phase == Phase::SlowStart;
+        let is_known = !is_slow_start
             || self.episode.began_at.is_some()
             || (self.ceiling().is_none() && self.target.current().is_some());
         let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing)
@@ -256,7 +257,7 @@ impl<P: Payload> Connection<P> {
         let Some(allowed) = allowed else {
             return;
         };
-        self.target.on_allowed(now, allowed);
+        self.target.on_allowed(now, allowed, is_slow_start);
         if let Some(rate) = self.target.poll(now) {
             self.events.push_back(Event::TargetBitrate(rate));
         }

@@ -7,18 +7,23 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// ```text
 /// allowed  = window / srtt, or the pacing rate of laws that have one
 /// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
+///            max( average, allowed ) in slow start
 /// target   = average · share of the payload in what is sent · (1 − loss)
 /// ```
 ///
+/// Slow start doubles what is allowed in each round trip: an average over a second would be far behind it, and an
+/// application that believed it would leave out what the path carries.
+///
 /// A change is announced when it is worth an encoder's trouble: at once when the target falls by an eighth
-/// below the one announced last, and after a second when it has risen by an eighth above it all that time.
-/// Between the two nothing is announced, so that the saw-tooth of additive increase does not shake the
+/// below the one announced last, and after a second when it has risen by an eighth above it all that time, in slow
+/// start at once. Between the two nothing is announced, so that the saw-tooth of additive increase does not shake the
 /// encoder.
 #[derive(Clone, Debug)]
 pub(super) struct TargetBitrate {
     /// The smoothed allowed rate in bit/s; zero before the first.
     average: f64,
     updated_at: Time,
+    is_slow_start: bool,
     announced: Rate,
     /// Since when the target has been well above the announced one.
     above_since: Option<Time>,
@@ -33,6 +38,7 @@ impl TargetBitrate {
         Self {
             average: 0.0,
             updated_at: Time::ZERO,
+            is_slow_start: false,
             announced: Rate::ZERO,
             above_since: None,
             loss: 0.0,
@@ -52,16 +58,17 @@ impl TargetBitrate {
         }
     }
 
-    /// Takes in what the controller allows at `now`.
-    pub(super) fn on_allowed(&mut self, now: Time, allowed: Rate) {
+    /// Takes in what the controller allows at `now`, and whether that is in slow start.
+    pub(super) fn on_allowed(&mut self, now: Time, allowed: Rate, is_slow_start: bool) {
         let allowed = allowed.as_bps() as f64;
-        if self.average == 0.0 {
+        if self.average == 0.0 || is_slow_start && allowed > self.average {
             self.average = allowed;
         } else {
             let elapsed = now.saturating_since(self.updated_at);
             self.average += weight(elapsed, SMOOTHING) * (allowed - self.average);
         }
         self.updated_at = now;
+        self.is_slow_start = is_slow_start;
     }
 
     /// Takes in the fate of packets: so many bytes arrived, so many were lost.
@@ -111,7 +118,9 @@ impl TargetBitrate {
         let has_fallen = new < old * (1.0 - STEP);
         let has_risen = is_above && {
             let since = *self.above_since.get_or_insert(now);
-            self.announced == Rate::ZERO || now.saturating_since(since) >= PATIENCE
+            self.announced == Rate::ZERO
+                || self.is_slow_start
+                || now.saturating_since(since) >= PATIENCE
         };
         if !has_fallen && !has_risen {
             return None;
@@ -167,30 +176,47 @@ mod tests {
     fn falls_are_announced_at_once_and_rises_when_they_last() {
         let mut target = TargetBitrate::new();
         assert_eq!(target.poll(Time::ZERO), None);
-        target.on_allowed(Time::ZERO, mbps(8));
+        target.on_allowed(Time::ZERO, mbps(8), false);
         assert_eq!(target.poll(Time::ZERO), Some(mbps(8)));
         // After ln 2 seconds at 4 Mb/s the average is 6 Mb/s.
         let later = Time::ZERO + Span::from_secs_f64(core::f64::consts::LN_2);
-        target.on_allowed(later, mbps(4));
+        target.on_allowed(later, mbps(4), false);
         let announced = target.poll(later).map_or(0, Rate::as_bps);
         assert!((5_999_990..6_000_010).contains(&announced), "{announced}");
         // A rise to 7.5 Mb/s and more is told a second after it began.
         for (millis, expected) in [(0, false), (990, false), (1_001, true)] {
             let now = Time::from_secs(20) + Span::from_millis(millis);
-            target.on_allowed(now, mbps(9));
+            target.on_allowed(now, mbps(9), false);
             assert_eq!(target.poll(now).is_some(), expected, "{millis}");
         }
+    }
+
+    #[test]
+    fn slow_start_is_followed_upward_at_once_and_downward_as_ever() {
+        let mut target = TargetBitrate::new();
+        target.on_allowed(Time::ZERO, Rate::from_kbps(300), false);
+        for (millis, allowed) in [(20, 600), (40, 1_200), (60, 2_400)] {
+            target.on_allowed(Time::from_millis(millis), Rate::from_kbps(allowed), true);
+            assert_eq!(
+                target.poll(Time::from_millis(millis)),
+                Some(Rate::from_kbps(allowed))
+            );
+        }
+        // A second later e⁻¹ of the difference is left.
+        target.on_allowed(Time::from_millis(1_060), Rate::from_kbps(400), true);
+        let current = target.current().map_or(0, Rate::as_bps);
+        assert!((1_135_700..1_135_800).contains(&current), "{current}");
     }
 
     #[test]
     fn a_saw_tooth_is_not_announced() {
         // Additive increase between 3 and 4 Mb/s with a period of one second.
         let mut target = TargetBitrate::new();
-        target.on_allowed(Time::ZERO, Rate::from_kbps(3_500));
+        target.on_allowed(Time::ZERO, Rate::from_kbps(3_500), false);
         assert!(target.poll(Time::ZERO).is_some());
         for step in 1..2_000_u64 {
             let now = Time::from_millis(step * 10);
-            target.on_allowed(now, Rate::from_kbps(3_000 + step % 100 * 10));
+            target.on_allowed(now, Rate::from_kbps(3_000 + step % 100 * 10), false);
             assert_eq!(target.poll(now), None, "at {now}");
         }
     }
@@ -198,7 +224,7 @@ mod tests {
     #[test]
     fn overhead_and_losses_are_taken_off() {
         let mut target = TargetBitrate::new();
-        target.on_allowed(Time::ZERO, mbps(10));
+        target.on_allowed(Time::ZERO, mbps(10), false);
         for _ in 0..2_000 {
             target.on_sent(900, 1_000);
             target.on_fates(9_500, 500);
