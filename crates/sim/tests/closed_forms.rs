@@ -143,6 +143,50 @@ fn constant_rate_into_a_drop_tail_queue_loses_an_exact_number() {
     assert_eq!(report.flows[0].dropped_packets, 2_481);
 }
 
+/// Packets of 1500 bytes that leave a millisecond apart, varied by a share j of it, through a link that is never busy:
+/// gaps lie between 1 − j/2 and 1 + j/2 ms, evenly, so that their mean is 1 ms and their deviation j / √12 ms, whether
+/// the millisecond is the time of a packet at 12 Mb/s, an interval, or a gap behind the 0.12 ms that it takes at the
+/// link's 100 Mb/s. Four standard errors of 100,000 gaps: of the mean σ / √n, of the deviation σ · √(0.8 / 4n), as an
+/// even distribution's fourth moment is 1.8 σ⁴.
+#[test]
+fn jitter_spreads_the_gaps_of_a_constant_rate_evenly() {
+    let spacings = [
+        CbrSpacing::Rate(Rate::from_mbps(12)),
+        CbrSpacing::Interval(Span::from_millis(1)),
+        CbrSpacing::Gap(Span::from_micros(880)),
+    ];
+    for (spacing, jitter) in spacings.into_iter().zip([1.0, 0.4, 0.4]) {
+        let link = common::link_config(
+            Rate::from_mbps(100),
+            Span::from_millis(5),
+            Limit::Packets(20),
+        );
+        let mut builder = pair(100, link.clone(), link);
+        let datagram = TransportSpec::Datagram(DatagramSpec {
+            wire: Bytes::new(1_500),
+        });
+        let workload = Workload::Cbr { spacing, jitter };
+        builder.flow("cbr", ENDS, datagram, workload).start = Start::default();
+        let report = play(&builder.network, 1);
+        let gaps = &report.flows[0].arrival_spacing;
+        assert!((99_800..100_200).contains(&gaps.count), "{}", gaps.count);
+        let deviation = jitter * 1e-3 / 12_f64.sqrt();
+        let root = (gaps.count as f64).sqrt();
+        assert!(
+            (gaps.mean - 1e-3).abs() < 4.0 * deviation / root,
+            "{gaps:?}"
+        );
+        let error = deviation * 0.2_f64.sqrt() / root;
+        assert!((gaps.deviation - deviation).abs() < 4.0 * error, "{gaps:?}");
+        // No gap lies outside, and some lie within a hundredth of either end. A packet takes 0.12 ms, which is less than
+        // the shortest, so that none waits for another.
+        let (least, most) = (1e-3 * (1.0 - jitter / 2.0), 1e-3 * (1.0 + jitter / 2.0));
+        let edge = 1e-5 * jitter;
+        assert!((least - 2e-9..least + edge).contains(&gaps.min), "{gaps:?}");
+        assert!((most - edge..most + 2e-9).contains(&gaps.max), "{gaps:?}");
+    }
+}
+
 /// M/D/1: Poisson arrivals, a fixed service time S, load ρ. Pollaczek and Khinchine: the mean wait is
 ///
 /// ```text

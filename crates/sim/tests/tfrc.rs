@@ -95,11 +95,10 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
 
 /// The same flow in ns-2, whose clock and least timeout were set so that its equation is the RFC's: RAP's and TFRC's
 /// rates are the same to an eighth from one loss in a thousand packets to one in five.
-/// TFRC has ns-2's floor of one packet in a round trip under what arrives, which only matters for the last.
 #[test]
 fn under_random_loss_the_laws_are_those_of_ns2() {
     let vectors = include_str!("../../../vectors/ns2/random_loss.txt");
-    for (law, least_limit) in [("rap", None), ("tfrc", Some(1.0))] {
+    for law in ["rap", "tfrc"] {
         for loss in [0.001, 0.01, 0.03, 0.1, 0.2] {
             let name = format!("{law}-{loss} ");
             let rows = vectors.lines().filter_map(|line| line.strip_prefix(&name));
@@ -120,10 +119,6 @@ fn under_random_loss_the_laws_are_those_of_ns2() {
             };
             // Full packets of 1500 bytes, near enough.
             sections.config.payload = 1_460;
-            if let Some(least) = least_limit {
-                let least = Value::Number(least);
-                sections.parameters = Parameters::new().with("least_limit", least);
-            }
             let sent = |seed| {
                 let flow = &play(&network, seed).flows[0];
                 flow.throughput_bps / 8.0 / 1_500.0 / (1.0 - loss)

@@ -182,6 +182,39 @@ fn reports_come_once_in_a_round_trip_and_at_once_for_a_loss() {
     );
 }
 
+/// Section 6.2: what arrived in the last round trip, so that a packet in a round trip is the least that is told, however
+/// long nothing came before. Two packets 30 ms apart every half second, 1000 B each: the first is told at once, with
+/// 1000 B in 100 ms; the second a round trip later, with what has arrived since, 1000 B in 100 ms again.
+#[test]
+fn silence_does_not_lower_the_receive_rate() {
+    let mut meter = build(&plain());
+    let mut reports = Vec::new();
+    for number in 0..8_u32 {
+        let millis = 1_000 + u64::from(number / 2) * 500 + u64::from(number % 2) * 30;
+        let now = Time::from_millis(millis);
+        arrive(&mut *meter, now, number, RTT);
+        let due = meter.wakeup().unwrap().max(now);
+        if due < Time::from_millis(millis + 470) {
+            let (_, received) = ask(&mut *meter, due).unwrap();
+            reports.push((due.as_nanos() / 1_000_000, received));
+        }
+    }
+    let packet = Rate::from_kbps(80);
+    assert_eq!(
+        reports,
+        [
+            (1_000, packet),
+            (1_100, packet),
+            (1_500, packet),
+            (1_600, packet),
+            (2_000, packet),
+            (2_100, packet),
+            (2_500, packet),
+            (2_600, packet),
+        ]
+    );
+}
+
 /// The first interval is that of the throughput equation: 100 packets of 1000 B a second.
 #[test]
 fn the_first_loss_stands_for_the_rate_until_then() {

@@ -83,7 +83,7 @@ impl Literal {
         }
         let p_before = self.p;
         self.p = p;
-        let recv_limit = if data_limited {
+        let recv_limit = if data_limited && x_recv > 0.0 {
             if p > p_before {
                 for item in &mut self.x_recv_set {
                     item.0 *= 0.5;

@@ -38,9 +38,12 @@
 //! 9. rounds of which nothing arrived are reported with the first one after them; 10. the transport's probe for a lost
 //! tail leaves when that silence is over, beside the calendar, and counts in its round.
 //!
-//! Nothing in the protocol pulls two agents together: a step takes the same time from both spacings, which is worth
-//! more to the faster one, and doubling keeps their ratio. With fixed amounts they share evenly only as far as chance
-//! lets one lose more often; with steps of the rate (√n) the smaller gains.
+//! Nothing in the protocol pulls two agents together. Of two that see the same losses a decrease takes the same time from
+//! both spacings, which leaves the difference between them and is worth more to the faster one, and doubling doubles it:
+//! 50 and 200 µs are 50 and 350 µs when the faster one has come back from a loss. Damped ones return each to where it
+//! was. With fixed amounts two flows therefore share evenly from an equal start, and from another one only as far as
+//! chance lets the faster lose more often: the tests ask that neither gets less than a tenth. With steps of the rate a
+//! loss keeps the ratio of two rates and √n brings it nearer to one.
 
 mod round_meter;
 

@@ -18,8 +18,9 @@ use crate::{Arrival, LossIntervals, Meter, Report, Tag};
 /// first        1 / p with X(p) = the most that arrived in a round trip before, s / 2R at the least;
 ///              s / 2R where the first packet of all was lost
 /// report       at each packet until the sender knows its round trip, then a round trip after the last report if
-///              something has arrived, and at once for a loss event that raises p
-/// X_recv       what arrived since the last report, over a round trip at the least; 0 without a round trip
+///              something has arrived, or with the first packet after that, and at once for a loss event that raises p
+/// X_recv       what arrived in the last round trip, so that it is never less than a packet in a round trip;
+///              0 without a round trip
 /// ```
 ///
 /// The packets of the first flight carry no round trip, and arrive together: how far apart they are says nothing of
@@ -29,9 +30,11 @@ use crate::{Arrival, LossIntervals, Meter, Report, Tag};
 /// is open.
 ///
 /// Source: RFC 5348, sections 5 and 6; RFC 4828, section 4.4. Differs from them in: 1. a packet that arrives after
-/// it was declared lost does not take the loss back; 2. where a report comes early, `X_recv` takes the rest of its
-/// round trip from the rate before the last report instead of single arrivals; 3. of one hole no more events are told
-/// apart than the mean has memory for.
+/// it was declared lost does not take the loss back, as section 5.1 allows; 2. where a report comes early, `X_recv` takes
+/// the rest of its round trip from the rate before the last report instead of single arrivals; 3. of one hole no more
+/// events are told apart than the mean has memory for; 4. a marked packet that opens an event is the first of it, even
+/// if one before it is missing and found to be lost later; 5. `X_recv` and the next report go by the newest round trip
+/// instead of the one at the last report.
 #[derive(Clone, Debug)]
 pub struct TfrcMeter {
     config: TfrcConfig,
@@ -43,8 +46,9 @@ pub struct TfrcMeter {
     outdated: u32,
     event: Option<Event>,
     intervals: LossIntervals,
-    /// What arrived since the last report, and when that was.
+    /// What arrived since the last report, from when on, and when that report was.
     arrived: Bytes,
+    arrived_from: Time,
     since: Option<Time>,
     /// What arrived per second before it.
     before: Rate,
@@ -81,6 +85,7 @@ impl TfrcMeter {
                 intervals
             },
             arrived: Bytes::ZERO,
+            arrived_from: Time::ZERO,
             since: None,
             before: Rate::ZERO,
             most: Rate::ZERO,
@@ -257,12 +262,15 @@ impl TfrcMeter {
         self.intervals.set_open(open);
     }
 
-    /// What arrived per second in the last round trip; zero while that is unknown (section 6.3).
+    /// What arrived per second in the last round trip; zero while that is unknown (section 6.3). Round trips in which
+    /// nothing arrived do not count (section 6.2, its note): at less than a packet in a round trip the loss event rate
+    /// limits the sender, and not what it sent before.
     fn receive_rate(&self, now: Time) -> Rate {
         let Some(since) = self.since.filter(|_| !self.rtt.is_zero()) else {
             return Rate::ZERO;
         };
-        let elapsed = now.saturating_since(since);
+        let silent_until = self.arrived_from.saturating_sub(self.rtt);
+        let elapsed = now.saturating_since(since.max(silent_until));
         if elapsed >= self.rtt {
             return Rate::of(self.arrived, elapsed);
         }
@@ -288,6 +296,9 @@ impl Meter for TfrcMeter {
         let was_known = self.event;
         let number = self.unwrap(number);
         self.take(number, now);
+        if self.arrived == Bytes::ZERO {
+            self.arrived_from = now;
+        }
         self.arrived += arrival.payload;
         if arrival.marked {
             self.on_lost(number, now);

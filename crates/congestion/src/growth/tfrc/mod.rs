@@ -92,8 +92,9 @@ impl TfrcConfig {
 /// full packet, not a mean; sizes on the wire are those of late, so that the pacer spaces packets by payload;
 /// 4. the first window is no larger than what the flow was set up with; 5. an idle flow that silence does not slow
 /// down is not woken until it sends again; 6. the transport lets a packet, or what a millisecond lets out, leave
-/// early (`t_gran` of section 4.6); 7. in a data-limited interval a new loss event counts where it raises `p`, which
-/// is all that the report tells of it.
+/// early (`t_gran` of section 4.6); 7. of the two ways in which section 4.3 lets the sender learn of a loss event in a
+/// data-limited interval it has the one, that `p` rises: reports hold what section 3.2.2 names and no event of its own,
+/// so that one that ends an interval longer than the mean, and leaves `p` as it was, does not count there.
 ///
 /// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one
 /// packet in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves
@@ -260,7 +261,8 @@ impl Tfrc {
         let had_losses = self.losses > 0.0;
         self.losses = losses.clamp(0.0, 1.0);
         self.by_equation = self.equation(rtt);
-        let limit = if self.was_used {
+        // Nothing was measured yet where nothing is told to have arrived: that interval limits nothing.
+        let limit = if self.was_used || received <= 0.0 {
             self.received.update(now, received, rtt);
             2.0 * self.received.most()
         } else if has_more_losses {

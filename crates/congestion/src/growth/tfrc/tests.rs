@@ -111,6 +111,21 @@ fn slow_start_by_hand() {
     near(rate(&*law), 40_000.0);
 }
 
+/// The report of the first packet says that nothing was received, which section 4.3 takes for no data-limited interval:
+/// infinity stays in the set, and the rate of a flow that had little to send at first doubles like any other.
+#[test]
+fn a_report_of_nothing_received_limits_nothing() {
+    let mut law = usual();
+    send(&mut *law, at(0));
+    report(&mut *law, at(100), RTT, 0.0, 0, false);
+    near(rate(&*law), 40_000.0);
+    report(&mut *law, at(200), RTT, 0.0, 10_000, true);
+    near(rate(&*law), 80_000.0);
+    // Twice what arrives, once infinity is two round trips old; the initial rate is the least.
+    report(&mut *law, at(310), RTT, 0.0, 30_000, true);
+    near(rate(&*law), 60_000.0);
+}
+
 #[test]
 fn losses_set_the_rate_by_the_equation() {
     let mut law = begun(&Parameters::new());
