@@ -156,17 +156,30 @@ fn the_reader_is_told_of_every_section_even_where_nothing_arrives_behind_it() {
 
 #[test]
 fn two_time_lined_flows_converge_to_equal_shares() {
-    for (deadline, queue) in [(500, 20), (2_500, 20)] {
+    let cases = [
+        (500, true, [0, 20]),
+        (500, false, [0, 20]),
+        (2_500, true, [0, 20]),
+        (2_500, false, [0, 20]),
+        (2_500, true, [60, 0]),
+        (2_500, true, [0, 0]),
+    ];
+    for (deadline, blind_spot, starts) in cases {
+        let queue = 20;
+        let case = format!("{deadline} ms, blind spot {blind_spot}, {starts:?}");
         let life = Span::from_millis(deadline);
         let mut network = beside_tcp(400, greedy(life));
         let window = 40;
         let plain = common::ns2_tcp(Config::NS2_2000, RecoveryConfig::RENO, 1_500, window);
-        for (flow, start) in network.flows.iter_mut().zip([0, 20]) {
+        for (flow, start) in network.flows.iter_mut().zip(starts) {
             flow.transport = plain.clone();
             let TransportSpec::Tcp(tcp) = &mut flow.transport else {
                 unreachable!("the flows are TCP")
             };
-            tcp.config.timeline = Some(TimelineConfig::PAPER);
+            tcp.config.timeline = Some(TimelineConfig {
+                blind_spot,
+                ..TimelineConfig::PAPER
+            });
             tcp.timeline = Some(greedy(life));
             flow.start.at = Time::from_secs(start);
         }
@@ -176,15 +189,12 @@ fn two_time_lined_flows_converge_to_equal_shares() {
         let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
         let [first, second] = [0, 1].map(|flow| report.flows[flow].delivered_bytes as f64);
         let losses = report.flows[0].dropped_packets + report.flows[1].dropped_packets;
-        assert!(losses > 20, "{losses}");
+        assert!(losses > 20, "{case}: {losses}");
         let ratio = first / second;
-        assert!(
-            (0.7..1.4).contains(&ratio),
-            "{deadline} ms, {queue}: {ratio}"
-        );
+        assert!((0.7..1.4).contains(&ratio), "{case}: {ratio}");
         // The two fill the link.
         let rate = (first + second) * 8.0 / 300.0;
-        assert!(rate > 1.1e6, "{deadline} ms, {queue}: {rate}");
+        assert!(rate > 1.1e6, "{case}: {rate}");
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::{Ack, Answered, Controller, Decision, Loss, Pacing, Phase, Timeout};
-use comity_testkit::tcp::{Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse};
+use comity_testkit::tcp::{
+    Pair, Path, Script, Side, TIMELINED, fixed, listener, opener, parse, reno,
+};
 use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection, State};
 use comity_units::{Bytes, Span, Time};
@@ -268,6 +270,72 @@ fn a_replacement_is_not_repeated_for_the_next_loss() {
         (statistics.replacements, statistics.pseudo_retransmissions),
         (2, 0)
     );
+}
+
+/// Of 10 to 14 a timeout takes all for lost, and the deadline passes when 10 to 12 were sent again. Where every loss is
+/// to be seen, the peer is not told to give up 11 and 12, which are under way: until they are acknowledged, what it
+/// offered ends at 15. Of 13 and 14, which the timeout answered for, it is told as soon as nothing lies before them.
+#[test]
+fn what_is_not_sent_again_after_a_timeout_is_given_up_when_its_turn_comes() {
+    let config = Config {
+        receive_buffer: Bytes::new(5),
+        timeline: Some(TimelineConfig {
+            blind_spot: false,
+            ..TimelineConfig::PAPER
+        }),
+        ..TIMELINED
+    };
+    let mut script = Script::new(opener(config, reno(1, 10, 20)));
+    script.call(0, |sender| {
+        sender
+            .write_section(10, Time::from_millis(1_200))
+            .and_then(|()| sender.write_section(50, Time::from_secs(100)))
+            .expect("it is taken");
+    });
+    for number in 10..15 {
+        script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+    }
+    script.expect(1_000, ". 10+1 ack 10 <upd 10>");
+    script.send(1_100, ". 10+0 ack 11 win 4");
+    script.expect(1_100, ". 11+1 ack 10 <upd 10>");
+    script.expect(1_100, ". 12+1 ack 10 <upd 10>");
+    script.expect_nothing(1_200);
+    assert_eq!(script.connection().in_flight(), 2, "11 and 12");
+    // The peer's application reads nothing, so that its window stays where it ends.
+    script.send(1_300, ". 10+0 ack 12 win 3");
+    script.expect_nothing(1_309);
+    assert_eq!(script.connection().in_flight(), 1, "12");
+    script.send(1_310, ". 10+0 ack 13 win 2");
+    script.expect(1_310, ". 20+1 ack 10 <upd 20>");
+    script.expect(1_310, ". 21+1 ack 10 <upd 20>");
+    script.expect_nothing(1_400);
+}
+
+/// The lifetime timer follows the oldest data. The acknowledgement of that makes it expire for 11, and lets 13 be sent,
+/// the time of which is over as well, with 12 between them that has none.
+#[test]
+fn what_is_over_behind_current_data_is_not_sent_when_the_lifetime_timer_expires() {
+    let mut script = Script::new(opener(TIMELINED, fixed(3)));
+    script.call(0, |sender| {
+        let never = Time::MAX;
+        let over_at = Time::from_millis;
+        let sections = [
+            (1, over_at(300)),
+            (1, over_at(100)),
+            (1, never),
+            (5, over_at(200)),
+            (5, never),
+        ];
+        for (bytes, deadline) in sections {
+            sender.write_section(bytes, deadline).expect("it is taken");
+        }
+    });
+    for number in 10..13 {
+        script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+    }
+    script.send(250, ". 10+0 ack 11 win 40");
+    script.expect(250, ". 18+1 ack 10 <upd 12/13-18>");
+    script.expect_nothing(260);
 }
 
 #[test]

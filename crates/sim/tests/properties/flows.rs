@@ -5,9 +5,10 @@ use comity_congestion::table::Parameters;
 use comity_sim::frames::{Frame, FrameKind, Video};
 use comity_sim::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, SectionsSpec,
-    Start, TcpSpec, TransportSpec, Workload,
+    Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
 };
 use comity_transport::datagram;
+use comity_transport::tcp::timeline::{DeadlineClock, TimelineConfig};
 use comity_transport::tcp::{Config, DelayedAck};
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Span, Time};
@@ -58,6 +59,44 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
                 })
             },
         )
+}
+
+/// How a flow is time-lined: with and without the blind spot, by either clock.
+fn timeline() -> impl Strategy<Value = (TimelineConfig, TimelineSpec)> {
+    let millis = |range| Strategy::prop_map(range, Span::from_millis);
+    (
+        any::<[bool; 2]>(),
+        1u64..30_000,
+        millis(1u64..900),
+        prop::option::of(millis(50u64..400)),
+    )
+        .prop_map(|([blind_spot, at_receiver], section, deadline, feedback)| {
+            let clock = match at_receiver {
+                true => DeadlineClock::Receiver,
+                false => DeadlineClock::Sender,
+            };
+            let section = Bytes::new(section);
+            (
+                TimelineConfig { blind_spot, clock },
+                TimelineSpec {
+                    section,
+                    deadline,
+                    feedback,
+                },
+            )
+        })
+}
+
+/// TCP of any recovery and growth law, with its stream in sections that have deadlines.
+fn timelined() -> impl Strategy<Value = TransportSpec> {
+    (tcp(), timeline()).prop_map(|(transport, (settings, sections))| match transport {
+        TransportSpec::Tcp(mut tcp) => {
+            tcp.config.timeline = Some(settings);
+            tcp.timeline = Some(sections);
+            TransportSpec::Tcp(tcp)
+        }
+        other => other,
+    })
 }
 
 /// Workloads that datagrams and TCP both know.
@@ -223,7 +262,14 @@ fn flow() -> impl Strategy<Value = What> {
     ];
     let sections = (sections(), sections_workload())
         .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));
-    prop_oneof![2 => datagram, 4 => (tcp(), workload, reader), 3 => sections]
+    let timelined = (timelined(), sections_workload())
+        .prop_map(|(transport, workload)| (transport, workload, Reader::Immediate));
+    prop_oneof![
+        2 => datagram,
+        4 => (tcp(), workload, reader),
+        3 => timelined,
+        3 => sections,
+    ]
 }
 
 /// Up to six nodes on a ring of links both ways, and chords.

@@ -3,7 +3,7 @@
 use comity_link::{Jitter, LinkConfig};
 use comity_sim::Fate;
 use comity_sim::network::{FlowSpec, Network, TransportSpec, Workload};
-use comity_sim::report::{Cost, FlowReport, RunReport};
+use comity_sim::report::{Cost, FlowReport, RunReport, TimelineReport};
 use comity_transport::timeline::{DropPolicy, Reliability};
 use proptest::prelude::*;
 
@@ -65,6 +65,9 @@ pub(crate) fn check_conservation(
             delivered,
             sent
         );
+        if let Some(report) = &flow.timeline {
+            check_timeline(flow, report, delivered, sent)?;
+        }
         if let Workload::File(bytes) = spec.workload {
             prop_assert!(sent <= bytes.get());
             if flow.finished.is_some() && spec.stop.is_none() {
@@ -81,6 +84,42 @@ pub(crate) fn check_conservation(
             bound - 1
         );
     }
+    Ok(())
+}
+
+/// The reader's stream is tiled by what came and by gaps, and no section is counted twice.
+fn check_timeline(
+    flow: &FlowReport,
+    report: &TimelineReport,
+    delivered: u64,
+    sent: u64,
+) -> Result<(), TestCaseError> {
+    // What was discarded behind the last byte sent is a gap of which only a notice tells.
+    let reached = sent.max(delivered + report.gap_bytes);
+    prop_assert!(
+        reached <= sent + report.discarded_bytes,
+        "{delivered} bytes delivered of {sent}: {report:?}"
+    );
+    prop_assert!(report.gap_bytes <= report.discarded_bytes + report.obsolete_bytes);
+    prop_assert!(
+        (report.gaps == 0) == (report.gap_bytes == 0),
+        "{:?}",
+        report
+    );
+    prop_assert!(
+        report.in_time + report.late + report.broken <= report.given,
+        "{:?}",
+        report
+    );
+    let by_kind = [
+        report.intra_in_time,
+        report.predicted_in_time,
+        report.bidirectional_in_time,
+        report.other_in_time,
+    ];
+    prop_assert_eq!(by_kind.iter().sum::<u64>(), report.in_time);
+    prop_assert!(report.expired <= report.given);
+    prop_assert!(report.replacements + report.pseudo_retransmissions <= flow.sent_packets);
     Ok(())
 }
 

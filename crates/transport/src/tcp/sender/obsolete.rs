@@ -19,14 +19,19 @@ impl Transfer {
 
     /// Passes over unsent data whose time is over.
     pub(super) fn discard_stale(&mut self, stream: &mut Stream, now: Time, config: &Config) {
-        let standing = stream.standing();
-        let Some(line) = &mut stream.line else { return };
-        if line.lifetime() <= now {
+        if stream
+            .line
+            .as_ref()
+            .is_some_and(|line| line.lifetime() <= now)
+        {
             self.on_lifetime(stream, now, config);
-        } else {
-            stream.end = line.discard_stale(now, standing);
-            self.notify(stream, now, config);
         }
+        // What is behind may be over as well while the now oldest data is current.
+        let standing = stream.standing();
+        if let Some(line) = &mut stream.line {
+            stream.end = line.discard_stale(now, standing);
+        }
+        self.notify(stream, now, config);
     }
 
     /// Takes everything outstanding for lost: sends again from the lowest place that is worth it.
@@ -62,7 +67,7 @@ impl Transfer {
         let lost_end = end
             .min(start + u64::from(config.mss))
             .min(line.lowest_current(start));
-        line.on_obsolete_loss(lost_end);
+        line.on_obsolete_loss(stream.una, lost_end);
         let mut from = line.substitute(self.scoreboard.is_some());
         let mut limit = stream.max;
         if let Some(board) = &mut self.scoreboard {
@@ -79,13 +84,13 @@ impl Transfer {
             }
             return Some(again);
         }
-        let lost = lost_end - start;
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
-        let fits = fresh.end_of_data() <= stream.base() + lost + stream.peer_window;
         let una = stream.una;
         let line = stream.line.as_mut()?;
+        let peer_base = line.peer_base_after_loss(una, (start, lost_end));
+        let fits = fresh.end_of_data() <= peer_base + stream.peer_window;
         if !fresh.is_empty() && fits {
-            line.on_replacement(una, lost, lost_end, fresh.end());
+            line.on_replacement(una, (start, lost_end), fresh.end());
             return Some(fresh);
         }
         line.statistics.notices += 1;

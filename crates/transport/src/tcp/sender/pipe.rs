@@ -22,7 +22,7 @@ impl Transfer {
         if start < stream.max {
             let free = match &stream.line {
                 None => 0,
-                Some(line) => board.acknowledged_below(line.base(stream.una)),
+                Some(line) => line.count_free(stream.una, |place| board.acknowledged_below(place)),
             };
             (board.acknowledged_below(start) - free, end)
         } else {
@@ -59,7 +59,7 @@ impl Transfer {
         }
         // Rule 2: new data.
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
-        if !fresh.is_empty() && fresh.end_of_data() <= stream.base() + stream.peer_window {
+        if !fresh.is_empty() && fresh.end_of_data() <= stream.peer_edge() {
             return Some(fresh);
         }
         // Rule 3: the first hole, lost or not.
@@ -98,7 +98,7 @@ impl Transfer {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(stream.una));
-        let edge = stream.base() + stream.peer_window;
+        let edge = stream.peer_edge();
         let outgoing = match hole {
             Some((start, end)) if start + u64::from(config.mss) <= edge => {
                 self.resend_hole(stream, start, end, config)

@@ -126,13 +126,23 @@ impl Stream {
         }
     }
 
-    /// The offset that windows are counted from.
+    /// The offset that the congestion window is counted from.
     #[inline]
     pub(in crate::tcp) fn base(&self) -> u64 {
         match &self.line {
             None => self.una,
             Some(line) => line.base(self.una),
         }
+    }
+
+    /// The offset after the last byte that the peer's window takes.
+    #[inline]
+    pub(in crate::tcp) fn peer_edge(&self) -> u64 {
+        let base = match &self.line {
+            None => self.una,
+            Some(line) => line.peer_base(self.una),
+        };
+        base.saturating_add(self.peer_window)
     }
 
     /// The offset that sending begins again with when everything outstanding is taken for lost.
@@ -181,7 +191,7 @@ impl Stream {
 
     /// How much the peer's window takes from `start` on.
     pub(super) fn room_at(&self, start: u64) -> u64 {
-        (self.base() + self.peer_window).saturating_sub(start)
+        self.peer_edge().saturating_sub(start)
     }
 
     /// The segment that begins at `start`, up to `limit`: a full one, or what there is.

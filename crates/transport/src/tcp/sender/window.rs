@@ -18,21 +18,30 @@ pub(super) enum Glance {
 }
 
 impl Transfer {
-    /// The window in force: congestion window with inflation, cut by the peer's.
-    pub(super) fn usable_window(&self, stream: &Stream) -> u64 {
-        let inflated = if self.is_quiet {
+    /// The congestion window with inflation.
+    fn inflated_window(&self) -> u64 {
+        if self.is_quiet {
             self.window
         } else {
             self.window.saturating_add_signed(self.recovery.inflation())
-        };
-        inflated.min(stream.peer_window)
+        }
+    }
+
+    /// The window in force: congestion window with inflation, cut by the peer's.
+    pub(super) fn usable_window(&self, stream: &Stream) -> u64 {
+        self.inflated_window().min(stream.peer_window)
+    }
+
+    /// The offset after the last byte that both windows take, when the peer holds `arrived` of what is outstanding.
+    fn edge(&self, stream: &Stream, arrived: u64) -> u64 {
+        let window = self.inflated_window().saturating_add(arrived);
+        stream.base().saturating_add(window).min(stream.peer_edge())
     }
 
     /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
     /// what arrived.
     pub(super) fn window_is_open(&self, stream: &Stream) -> bool {
-        (stream.next < stream.stream_end()
-            && stream.next < stream.base() + self.usable_window(stream))
+        (stream.next < stream.stream_end() && stream.next < self.edge(stream, 0))
             || self.resend_first
             || stream.next < stream.max
     }
@@ -106,9 +115,7 @@ impl Transfer {
         config: &Config,
     ) -> Option<Outgoing> {
         let (arrived, missing_end) = self.pass_over_arrived(stream, config);
-        let edge = stream
-            .base()
-            .saturating_add((self.usable_window(stream) + arrived).min(stream.peer_window));
+        let edge = self.edge(stream, arrived);
         let limit = stream.stream_end().min(missing_end);
         let outgoing = stream.segment_at(stream.next, limit, config);
         if outgoing.is_empty() {
@@ -117,9 +124,7 @@ impl Transfer {
         if outgoing.end_of_data() <= edge {
             return Some(outgoing);
         }
-        let released = self
-            .release_edge
-            .min(stream.base().saturating_add(stream.peer_window));
+        let released = self.release_edge.min(stream.peer_edge());
         if outgoing.end_of_data() <= released {
             self.release_edge = 0;
             return Some(outgoing);

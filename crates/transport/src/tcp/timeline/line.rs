@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 
 use comity_units::{SeqNo, Span, Time};
 
+use super::super::ranges::Ranges;
 use super::{
     DeadlineClock, MAX_REACH, SectionError, SeqUpdate, TimelineConfig, TimelineStatistics,
 };
@@ -69,6 +70,9 @@ pub(in crate::tcp) struct Line {
     floor: u64,
     /// Obsolete places below are free again: they were given up, or another packet took the place.
     freed: u64,
+    /// Obsolete places from `freed` on that are free as well: a timeout took them for lost, and their deadline
+    /// passed before they were sent again.
+    abandoned: Ranges,
     /// How many outstanding bytes were lost and had their place taken, and where the last of them ends.
     substituted: u64,
     substituted_to: u64,
@@ -100,6 +104,7 @@ impl Line {
             obsolete: 0,
             floor: 0,
             freed: 0,
+            abandoned: Ranges::new(),
             substituted: 0,
             substituted_to: 0,
             repeated: 0,
@@ -245,7 +250,6 @@ impl Line {
     /// of them in mind, and moves the window to the lowest number that is not obsolete.
     pub(in crate::tcp) fn on_lifetime(&mut self, now: Time, stream: Standing) -> Moved {
         let mut end = stream.end;
-        let base = self.base(stream.una);
         let old = self.obsolete.max(stream.una);
         while let Some(section) = self.sections.front().copied()
             && self.expiry(&section) <= now
@@ -272,9 +276,10 @@ impl Line {
         self.moved_at = now;
         let next = stream.next.max(self.obsolete);
         if stream.next < self.obsolete {
-            // What was not sent again after a timeout is in no place: as much stays outstanding as before.
-            let outstanding = stream.next.saturating_sub(base);
-            self.freed = self.obsolete.saturating_sub(outstanding);
+            // As much stays outstanding as before.
+            self.abandoned
+                .insert(stream.next.max(self.freed), self.obsolete, ());
+            self.give_up_abandoned(stream.una);
         }
         Moved { next, end }
     }
@@ -333,10 +338,65 @@ impl Line {
 
     // ---------------------------------------------------------------- the logical window
 
-    /// The place that windows are counted from: the oldest outstanding one that is not free again.
+    /// The place that the congestion window is counted from: the oldest outstanding one, moved up by the free ones
+    /// behind it, so that as many places are outstanding as lie between it and the highest that was sent.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
-        una.max(self.freed)
+        let oldest = una.max(self.freed);
+        if self.abandoned.as_slice().is_empty() {
+            oldest
+        } else {
+            self.base_beside_abandoned(oldest)
+        }
+    }
+
+    #[inline(never)]
+    fn base_beside_abandoned(&self, oldest: u64) -> u64 {
+        oldest + self.abandoned.covered(oldest..u64::MAX)
+    }
+
+    /// The place that the peer's window is counted from. The peer makes up only for what it was told will not come.
+    #[inline]
+    pub(in crate::tcp) fn peer_base(&self, una: u64) -> u64 {
+        self.base(una).min(una.max(self.floor))
+    }
+
+    /// The same, once another packet took the place of what was lost of `[start, lost_end)`.
+    pub(in crate::tcp) fn peer_base_after_loss(
+        &self,
+        una: u64,
+        (start, lost_end): (u64, u64),
+    ) -> u64 {
+        (self.base(una) + self.count_held(start, lost_end)).min(una.max(self.floor))
+    }
+
+    /// How many of the outstanding bytes in free places are so according to `acknowledged_below`, which counts them
+    /// up to a place.
+    pub(in crate::tcp) fn count_free(
+        &self,
+        una: u64,
+        acknowledged_below: impl Fn(u64) -> u64,
+    ) -> u64 {
+        let oldest = una.max(self.freed);
+        let abandoned = self.abandoned.ending_after(oldest).iter();
+        let in_abandoned = abandoned
+            .map(|&(from, to, ())| acknowledged_below(to) - acknowledged_below(from.max(oldest)));
+        acknowledged_below(oldest) + in_abandoned.sum::<u64>()
+    }
+
+    /// How many of the places in `[start, end)` hold something.
+    fn count_held(&self, start: u64, end: u64) -> u64 {
+        end - start - self.abandoned.covered(start..end)
+    }
+
+    /// Gives abandoned places up towards the peer once nothing lies before them that may still arrive: nothing else
+    /// would tell it, since their loss was answered with the timeout.
+    fn give_up_abandoned(&mut self, una: u64) {
+        while let Some(&(from, to, ())) = self.abandoned.ending_after(una.max(self.floor)).first()
+            && from <= una.max(self.floor)
+        {
+            self.floor = to;
+        }
     }
 
     /// The place that sending begins again with when everything outstanding is taken for lost.
@@ -356,6 +416,7 @@ impl Line {
         self.floor = self.obsolete;
         self.repeated = 0;
         self.freed = self.obsolete;
+        self.abandoned.clear();
     }
 
     /// A recovery begins.
@@ -364,8 +425,9 @@ impl Line {
     }
 
     /// An obsolete packet up to `lost_end` was lost, and this is the answer.
-    pub(in crate::tcp) fn on_obsolete_loss(&mut self, lost_end: u64) {
+    pub(in crate::tcp) fn on_obsolete_loss(&mut self, una: u64, lost_end: u64) {
         self.floor = self.floor.max(lost_end.min(self.obsolete));
+        self.give_up_abandoned(una);
     }
 
     /// The lowest current place to send in its stead; with a scoreboard, the lowest that was not chosen
@@ -395,11 +457,25 @@ impl Line {
         self.statistics.pseudo_retransmissions += 1;
     }
 
-    /// The answer, up to `end`, had not been sent before: it takes the place of the `lost` bytes up to `lost_end`.
-    pub(in crate::tcp) fn on_replacement(&mut self, una: u64, lost: u64, lost_end: u64, end: u64) {
+    /// The answer, up to `end`, had not been sent before: it takes the place of what was lost of `[start, lost_end)`.
+    pub(in crate::tcp) fn on_replacement(
+        &mut self,
+        una: u64,
+        (start, lost_end): (u64, u64),
+        end: u64,
+    ) {
         self.repeated = end;
-        self.freed = (self.base(una) + lost).min(self.obsolete.max(una));
-        self.substituted += lost;
+        let oldest = una.max(self.freed);
+        let mut freed = oldest + self.count_held(start, lost_end);
+        for &(from, to, ()) in self.abandoned.ending_after(oldest) {
+            if from >= freed {
+                break;
+            }
+            freed += to - from.max(oldest);
+        }
+        self.freed = freed.min(self.obsolete.max(una));
+        self.abandoned.drop_below(self.freed);
+        self.substituted += lost_end - start;
         self.substituted_to = lost_end;
         self.statistics.replacements += 1;
     }
@@ -420,6 +496,10 @@ impl Line {
     pub(in crate::tcp) fn on_advance(&mut self, una: u64) {
         if una >= self.substituted_to {
             self.substituted = 0;
+        }
+        if !self.abandoned.as_slice().is_empty() {
+            self.abandoned.drop_below(una);
+            self.give_up_abandoned(una);
         }
         let confirmed = self.wire(una);
         // A section that lies ahead of a jump at `una` is done as well.
@@ -482,5 +562,6 @@ impl Line {
         size_of::<Self>()
             + self.sections.capacity() * size_of::<Section>()
             + self.jumps.capacity() * size_of::<Jump>()
+            + self.abandoned.heap_memory()
     }
 }

@@ -49,7 +49,7 @@
 //! * *A retransmission timeout*: all obsolete places are given up with it, as TCP takes everything outstanding
 //!   for lost; sending begins again with the lowest current packet.
 //! * *A deadline during the way back from a timeout*: of the obsolete data only what was sent again keeps its
-//!   places.
+//!   places. The rest was answered for with the timeout, and is given up once all before it is acknowledged.
 //! * *Round-trip samples*: a pseudo-retransmission is never timed, and an acknowledgement that leads from
 //!   obsolete to current data is no sample of obsolete data, because a jump may have caused it. With
 //!   timestamps the echo tells one copy from the other (RFC 7323, section 4), and counts unless it is older
