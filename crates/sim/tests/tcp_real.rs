@@ -104,6 +104,63 @@ fn flows_keep_the_shares_that_they_began_with() {
     );
 }
 
+/// Two flows that do not begin alike, over the paper's 15 ms network: the first of them behind access links of so many
+/// milliseconds more each way, and the second beginning so late and with so many segments. Windows and goodputs of the
+/// last 60 s of 120, and of the last 30.
+fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] {
+    [60, 90].map(|warmup| {
+        let mut builder = Builder::new(120, warmup);
+        let (a, b) = (builder.node("a"), builder.node("b"));
+        let slow = Rate::from_kbps(1_900);
+        let link = link_config(slow, Span::from_millis(15), Limit::Packets(50));
+        builder.duplex(a, b, &link);
+        let far = builder.node("far");
+        let access = link_config(
+            Rate::from_mbps(1_000),
+            Span::from_millis(more),
+            Limit::Unlimited,
+        );
+        builder.duplex(far, a, &access);
+        let mut transport = real(24, "slow_start");
+        builder.flow("real", (far, b), transport.clone(), Workload::Greedy);
+        if let TransportSpec::Tcp(tcp) = &mut transport {
+            tcp.initial_window = Bytes::new(window * 1_460);
+        }
+        let second = builder.flow("real", (a, b), transport, Workload::Greedy);
+        second.start.at = comity_units::Time::from_secs(late);
+        play(&builder.network, seed)
+    })
+}
+
+/// A late one, one with a whole window at once, one with a longer way: whatever shares there are after a minute stay
+/// as they are. They are those of the windows over the round trips, so nobody starves, and nobody gets what is fair.
+#[test]
+fn flows_that_begin_unlike_do_not_converge_either() {
+    for (more, late, window) in [
+        (0, 20, 1),
+        (0, 20, 24),
+        (0, 0, 24),
+        (50, 0, 1),
+        (50, 20, 24),
+    ] {
+        for seed in 1..=3 {
+            let [minute, end] = unlike(more, late, window, seed);
+            let ratio = |of: &[FlowReport]| of[0].goodput_bps / of[1].goodput_bps;
+            let windows = |of: &[FlowReport]| {
+                let window = |at: usize| of[at].mean_window_bytes.unwrap() / 1_460.0;
+                [window(0), window(1)]
+            };
+            println!(
+                "{more} {late} {window} {seed}: {:?} {} {}",
+                windows(&minute),
+                ratio(&minute),
+                ratio(&end)
+            );
+            assert!((ratio(&end) / ratio(&minute) - 1.0).abs() < 0.02);
+        }
+    }
+}
+
 /// The same meter on the datagram transport: the first window of ten packets is level 5, and of a link of 6 Mb/s
 /// with 40 ms of round trip that is less than half; with higher levels it is all.
 #[test]
