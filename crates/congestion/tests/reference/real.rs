@@ -397,8 +397,12 @@ fn figure_1(
 }
 
 /// The level and the threshold after a list of arrivals (time, wave, segments, position), found by reading the
-/// whole list from its beginning.
-fn replay(arrivals: &[(u64, u16, u16, u16)], mut threshold: f64) -> (Option<f64>, f64) {
+/// whole list from its beginning. The current level is that of the wave, or the last decision.
+fn replay(
+    arrivals: &[(u64, u16, u16, u16)],
+    mut threshold: f64,
+    has_level_of_wave: bool,
+) -> (Option<f64>, f64) {
     let (mut level, mut previous_rate) = (None::<f64>, None::<f64>);
     let (mut at, mut newest) = (0, 0);
     while let Some(&(t_f, wave, segments, position)) = arrivals.get(at) {
@@ -430,7 +434,11 @@ fn replay(arrivals: &[(u64, u16, u16, u16)], mut threshold: f64) -> (Option<f64>
         if !is_timeout && previous_rate.is_none() && of > wave {
             continue;
         }
-        let current_level = level.unwrap_or(f64::from(segments) / 2.0);
+        let of_wave = f64::from(segments) / 2.0;
+        let current_level = match level {
+            Some(level) if !has_level_of_wave => level,
+            _ => of_wave,
+        };
         if is_timeout {
             threshold = current_level / 2.0;
         }
@@ -472,14 +480,15 @@ proptest! {
         arrivals in transfers(),
         threshold in 0.0f64..24.0,
         before in any::<u16>(),
+        has_level_of_wave: bool,
     ) {
-        let config = by_figure(threshold);
+        let config = RealConfig { has_level_of_wave, ..by_figure(threshold) };
         let mut meter = WaveMeter::new(config);
         let first_threshold = meter.threshold();
         for (count, &(at, wave, segments, position)) in arrivals.iter().enumerate() {
             // The numbers wrap at the meter, and do not in the reading of the list.
             meter.on_arrival(&arrival(at, wave.wrapping_add(before), segments, position));
-            let (level, threshold) = replay(&arrivals[..=count], first_threshold);
+            let (level, threshold) = replay(&arrivals[..=count], first_threshold, has_level_of_wave);
             prop_assert_eq!(meter.level().is_some(), level.is_some());
             let (found, expected) = (meter.level().unwrap_or(0.0), level.unwrap_or(0.0));
             prop_assert!((found - expected).abs() < 1e-6, "{} and {} after {}", found, expected, count);
