@@ -1,12 +1,13 @@
-//! How accurate Libra's estimate of the capacity is, as a table.
+//! How accurate Libra's estimate of the capacity is, and how soon, as a table.
 //!
 //! ```text
 //! cargo run --release -p comity-sim --example libra_capacity experiments/libra/capacity.toml
 //! ```
 //!
-//! A row for each capacity and kind of cross traffic; for each time after the start the median and the worst ratio
-//! of the estimate to the capacity over round trips and seeds, and how many of the runs came within 10 %. A dash
-//! counts runs without any estimate yet.
+//! A row for each capacity and kind of cross traffic. For each time after the start of the flow: the median and the
+//! farthest ratio of the estimate to the capacity over round trips and seeds, and how many of the runs were within
+//! 10 %. Then for each round trip how long after its start a flow's estimate came within 10 % for good: the latest of
+//! the seeds, or a dash if one of them never did.
 
 #![allow(clippy::print_stdout, reason = "the table is what this is for")]
 
@@ -14,28 +15,97 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 
+use comity_sim::network::Network;
 use comity_sim::results::AxisValue;
-use comity_sim::scenario::{Reading, Run, Scenario, play};
-use comity_units::Rate;
+use comity_sim::scenario::{Reading, Run, Scenario};
+use comity_sim::{FlowEvent, Observer, RunOptions, run_observed};
+use comity_units::{Rate, Span, Time};
 
-/// The ratios of one cell; `None` where there was no estimate.
-#[derive(Default)]
-struct Cell(Vec<Option<f64>>);
+/// When the estimate is looked at.
+const TIMES: [Span; 3] = [
+    Span::from_millis(300),
+    Span::from_secs(1),
+    Span::from_secs(10),
+];
 
-impl Cell {
-    fn text(&self) -> String {
-        let mut known: Vec<f64> = self.0.iter().copied().flatten().collect();
-        known.sort_by(f64::total_cmp);
-        let close = known.iter().filter(|ratio| (0.9..=1.1).contains(*ratio));
-        let close = format!("{} of {}", close.count(), self.0.len());
-        let farthest = known
-            .iter()
-            .copied()
-            .max_by(|a, b| a.max(a.recip()).total_cmp(&b.max(b.recip())));
-        match (known.get(known.len() / 2), farthest) {
-            (Some(median), Some(farthest)) => format!("{median:.3}, {farthest:.3}, {close}"),
-            _ => format!("-, -, {close}"),
+/// What the flow at `flow` made of the capacity, change by change.
+struct Estimates {
+    flow: u32,
+    started_at: Option<Time>,
+    changes: Vec<(Span, u64)>,
+}
+
+impl Observer for Estimates {
+    fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {
+        let Some(state) = event.state.filter(|_| flow == self.flow) else {
+            return;
+        };
+        let started_at = *self.started_at.get_or_insert(event.now);
+        let found = state.capacity_bps;
+        if self.changes.last().map_or(0, |(_, last)| *last) != found {
+            self.changes
+                .push((event.now.saturating_since(started_at), found));
         }
+    }
+}
+
+impl Estimates {
+    fn of(network: &Network, run: &Run) -> Result<Self, Box<dyn Error>> {
+        let flow = network.flows.iter().position(|flow| flow.group == "libra");
+        let mut estimates = Self {
+            flow: u32::try_from(flow.ok_or("expected a flow of the group \"libra\"")?)?,
+            started_at: None,
+            changes: Vec::new(),
+        };
+        run_observed(network, run.seed, &RunOptions::default(), &mut estimates)?;
+        Ok(estimates)
+    }
+
+    /// The ratio to `capacity` that stood `after` the start of the flow.
+    fn ratio(&self, after: Span, capacity: Rate) -> Option<f64> {
+        let until = self.changes.partition_point(|(at, _)| *at <= after);
+        let (_, found) = self.changes.get(until.checked_sub(1)?)?;
+        Some(*found as f64 / capacity.as_bps() as f64)
+    }
+
+    /// How long after its start the estimate came within 10 % for good.
+    fn settled(&self, capacity: Rate) -> Option<Span> {
+        let is_close = |found: u64| is_close(found as f64 / capacity.as_bps() as f64);
+        let last_far = self
+            .changes
+            .iter()
+            .rposition(|(_, found)| !is_close(*found));
+        let settled = last_far.map_or(0, |at| at + 1);
+        self.changes.get(settled).map(|(at, _)| *at)
+    }
+}
+
+fn is_close(ratio: f64) -> bool {
+    (0.9..=1.1).contains(&ratio)
+}
+
+/// The runs of one capacity and one kind of cross traffic.
+#[derive(Default)]
+struct Row {
+    /// The ratios at each of [`TIMES`]; `None` where there was no estimate.
+    ratios: [Vec<Option<f64>>; TIMES.len()],
+    /// The latest time by which a run had settled, for each round trip; `None` if one never did.
+    settled: BTreeMap<Span, Option<Span>>,
+}
+
+fn accuracy(ratios: &[Option<f64>]) -> String {
+    let mut known: Vec<f64> = ratios.iter().copied().flatten().collect();
+    known.sort_by(f64::total_cmp);
+    let close = known.iter().filter(|ratio| is_close(**ratio)).count();
+    let farthest = known
+        .iter()
+        .copied()
+        .max_by(|a, b| a.max(a.recip()).total_cmp(&b.max(b.recip())));
+    match (known.get(known.len() / 2), farthest) {
+        (Some(median), Some(farthest)) => {
+            format!("{median:.3}, {farthest:.3}, {close} of {}", ratios.len())
+        }
+        _ => format!("-, -, {close} of {}", ratios.len()),
     }
 }
 
@@ -49,34 +119,43 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).map(PathBuf::from);
     let path = path.ok_or("expected the path of experiments/libra/capacity.toml")?;
     let scenario = Scenario::load(&path, &Reading::default())?;
-    let mut cells: BTreeMap<(u64, String), BTreeMap<String, Cell>> = BTreeMap::new();
-    let mut times: Vec<String> = Vec::new();
+    let mut rows: BTreeMap<(u64, String), Row> = BTreeMap::new();
     for run in scenario.runs() {
-        let (network, settings) = scenario.prepare(&run);
-        let report = play(&network, &run, &settings)?;
+        let (network, _) = scenario.prepare(&run);
         let capacity: Rate = axis(&scenario, &run, "capacity").parse()?;
+        let round_trip = axis(&scenario, &run, "rtt").parse::<Span>()? * 2;
         let present = ["cbr", "tcp", "back"]
             .into_iter()
             .filter(|kind| axis(&scenario, &run, kind) != "0");
         let cross = present.collect::<Vec<_>>().join(", ");
-        let after = axis(&scenario, &run, "after");
-        if !times.contains(&after) {
-            times.push(after.clone());
+        let estimates = Estimates::of(&network, &run)?;
+        let row = rows.entry((capacity.as_bps(), cross)).or_default();
+        for (ratios, after) in row.ratios.iter_mut().zip(TIMES) {
+            ratios.push(estimates.ratio(after, capacity));
         }
-        let flow = report.flows.iter().find(|flow| flow.group == "libra");
-        let found = flow.and_then(|flow| flow.capacity_bps);
-        let ratio = found.map(|found| found as f64 / capacity.as_bps() as f64);
-        let row = cells.entry((capacity.as_bps(), cross)).or_default();
-        row.entry(after).or_default().0.push(ratio);
+        let settled = estimates.settled(capacity);
+        row.settled
+            .entry(round_trip)
+            .and_modify(|latest| *latest = latest.zip(settled).map(|(one, other)| one.max(other)))
+            .or_insert(settled);
     }
-    println!("| capacity | cross traffic | {} |", times.join(" | "));
-    println!("| --- | --- |{}", " --- |".repeat(times.len()));
-    for ((capacity, cross), row) in &cells {
+    let round_trips: Vec<Span> = rows
+        .values()
+        .next()
+        .map_or_else(Vec::new, |row| row.settled.keys().copied().collect());
+    let mut titles: Vec<String> = TIMES.iter().map(Span::to_string).collect();
+    titles.extend(round_trips.iter().map(|rtt| format!("settled, {rtt}")));
+    println!("| capacity | cross traffic | {} |", titles.join(" | "));
+    println!("| --- | --- |{}", " --- |".repeat(titles.len()));
+    for ((capacity, cross), row) in &rows {
         let cross = if cross.is_empty() { "none" } else { cross };
-        let texts: Vec<String> = times
-            .iter()
-            .map(|time| row.get(time).map_or_else(String::new, Cell::text))
-            .collect();
+        let mut texts: Vec<String> = row.ratios.iter().map(|of| accuracy(of)).collect();
+        texts.extend(row.settled.values().map(|latest| {
+            latest.map_or_else(
+                || "-".to_owned(),
+                |latest| format!("{:.3} s", latest.as_secs_f64()),
+            )
+        }));
         println!(
             "| {} | {cross} | {} |",
             Rate::from_bps(*capacity),

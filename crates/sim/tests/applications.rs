@@ -131,6 +131,44 @@ fn a_token_bucket_sends_when_a_literal_one_does() {
     }
 }
 
+/// A window of four segments leaves most tokens in the bucket: a segment takes 7.68 ms, so 960 bytes of the 30,000 that
+/// fall every 100 ms. When the source stops, 30,000 tokens are there and acknowledgements go on coming. Nothing leaves for
+/// them, and only what left was consumed.
+#[test]
+fn tokens_that_are_left_when_the_source_stops_are_worth_nothing() {
+    let config = Config {
+        handshake: false,
+        ..Config::NS2_2_35
+    };
+    let mut transport = common::ns2_tcp(config, RecoveryConfig::NEW_RENO, 1_000, 4);
+    if let TransportSpec::Tcp(tcp) = &mut transport {
+        tcp.initial_window = Bytes::new(4 * CHUNK);
+    }
+    let workload = Workload::TokenBucket {
+        depth: Bytes::new(30_000),
+        refill: Bytes::new(30_000),
+        interval: Span::from_millis(100),
+    };
+    let network = network(
+        Rate::from_mbps(1),
+        Vec::new(),
+        transport,
+        workload,
+        |flow| {
+            flow.stop = Some(Time::from_millis(4_321));
+        },
+    );
+    let Watch { sent, delivered } = watch(&network);
+    let last = sent.iter().max().unwrap() / 1_000_000;
+    assert!((4_280..4_321).contains(&last), "{last}");
+    // A round trip of 20 ms and a transmission is less than what four of those take, so that the link never rests.
+    assert!((520..=545).contains(&sent.len()), "{}", sent.len());
+    let bytes = sent.len() as u64 * CHUNK;
+    assert_eq!(delivered.iter().map(|(_, bytes)| bytes).sum::<u64>(), bytes);
+    let report = run(&network, Seed::new(1), &RunOptions::default()).unwrap();
+    assert_eq!(report.flows[0].tokens_used_bytes, bytes);
+}
+
 /// What a reader finds that reads a given amount at fixed times from the first byte on.
 fn playback(
     delivered: &[(u64, u64)],

@@ -6,13 +6,13 @@ use std::f64::consts::PI;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};
-use comity_link::{Limit, Loss, LossModel, LossPlace, Queue, RedConfig};
+use comity_link::{DelayProfile, Limit, Loss, LossModel, LossPlace, Queue, RedConfig};
 use comity_sim::metrics::jain;
 use comity_sim::network::{NodeId, TransportSpec, Workload};
 use comity_sim::report::RunReport;
-use comity_sim::{RunOptions, run};
+use comity_sim::{FlowEvent, Observer, RunOptions, run, run_observed};
 use comity_transport::tcp::{Config, DelayedAck};
-use comity_units::{Bytes, Rate, Seed, Span};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 /// Libra on NewReno as in ns-2, segments of 1500 bytes on the wire.
 fn libra(parameters: &[(&str, Value)], controller: &str, config: Config) -> TransportSpec {
@@ -203,10 +203,160 @@ fn the_capacity_is_found_within_the_first_round_trips() {
     }
 }
 
+/// A handshake and one round trip of 180 ms: the clock of the receiver is watched from the handshake on, so that the first
+/// flight is measured by it.
+#[test]
+fn with_timestamps_the_first_flight_tells_the_capacity() {
+    let rate = Rate::from_mbps(100);
+    let mut builder = common::Builder::new(1, 0);
+    builder.network.duration = Span::from_millis(400);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    let link = common::link_config(rate, Span::from_millis(90), Limit::Packets(100));
+    builder.duplex(a, b, &link);
+    let mut spec = libra(&[], "libra", Config::MODERN);
+    if let TransportSpec::Tcp(tcp) = &mut spec {
+        tcp.initial_window = Bytes::new(10 * 1_460);
+    }
+    builder.flow("libra", (a, b), spec, Workload::Greedy).start =
+        comity_sim::network::Start::default();
+    let found = play(&builder, 1).flows[0].capacity_bps.unwrap_or(0) as f64;
+    let ratio = found / rate.as_bps() as f64;
+    assert!((0.99..1.01).contains(&ratio), "{found}");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_does_not() {
     let builder = dumbbell(10, "libra", &[]);
     let fingerprint = |seed| play(&builder, seed).fingerprint;
     assert_eq!(fingerprint(1), fingerprint(1));
     assert_ne!(fingerprint(1), fingerprint(2));
+}
+
+/// Two flows over 20 Mb/s behind random early detection, with these round trips beside the bottleneck's 10 ms, the
+/// second of them beginning so late and with a window of so many segments.
+fn two_flows(
+    round_trips: [u64; 2],
+    late: u64,
+    window: u64,
+    parameters: &[(&str, Value)],
+) -> common::Builder {
+    let mut builder = dumbbell(600, "libra", parameters);
+    builder.network.warmup = Span::from_secs(350);
+    builder.network.flows.drain(2..);
+    for (link, delay) in builder.network.links.iter_mut().skip(2).zip([
+        round_trips[0],
+        round_trips[0],
+        round_trips[1],
+        round_trips[1],
+    ]) {
+        let delay = Span::from_micros(500 * delay);
+        link.config.delay = DelayProfile::Constant(delay);
+    }
+    let second = &mut builder.network.flows[1];
+    second.start.at = Time::from_secs(late);
+    if let TransportSpec::Tcp(tcp) = &mut second.transport {
+        tcp.initial_window = Bytes::new(window * 1_460);
+    }
+    builder
+}
+
+/// Whatever the start: one that comes when the link is full, one that comes with a whole link's worth of segments at
+/// once, and both of them with another round trip.
+#[test]
+fn two_flows_converge_to_equal_rates_from_any_start() {
+    let given = given(Rate::from_mbps(20));
+    for (round_trips, late, window) in [
+        ([20, 20], 0, 2),
+        ([20, 20], 200, 2),
+        ([20, 20], 200, 200),
+        ([20, 180], 200, 2),
+        ([180, 20], 200, 2),
+        ([180, 20], 200, 200),
+    ] {
+        for parameters in [&given[..], &[]] {
+            let rates: Vec<f64> = play(&two_flows(round_trips, late, window, parameters), 3)
+                .flows
+                .iter()
+                .map(|flow| flow.goodput_bps / 1e6)
+                .collect();
+            let name = format!(
+                "{round_trips:?} {late} {window} {}: {rates:?}",
+                parameters.len()
+            );
+            assert!(rates[0] + rates[1] > 15.0, "{name}");
+            let ratio = rates[0] / rates[1];
+            assert!((0.6..1.0 / 0.6).contains(&ratio), "{name}");
+        }
+    }
+}
+
+/// Counts the losses that were found after a moment.
+#[derive(Default)]
+struct Losses {
+    from: Time,
+    before: u64,
+    now: u64,
+}
+
+impl Observer for Losses {
+    fn on_flow(&mut self, _: u32, event: &FlowEvent<'_>) {
+        if let Some(state) = event.state {
+            if event.now < self.from {
+                self.before = state.fast_retransmits;
+            }
+            self.now = state.fast_retransmits;
+        }
+    }
+}
+
+/// Losses in the last 300 s of 500 s of one flow alone over 10 Mb/s, whose way there and back takes so many milliseconds
+/// each, from 100 s on as many as are said then. X is ten times its default, so that the flow comes round in a tenth of the
+/// time.
+fn losses_after(delays: [u64; 2], memory: Span) -> u64 {
+    let mut builder = common::Builder::new(500, 200);
+    let (a, b) = (builder.node("a"), builder.node("b"));
+    let rate = Rate::from_mbps(10);
+    let mut link = common::link_config(rate, Span::ZERO, Limit::Packets(100));
+    let [before, after] = delays.map(Span::from_millis);
+    link.delay = DelayProfile::Steps(vec![(Time::ZERO, before), (Time::from_secs(100), after)]);
+    builder.duplex(a, b, &link);
+    let parameters = [
+        ("capacity", Value::Rate(rate)),
+        ("x", Value::Number(20.0)),
+        ("memory", Value::Span(memory)),
+    ];
+    let spec = libra(&parameters, "libra", Config::MODERN);
+    builder.flow("libra", (a, b), spec, Workload::Greedy);
+    let mut losses = Losses {
+        from: Time::from_secs(200),
+        ..Losses::default()
+    };
+    let options = RunOptions::default();
+    let report = run_observed(&builder.network, Seed::new(1), &options, &mut losses).unwrap();
+    assert!(report.flows[0].goodput_bps > 9e6, "{:?}", report.flows[0]);
+    losses.now - losses.before
+}
+
+/// From a round trip of 20 ms to one of 120 ms and back. With a memory, the flow does on the new route what one does that
+/// never knew another. Without, the least round trip that it goes by is too short for the longer route, so that it takes an
+/// empty queue for a half-full one, grows too slowly and loses less often; and the largest is too long for the
+/// shorter route, so that it takes a full queue for a third of one, and loses more often.
+#[test]
+fn the_extremes_of_the_round_trip_survive_a_change_of_the_route() {
+    let memory = Span::from_secs(30);
+    for (before, after, forgetful) in [(10, 60, 0.4..0.85), (60, 10, 1.2..3.0)] {
+        let always = losses_after([after, after], memory);
+        let learnt = losses_after([before, after], memory);
+        let stuck = losses_after([before, after], Span::MAX);
+        assert!(always >= 20, "{always}");
+        let ratio = |of: u64| of as f64 / always as f64;
+        assert!(
+            (0.85..1.15).contains(&ratio(learnt)),
+            "{before} to {after} ms: {learnt} for {always}"
+        );
+        assert!(
+            forgetful.contains(&ratio(stuck)),
+            "{before} to {after} ms: {stuck} for {always}"
+        );
+    }
 }

@@ -104,6 +104,77 @@ fn flows_keep_the_shares_that_they_began_with() {
     );
 }
 
+/// Two flows that do not begin alike, over the paper's 15 ms network: the first of them behind access links of so many
+/// milliseconds more each way, and the second beginning so late and with so many segments. The last 60 s of 120, and the last
+/// 30.
+fn unlike(more: u64, late: u64, window: u64, seed: u64) -> [Vec<FlowReport>; 2] {
+    [60, 90].map(|warmup| {
+        let mut builder = Builder::new(120, warmup);
+        let (a, b) = (builder.node("a"), builder.node("b"));
+        let slow = Rate::from_kbps(1_900);
+        let link = link_config(slow, Span::from_millis(15), Limit::Packets(50));
+        builder.duplex(a, b, &link);
+        let far = builder.node("far");
+        let access = link_config(
+            Rate::from_mbps(1_000),
+            Span::from_millis(more),
+            Limit::Unlimited,
+        );
+        builder.duplex(far, a, &access);
+        let mut transport = real(24, "slow_start");
+        builder.flow("real", (far, b), transport.clone(), Workload::Greedy);
+        if let TransportSpec::Tcp(tcp) = &mut transport {
+            tcp.initial_window = Bytes::new(window * 1_460);
+        }
+        let second = builder.flow("real", (a, b), transport, Workload::Greedy);
+        second.start.at = comity_units::Time::from_secs(late);
+        play(&builder.network, seed)
+    })
+}
+
+/// A late one, one with a whole window at once, one with a longer way: whatever windows there are after a minute stay as
+/// they are, and shares are the windows over the round trips. Nobody starves, and hardly anybody gets what is fair.
+#[test]
+fn flows_that_begin_unlike_do_not_converge_either() {
+    let mut ratios = Vec::new();
+    for (more, late, window) in [
+        (0, 20, 1),
+        (0, 20, 24),
+        (0, 0, 24),
+        (50, 0, 1),
+        (50, 20, 24),
+    ] {
+        for seed in 1..=3 {
+            let [minute, end] = unlike(more, late, window, seed);
+            let name = format!("{more} {late} {window} {seed}");
+            for flow in minute.iter().chain(&end) {
+                let stays = flow.window_bytes.map(|bytes| bytes as f64);
+                assert_eq!(flow.mean_window_bytes, stays, "{name}: it moved");
+            }
+            let ratio = |of: &[FlowReport]| of[0].goodput_bps / of[1].goodput_bps;
+            assert!((ratio(&end) / ratio(&minute) - 1.0).abs() < 0.02, "{name}");
+            let over_round_trip = |at: usize| {
+                let flow: &FlowReport = &minute[at];
+                flow.mean_window_bytes.unwrap() / flow.mean_rtt_s.unwrap()
+            };
+            let expected = over_round_trip(0) / over_round_trip(1);
+            let found = ratio(&minute);
+            assert!(
+                (found / expected - 1.0).abs() < 0.15,
+                "{name}: {found} {expected}"
+            );
+            ratios.push(found);
+        }
+    }
+    ratios.sort_by(f64::total_cmp);
+    assert!((0.1..0.25).contains(&ratios[0]), "{ratios:?}");
+    assert!((0.3..0.6).contains(&ratios[ratios.len() / 2]), "{ratios:?}");
+    assert!(
+        (0.95..1.05).contains(&ratios[ratios.len() - 1]),
+        "{ratios:?}"
+    );
+}
+
 /// The same meter on the datagram transport: the first window of ten packets is level 5, and of a link of 6 Mb/s
 /// with 40 ms of round trip that is less than half; with higher levels it is all.
 #[test]

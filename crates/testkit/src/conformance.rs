@@ -12,13 +12,15 @@
 //!   application limits the flow or a recovery goes on;
 //! * a wake-up lies in the future, also right after the controller was woken.
 //!
+//! Controllers that ask for the numbers of what arrived are told them, right before the acknowledgement.
+//!
 //! [`Model::disturb`] sends events that no honest transport sends; then only the first two are checked.
 
 use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
-    Ack, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report, Sent, Timeout,
+    Ack, Answered, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report, Sent, Timeout,
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
@@ -361,7 +363,7 @@ impl Model {
         self.wait_until(self.now + Span::from_nanos(fourth % 10_000_000_000))?;
         let (now, mss) = (self.now, self.setup.mss);
         let (in_flight, window) = (Bytes::new(second), Bytes::new(third));
-        match kind % 5 {
+        match kind % 6 {
             0 => {
                 let ack = Ack {
                     now,
@@ -417,6 +419,17 @@ impl Model {
                     controller.on_sent(&sent);
                 })
             }
+            4 => {
+                let answered = Answered {
+                    now,
+                    number: PacketNumber::new(first),
+                    arrived_at: (fourth & 1 == 0).then(|| Time::from_nanos(second)),
+                };
+                self.tell(|controller| {
+                    controller.on_packet_acked(now, PacketNumber::new(third));
+                    controller.on_answered(&answered);
+                })
+            }
             _ => self.tell(|controller| {
                 controller.on_recovered(now);
                 controller.on_spurious_loss(now);
@@ -445,6 +458,12 @@ impl Model {
         .map(drop)
     }
 
+    /// The number of the oldest packet in flight, or that of the next one to leave.
+    fn oldest(&self) -> u64 {
+        let packets = self.in_flight.get() / self.setup.mss.get().max(1);
+        self.next.get().saturating_sub(packets)
+    }
+
     fn acknowledge(
         &mut self,
         packets: u8,
@@ -455,8 +474,16 @@ impl Model {
         if acked == Bytes::ZERO {
             return Ok(());
         }
+        let oldest = self.oldest();
         self.in_flight -= acked;
         self.timeouts = 0;
+        let numbers = oldest..self.oldest();
+        let answered = Answered {
+            now: self.now,
+            number: PacketNumber::new(numbers.end.saturating_sub(1)),
+            // The receiver's clock is an hour ahead.
+            arrived_at: rtt.map(|rtt| self.now.saturating_sub(rtt / 2) + Span::from_secs(3_600)),
+        };
         let ack = Ack {
             now: self.now,
             acked,
@@ -468,7 +495,17 @@ impl Model {
             packets: u32::from(packets),
             sample: None,
         };
-        let (before, after) = self.tell(|controller| controller.on_ack(&ack))?;
+        let (before, after) = self.tell(|controller| {
+            if controller.needs_packet_numbers() {
+                for number in numbers.clone() {
+                    controller.on_packet_acked(ack.now, PacketNumber::new(number));
+                }
+            }
+            if controller.needs_answers() {
+                controller.on_answered(&answered);
+            }
+            controller.on_ack(&ack);
+        })?;
         let no_growth = after.window <= before.window;
         let limited = self.limited && !self.expectations.grows_when_limited;
         check(

@@ -3,4 +3,5 @@
 pub mod conformance;
 pub mod datagram;
 pub mod memory;
+pub mod meters;
 pub mod tcp;

@@ -1,10 +1,13 @@
 //! Every row of the table keeps the promises of the controller trait.
 
 use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
-use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use comity_congestion::{
+    Ack, Answered, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, Timeout,
+};
 use comity_testkit::conformance::{
     Expectations, Model, Operation, Promise, Violation, operation, setup, variants,
 };
+use comity_testkit::meters::{MeterModel, MeterPromise, Step, step, tag};
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -45,6 +48,185 @@ proptest! {
                 model.finish()?;
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn meters_of_honest_senders(
+        setup in setup(),
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
+        for row in TABLE {
+            for parameters in variants(row) {
+                let Some(mut model) = MeterModel::of(row, setup, &parameters)? else {
+                    continue;
+                };
+                for step in &steps {
+                    model.apply(step).map_err(|promise| {
+                        TestCaseError::fail(format!("{} {parameters:?}: {promise}", row.name))
+                    })?;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn meters_of_dishonest_senders(
+        setup in setup(),
+        packets in prop::collection::vec((tag(), any::<[u64; 2]>(), step()), 1..100),
+    ) {
+        for row in TABLE {
+            for parameters in variants(row) {
+                let Some(mut model) = MeterModel::of(row, setup, &parameters)? else {
+                    continue;
+                };
+                for (tag, noise, step) in &packets {
+                    let outcome = model.disturb(*tag, *noise).and_then(|()| model.apply(step));
+                    outcome.map_err(|promise| {
+                        TestCaseError::fail(format!("{} {parameters:?}: {promise}", row.name))
+                    })?;
+                }
+            }
+        }
+    }
+}
+
+/// The models are no use if nothing is told: numbers and arrivals reach a law that asks, and meters have something to say.
+#[test]
+fn the_models_tell_what_they_should() -> Result<(), Box<dyn std::error::Error>> {
+    let mss = Bytes::new(1_000);
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let asks = || -> Box<dyn Controller> { Box::new(Asks(told.clone())) };
+    let mut model = Model::new(asks, Setup::new(mss), Expectations::default());
+    model.apply(&Operation::Send { packets: 6 })?;
+    let ack = |packets| Operation::Acknowledge {
+        packets,
+        rtt: None,
+        marked: false,
+    };
+    model.apply(&ack(1))?;
+    model.apply(&Operation::Lose {
+        packets: 2,
+        cause: comity_congestion::LossCause::Delay,
+        restart: false,
+    })?;
+    model.apply(&ack(2))?;
+    // Twice: there is a twin.
+    let expected = [
+        "0", "answer 0", "0", "answer 0", "3", "4", "answer 4", "3", "4", "answer 4",
+    ];
+    assert_eq!(*told.lock().expect("no panic"), expected);
+
+    for name in ["real", "tfrc", "psp"] {
+        let row = table::find(name)?;
+        let mut model = MeterModel::of(row, Setup::new(mss), &Parameters::new())?
+            .ok_or("expected a receiver's half")?;
+        for _ in 0..100 {
+            model.apply(&Step::Arrive)?;
+            model.apply(&Step::Wait(Span::from_millis(10)))?;
+            model.apply(&Step::Report)?;
+        }
+        assert!(model.reports() > 5, "{name}: {}", model.reports());
+    }
+    Ok(())
+}
+
+/// Wants to know of each packet, and writes it down.
+#[derive(Clone, Debug)]
+struct Asks(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Asks {
+    fn note(&self, text: String) {
+        self.0.lock().expect("no panic").push(text);
+    }
+}
+
+impl Controller for Asks {
+    fn on_ack(&mut self, _: &Ack) {}
+    fn on_loss(&mut self, _: &Loss) {}
+    fn on_timeout(&mut self, _: &Timeout) {}
+    fn on_packet_acked(&mut self, _: Time, number: comity_units::PacketNumber) {
+        self.note(number.get().to_string());
+    }
+    fn on_answered(&mut self, answered: &Answered) {
+        self.note(format!("answer {}", answered.number.get()));
+    }
+    fn needs_packet_numbers(&self) -> bool {
+        true
+    }
+    fn needs_answers(&self) -> bool {
+        true
+    }
+    fn decision(&self) -> Decision {
+        Decision {
+            window: Bytes::new(10_000),
+            pacing: Pacing::Unpaced,
+            ssthresh: None,
+            phase: Phase::Steady,
+        }
+    }
+}
+
+/// A meter with one fault, and how often it was asked.
+#[derive(Debug)]
+struct FaultyMeter(MeterPromise, u32);
+
+impl Meter for FaultyMeter {
+    fn on_arrival(&mut self, _: &Arrival) {}
+    fn report(&mut self, _: Time) -> Report {
+        self.1 += 1;
+        match self.0 {
+            MeterPromise::Repetition => Report::Wave {
+                level: self.1 as u16,
+            },
+            MeterPromise::Sense => Report::Wave { level: 0 },
+            _ => Report::Wave {
+                level: (self.1 / 10_000) as u16 + 1,
+            },
+        }
+    }
+    fn wakeup(&self) -> Option<Time> {
+        (self.0 == MeterPromise::Wakeup).then_some(Time::from_secs(1))
+    }
+}
+
+#[test]
+fn every_promise_of_meters_bites() {
+    for promise in [
+        MeterPromise::Determinism,
+        MeterPromise::Wakeup,
+        MeterPromise::Sense,
+        MeterPromise::Repetition,
+    ] {
+        let sender = Box::new(Faulty {
+            fault: Fault::None,
+            window: 10_000,
+            ssthresh: 2_000,
+            now: Time::from_secs(1),
+        });
+        let built = std::cell::Cell::new(0);
+        let build = || -> Box<dyn Meter> {
+            // Unlike each other where twins are meant to be.
+            let unlike = promise == MeterPromise::Determinism;
+            FaultyMeter::boxed(
+                promise,
+                u32::from(unlike) * 10_000 * built.replace(built.get() + 1),
+            )
+        };
+        let mut model = MeterModel::new(sender, build, Bytes::new(1_000));
+        let outcome = [Step::Arrive, Step::Report, Step::Wait(Span::from_secs(1))]
+            .iter()
+            .try_for_each(|step| model.apply(step));
+        assert_eq!(outcome, Err(promise));
+    }
+}
+
+impl FaultyMeter {
+    fn boxed(promise: MeterPromise, asked: u32) -> Box<dyn Meter> {
+        Box::new(Self(promise, asked))
     }
 }
 

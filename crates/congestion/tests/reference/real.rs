@@ -191,6 +191,44 @@ fn the_other_readings() {
     }
 }
 
+/// Waves of 20 segments at 10, 20 and 20 ms apart: the second halves the rate, and the third, which left before its
+/// sender heard of that, keeps it. By the last decision 8.09 stays; by the level of the wave it is 10 again.
+#[test]
+fn the_current_level_may_be_that_of_the_wave() {
+    for (has_level_of_wave, by_hand) in [(false, 8.09), (true, 10.0)] {
+        let mut meter = WaveMeter::new(RealConfig {
+            has_level_of_wave,
+            ..by_figure(5.0)
+        });
+        for (wave, apart) in [(1, 10), (2, 20), (3, 20)] {
+            let start = u64::from(wave) * 1_000;
+            arrive(&mut meter, (wave, 20), 1..=20, start, apart);
+            if wave == 2 {
+                assert!((meter.level().unwrap() - 8.09).abs() < 1e-9);
+            }
+        }
+        let found = meter.level().unwrap();
+        assert!((found - by_hand).abs() < 1e-9, "{found}");
+    }
+}
+
+/// Level 3 is told after the first segment of a wave of two: that wave is of six then, or stays, and the next is.
+#[test]
+fn a_wave_may_keep_its_length() {
+    for (has_fixed_waves, second, third) in
+        [(false, (1, 6, 2), (1, 6, 3)), (true, (1, 2, 2), (2, 6, 1))]
+    {
+        let mut sender = Real::new(RealConfig {
+            has_fixed_waves,
+            ..RealConfig::new(MSS)
+        });
+        assert_eq!(tag(&mut sender), (1, 2, 1));
+        feedback(&mut sender, 3);
+        assert_eq!(tag(&mut sender), second);
+        assert_eq!(tag(&mut sender), third);
+    }
+}
+
 /// A rate that goes up by a tenth and back again: above the threshold 1.0618 · 0.96527 = 1.02493, below
 /// 1.05 · 0.94382 = 0.99101. Noise carries levels away from the threshold, in both directions.
 #[test]
@@ -359,8 +397,12 @@ fn figure_1(
 }
 
 /// The level and the threshold after a list of arrivals (time, wave, segments, position), found by reading the
-/// whole list from its beginning.
-fn replay(arrivals: &[(u64, u16, u16, u16)], mut threshold: f64) -> (Option<f64>, f64) {
+/// whole list from its beginning. The current level is that of the wave, or the last decision.
+fn replay(
+    arrivals: &[(u64, u16, u16, u16)],
+    mut threshold: f64,
+    has_level_of_wave: bool,
+) -> (Option<f64>, f64) {
     let (mut level, mut previous_rate) = (None::<f64>, None::<f64>);
     let (mut at, mut newest) = (0, 0);
     while let Some(&(t_f, wave, segments, position)) = arrivals.get(at) {
@@ -392,7 +434,11 @@ fn replay(arrivals: &[(u64, u16, u16, u16)], mut threshold: f64) -> (Option<f64>
         if !is_timeout && previous_rate.is_none() && of > wave {
             continue;
         }
-        let current_level = level.unwrap_or(f64::from(segments) / 2.0);
+        let of_wave = f64::from(segments) / 2.0;
+        let current_level = match level {
+            Some(level) if !has_level_of_wave => level,
+            _ => of_wave,
+        };
         if is_timeout {
             threshold = current_level / 2.0;
         }
@@ -434,14 +480,15 @@ proptest! {
         arrivals in transfers(),
         threshold in 0.0f64..24.0,
         before in any::<u16>(),
+        has_level_of_wave: bool,
     ) {
-        let config = by_figure(threshold);
+        let config = RealConfig { has_level_of_wave, ..by_figure(threshold) };
         let mut meter = WaveMeter::new(config);
         let first_threshold = meter.threshold();
         for (count, &(at, wave, segments, position)) in arrivals.iter().enumerate() {
             // The numbers wrap at the meter, and do not in the reading of the list.
             meter.on_arrival(&arrival(at, wave.wrapping_add(before), segments, position));
-            let (level, threshold) = replay(&arrivals[..=count], first_threshold);
+            let (level, threshold) = replay(&arrivals[..=count], first_threshold, has_level_of_wave);
             prop_assert_eq!(meter.level().is_some(), level.is_some());
             let (found, expected) = (meter.level().unwrap_or(0.0), level.unwrap_or(0.0));
             prop_assert!((found - expected).abs() < 1e-6, "{} and {} after {}", found, expected, count);

@@ -1,6 +1,6 @@
 //! A flow in the engine: its two endpoints, its workload, and what it counts.
 
-use comity_congestion::{Controller, RttConfig, RttEstimator};
+use comity_congestion::{RttConfig, RttEstimator};
 use comity_link::Random;
 use comity_transport::tcp::{Connection, Segment};
 use comity_units::{Bytes, Rate, Span, Time};
@@ -252,6 +252,7 @@ impl TcpFlow {
             timeouts: u64::from(statistics.timeouts),
             fast_retransmits: u64::from(statistics.fast_retransmits),
             is_recovering: connection.is_recovering(),
+            capacity_bps: capacity_bps(connection).unwrap_or(0),
         }
     }
 
@@ -271,6 +272,11 @@ impl TcpFlow {
 /// The slow-start threshold in bytes, where the controller has one.
 fn ssthresh(connection: &Connection) -> Option<u64> {
     connection.controller()?.decision().ssthresh.map(Bytes::get)
+}
+
+/// The capacity of the bottleneck, where the controller knows or estimates it.
+fn capacity_bps(connection: &Connection) -> Option<u64> {
+    connection.controller()?.capacity().map(Rate::as_bps)
 }
 
 impl TcpWorkload {
@@ -410,8 +416,7 @@ impl TcpFlow {
         report.window_bytes = Some(connection.congestion_window());
         report.mean_window_bytes = mean_window;
         report.ssthresh_bytes = ssthresh(connection);
-        let capacity = connection.controller().and_then(Controller::capacity);
-        report.capacity_bps = capacity.map(Rate::as_bps);
+        report.capacity_bps = capacity_bps(connection);
         if let TcpWorkload::Bucket(source) = &mut self.workload {
             if let Some(rtt) = connection.rtt().and_then(RttEstimator::latest) {
                 source.rounds.advance(watch.end, rtt);

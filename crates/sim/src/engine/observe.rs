@@ -112,4 +112,6 @@ pub struct SenderState {
     pub fast_retransmits: u64,
     /// Whether a fast recovery is under way.
     pub is_recovering: bool,
+    /// The capacity of the bottleneck in bits per second, for laws that know or estimate it; zero without.
+    pub capacity_bps: u64,
 }

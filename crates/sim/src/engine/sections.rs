@@ -269,6 +269,7 @@ impl SectionFlow {
             timeouts: sent.persistent_congestions,
             fast_retransmits: sent.loss_events,
             is_recovering: false,
+            capacity_bps: self.source.connection.capacity().map_or(0, Rate::as_bps),
         }
     }
 

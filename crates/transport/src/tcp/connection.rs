@@ -439,7 +439,7 @@ impl Connection {
             window: u64::from(segment.window) << scale,
             sacked: &[],
             echoed: None,
-            peer_clock: None,
+            peer_clock: self.peer_clock(segment),
             is_pure: false,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);
@@ -449,6 +449,14 @@ impl Connection {
         } else {
             State::Established
         };
+    }
+
+    /// The timestamp of a segment, where timestamps were agreed on.
+    fn peer_clock(&self, segment: &Segment) -> Option<u32> {
+        let timestamps = segment.options.timestamps;
+        timestamps
+            .filter(|_| self.config.timestamps)
+            .map(|timestamps| timestamps.value)
     }
 
     fn on_synchronized(&mut self, now: Time, segment: &Segment) {
@@ -627,11 +635,7 @@ impl Connection {
             window: u64::from(segment.window) << self.peer_scale,
             sacked: ranges.get(..count).unwrap_or(&[]),
             echoed,
-            peer_clock: segment
-                .options
-                .timestamps
-                .filter(|_| self.config.timestamps)
-                .map(|timestamps| timestamps.value),
+            peer_clock: self.peer_clock(segment),
             is_pure,
         };
         self.sender.on_acknowledgement(now, &ack, &self.config);

@@ -17,8 +17,13 @@ use crate::{Answered, Sent};
 /// C   = L / (arrival_2 − arrival_1)      of the pair with the least D_1 + D_2
 /// ```
 ///
-/// Delays are those of the round trip, so queues on the way back are found as well. Where the receiver says when
-/// packets arrived, the dispersion is taken from that, else from the acknowledgements.
+/// Where the receiver says when packets arrived, the dispersion is taken from that, and `arrival_i` stands for
+/// `answer_i` in the delays. The clock of the receiver began at another time, so to compare them with others the least
+/// `answer − arrival` that was seen is added: the way back without a queue. A queue on the way back then hides no good
+/// pair, and an acknowledgement that the receiver held back, and stamped when it left, makes its packet a late one.
+///
+/// Else dispersion and delays are those of the acknowledgements and the round trip, so queues on the way back are found
+/// as well.
 ///
 /// Receivers that acknowledge every f-th packet only never tell when both packets of a pair arrived. Any two
 /// acknowledged packets of one group of packets that left together serve instead: k packets apart, `C = k · L / T`.
@@ -26,7 +31,8 @@ use crate::{Answered, Sent};
 /// Acknowledgements that queued on the way back arrive closer together than their packets did. Where there is always a
 /// queue on the way back, as behind greedy flows that way, and the receiver says nothing of arrivals, every pair is
 /// compressed and C is overestimated, by up to the ratio of the sizes of packets and acknowledgements. The datagram
-/// transport always says, TCP where the peer's timestamps tick in microseconds.
+/// transport always says, TCP where the peer's timestamps tick in microseconds. Clocks that drift against each other
+/// make pairs look earlier or later by as much as they drifted since.
 ///
 /// Pairs whose packets did not leave together for certain are left out (the time between them has to be less than
 /// half of that between their arrivals), and so are packets that differ in size by more than a sixty-fourth, that were sent
@@ -43,6 +49,8 @@ pub(super) struct Capacity {
     /// Groups in flight, oldest first.
     groups: VecDeque<Group>,
     best: Windows<Option<Best>>,
+    /// The least time from an arrival, on the clock of the receiver, to its answer here.
+    back: Windows<Option<i64>>,
 }
 
 /// Packets with consecutive numbers that left together.
@@ -64,10 +72,29 @@ impl Group {
     }
 }
 
+/// The sum of the delays of a pair, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Delays {
+    sum: i64,
+    /// Whether they end with the arrivals, on the clock of the receiver, instead of the answers.
+    is_one_way: bool,
+}
+
+impl Delays {
+    /// The sum of the round trips, with `back` for either way back that is not in it.
+    const fn of_round_trips(self, back: i64) -> i64 {
+        if self.is_one_way {
+            self.sum.saturating_add(back.saturating_mul(2))
+        } else {
+            self.sum
+        }
+    }
+}
+
 /// The dispersion of the pairs with the least sum of delays.
 #[derive(Clone, Copy, Debug)]
 struct Best {
-    delays: Span,
+    delays: Delays,
     /// The mean dispersion of one byte.
     seconds_per_byte: f64,
     /// How many pairs that is the mean of.
@@ -80,6 +107,7 @@ impl Capacity {
             memory,
             groups: VecDeque::new(),
             best: Windows::default(),
+            back: Windows::default(),
         }
     }
 
@@ -89,8 +117,16 @@ impl Capacity {
             current, before, ..
         } = self.best;
         let best = [current, before].into_iter().flatten();
-        best.min_by_key(|best| best.delays)
+        let back = self.back();
+        best.min_by_key(|best| best.delays.of_round_trips(back))
             .map(|best| Rate::from_bps_f64(8.0 / best.seconds_per_byte))
+    }
+
+    fn back(&self) -> i64 {
+        let Windows {
+            current, before, ..
+        } = self.back;
+        [current, before].into_iter().flatten().min().unwrap_or(0)
     }
 
     /// A packet left, and whether a new group began with it.
@@ -125,6 +161,12 @@ impl Capacity {
 
     /// The arrival of a packet was acknowledged.
     pub(super) fn on_answered(&mut self, answered: &Answered) {
+        if let Some(arrived_at) = answered.arrived_at {
+            let back = nanos_between(arrived_at, answered.now);
+            self.back.turn(answered.now, self.memory);
+            let least = self.back.current.map_or(back, |least| least.min(back));
+            self.back.current = Some(least);
+        }
         let number = answered.number;
         while self
             .groups
@@ -149,14 +191,22 @@ impl Capacity {
             seconds_per_byte: pair.dispersion.as_secs_f64() / pair.bytes.get() as f64,
             pairs: 1,
         };
-        let tolerance = pair.dispersion / 16;
+        let tolerance = (pair.dispersion / 16).as_nanos().cast_signed();
+        let back = self.back();
+        let of_pair = pair.delays.of_round_trips(back);
+        // How much better the best is than this one.
+        let ahead = |best: &Best| of_pair.saturating_sub(best.delays.of_round_trips(back));
         self.best.current = Some(match self.best.current {
-            Some(best) if best.delays + tolerance < pair.delays => best,
-            Some(best) if best.delays <= pair.delays + tolerance => {
+            Some(best) if ahead(&best) > tolerance => best,
+            Some(best) if ahead(&best) >= -tolerance => {
                 let pairs = (best.pairs + 1).min(MOST_AVERAGED);
                 let change = fresh.seconds_per_byte - best.seconds_per_byte;
                 Best {
-                    delays: best.delays.min(pair.delays),
+                    delays: if ahead(&best) > 0 {
+                        best.delays
+                    } else {
+                        pair.delays
+                    },
                     seconds_per_byte: best.seconds_per_byte + change / f64::from(pairs),
                     pairs,
                 }
@@ -169,8 +219,7 @@ impl Capacity {
 /// What two acknowledged packets of one group tell.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    /// The sum of their delays.
-    delays: Span,
+    delays: Delays,
     dispersion: Span,
     /// What arrived from behind the first to the end of the second.
     bytes: Bytes,
@@ -184,18 +233,28 @@ impl Pair {
             (Some(first), Some(second)) => second.since(first),
             _ => None,
         };
-        let dispersion = arrivals
-            .filter(|arrivals| *arrivals >= FINEST_STAMP)
-            .unwrap_or(answers);
+        let arrivals = arrivals.filter(|arrivals| *arrivals >= FINEST_STAMP);
+        let dispersion = arrivals.unwrap_or(answers);
         let leaving = group.last_sent_at.saturating_since(group.sent_at);
         let is_usable = packets > 0 && !dispersion.is_zero() && leaving * 2 <= dispersion;
-        let delay = |of: &Answered| of.now.saturating_since(group.sent_at);
+        let delay = |of: &Answered| {
+            let end = of.arrived_at.filter(|_| arrivals.is_some());
+            nanos_between(group.sent_at, end.unwrap_or(of.now))
+        };
         is_usable.then(|| Self {
-            delays: delay(first) + delay(second),
+            delays: Delays {
+                sum: delay(first).saturating_add(delay(second)),
+                is_one_way: arrivals.is_some(),
+            },
             dispersion,
             bytes: group.wire * packets,
         })
     }
+}
+
+/// From one moment to another, of which either may be on a clock that began at another time.
+const fn nanos_between(from: Time, to: Time) -> i64 {
+    to.as_nanos().wrapping_sub(from.as_nanos()).cast_signed()
 }
 
 /// Packets further apart than this did not leave together.

@@ -422,6 +422,44 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
     close(law.capacity().unwrap().as_mbps_f64(), 10.0);
 }
 
+/// A queue on the way back gets shorter, from 400 ms to 100 and then to 50. The clean pair came when it was the longest.
+/// The second packet of the next one was acknowledged 40 ms late, as delayed acknowledgements are, and of the third the
+/// first waited behind other traffic: neither is believed, although their round trips are the shorter ones. The last
+/// is as clean as the first. The receiver's clock is an hour ahead.
+#[test]
+fn queues_on_the_way_back_hide_no_good_pair() {
+    let mut law = Libra::new(LibraConfig {
+        capacity: None,
+        x: 0.0,
+        ..config()
+    });
+    law.on_ack(&ack(1, Some(50)));
+    let mut mbps = std::vec::Vec::new();
+    for (pair, forth, dispersion, back) in [
+        (0, 10_000, 832, 400_000),
+        (1, 10_000, 832 + 40_000, 100_000),
+        (2, 13_000, 200, 50_000),
+        (3, 10_000, 832, 300_000),
+    ] {
+        let left = Time::from_secs(pair + 1);
+        for of_pair in 0..2 {
+            law.on_sent(&sent(left, 2 * pair + of_pair, 1));
+        }
+        for of_pair in 0..2 {
+            let arrived_at = left + Span::from_micros(forth + of_pair * dispersion);
+            law.on_answered(&Answered {
+                now: arrived_at + Span::from_micros(back),
+                number: PacketNumber::new(2 * pair + of_pair),
+                arrived_at: Some(arrived_at + Span::from_secs(3_600)),
+            });
+        }
+        mbps.push(law.capacity().unwrap().as_mbps_f64());
+    }
+    for found in mbps {
+        close(found, 10.0);
+    }
+}
+
 #[test]
 fn packets_that_left_apart_tell_nothing() {
     let mut law = Libra::new(LibraConfig {

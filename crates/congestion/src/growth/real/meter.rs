@@ -83,7 +83,10 @@ impl WaveMeter {
             ..wave
         });
         let of_wave = f64::from(wave.segments) / 2.0;
-        let level = self.level.unwrap_or(of_wave);
+        let level = self
+            .level
+            .filter(|_| !self.config.has_level_of_wave)
+            .unwrap_or(of_wave);
         if is_expired {
             self.threshold = level / 2.0;
             self.is_opening = false;

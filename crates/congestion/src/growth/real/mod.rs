@@ -23,7 +23,8 @@
 //!    fraction and rounds what it reports; [`LevelRounding`] has the other readings.
 //! 4. **The current level** of figure 1 is the receiver's last decision, not the level of the wave that was
 //!    just measured: the two differ for a round trip, in which the waves of the old level are still arriving.
-//!    Taking theirs would undo every decision by the next wave.
+//!    Taking theirs undoes every decision by the next wave, so that two levels take turns
+//!    ([`RealConfig::has_level_of_wave`]).
 //! 5. **One wave at a time is collected.** While the last segment of a wave is missing, segments of the next
 //!    one are those with whose arrival the timer is looked at. When the wave after the next arrives, the old
 //!    one is over as well, whatever the timer says: after an outage the rate is so low that the timer would
@@ -31,7 +32,9 @@
 //!    before, the first arrival was not noted.
 //! 6. **A wave that is being sent grows with the window**, so that waves begin and end where the bursts of
 //!    the acknowledgement clock do; one that straddles two of them has the idle time between them in its rate.
-//!    It does not shrink with the window.
+//!    It does not shrink with the window. A wave "fixed during each RTT", as section 1 has it of the protocol that
+//!    waves are from, is [`RealConfig::has_fixed_waves`]: the opening then ends at the first wave that straddles two
+//!    bursts, on the network of table 1 at level 2.
 //! 7. **The threshold falls when the timer expires**, so before the rate of that wave is judged by it.
 //! 8. A wave without a rate before it has nothing to be compared with and keeps the level; one that takes no
 //!    time at all has no rate.
@@ -55,7 +58,8 @@
 //! * **It does not share.** Levels move by factors in both directions, and factors keep the ratio of two windows
 //!   (Chiu and Jain, 1989), and where a queue keeps the bottleneck busy they do not move at all: flows keep
 //!   whatever shares they began with. Of two that are alike and start within a second, one may have twice the
-//!   other's for good (`crates/sim/tests/tcp_real.rs`).
+//!   other's for good; where one comes late, begins with a large window or has a longer way, up to six times
+//!   (`crates/sim/tests/tcp_real.rs`).
 //! * **Noise moves it.** The two cases of one side of the threshold do not cancel. With small fluctuations x of
 //!   the logarithm of the rate, a wave changes the logarithm of the level by (0.618 − 0.382)/2 · E|x| above the
 //!   threshold, up, and by (0.5 − 0.618)/2 · E|x| below it, down.
@@ -105,6 +109,10 @@ pub struct RealConfig {
     /// Whether the rate of a wave that the wave-decision timer ended is the one that the next wave is compared
     /// with, as any other.
     pub compares_with_timeouts: bool,
+    /// Whether the current level of figure 1 is that of the wave that was measured instead of the last decision.
+    pub has_level_of_wave: bool,
+    /// Whether a wave keeps the length that the window had when it began instead of growing with the window.
+    pub has_fixed_waves: bool,
 }
 
 impl RealConfig {
@@ -120,6 +128,8 @@ impl RealConfig {
             threshold_share: 0.5,
             rounding: LevelRounding::Kept,
             compares_with_timeouts: true,
+            has_level_of_wave: false,
+            has_fixed_waves: false,
         }
     }
 

@@ -98,7 +98,7 @@ impl Controller for Real {
             self.wave = self.wave.wrapping_add(1);
             self.segments = self.length();
             self.position = 0;
-        } else {
+        } else if !self.config.has_fixed_waves {
             self.segments = self.segments.max(self.length());
         }
         self.position += 1;

@@ -58,12 +58,24 @@ const COMPARE_WITH_TIMEOUTS: Parameter = flag(
      with, as any other.",
     true,
 );
+const LEVEL_OF_WAVE: Parameter = flag(
+    "level_of_wave",
+    "Whether the current level of figure 1 is that of the wave that was measured, instead of the last decision.",
+    false,
+);
+const FIXED_WAVES: Parameter = flag(
+    "fixed_waves",
+    "Whether a wave keeps the length that the window had when it began, instead of growing with the window.",
+    false,
+);
 const PARAMETERS: &[Parameter] = &[
     MAX_LEVEL,
     OPENING,
     THRESHOLD_SHARE,
     FRACTIONS,
     COMPARE_WITH_TIMEOUTS,
+    LEVEL_OF_WAVE,
+    FIXED_WAVES,
 ];
 
 fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, ParameterError> {
@@ -93,6 +105,8 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, Paramete
             ],
         )?,
         compares_with_timeouts: parameters.flag(&COMPARE_WITH_TIMEOUTS)?,
+        has_level_of_wave: parameters.flag(&LEVEL_OF_WAVE)?,
+        has_fixed_waves: parameters.flag(&FIXED_WAVES)?,
     })
 }
 

@@ -1,0 +1,285 @@
+//! What every receiver's half has to keep, checked while it hears of random arrivals.
+//!
+//! A [`MeterModel`] lets the sender's half of a row tag packets, which arrive, are lost or overtake each other, and
+//! gives the meter's reports back to the sender. After each step the promises of [`Meter`] are checked:
+//!
+//! * the same arrivals give the same reports;
+//! * woken and asked, it does not want to be woken at that moment again and again;
+//! * a report says what can be: a level from 1 on, a loss event rate between 0 and 1, no more packets than arrived;
+//! * asked twice, it says the same, or nothing the second time, or counts another round.
+//!
+//! [`MeterModel::disturb`] lets packets arrive that no honest sender tagged.
+
+use std::fmt;
+
+use comity_congestion::table::{ParameterError, Parameters, Row, Setup};
+use comity_congestion::{Ack, Arrival, Controller, Feedback, Meter, Report, Sent, Tag};
+use comity_units::{Bytes, PacketNumber, Span, Time};
+use proptest::prelude::*;
+
+/// One step of a receiver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The next packet arrives.
+    Arrive,
+    /// The next packet is lost.
+    Lose,
+    /// The next packet is overtaken by the one after it.
+    Overtake,
+    /// The meter is asked, and the sender hears what it said.
+    Report,
+    /// The source pauses after the next packet.
+    RunDry,
+    /// Time passes.
+    Wait(Span),
+}
+
+/// Steps of a busy flow.
+pub fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        10 => Just(Step::Arrive),
+        8 => (0u64..20_000_000).prop_map(|nanos| Step::Wait(Span::from_nanos(nanos))),
+        1 => (0u64..100).prop_map(|seconds| Step::Wait(Span::from_secs(seconds))),
+        4 => Just(Step::Report),
+        2 => Just(Step::Lose),
+        1 => Just(Step::Overtake),
+        1 => Just(Step::RunDry),
+    ]
+}
+
+/// Anything that could stand on a packet.
+pub fn tag() -> impl Strategy<Value = Tag> {
+    let span = any::<u64>().prop_map(Span::from_nanos);
+    let shifted = || (any::<u32>(), 0u32..32).prop_map(|(value, shift)| value >> shift);
+    prop_oneof![
+        Just(Tag::None),
+        any::<(u16, u16, u16)>().prop_map(|(wave, segments, position)| Tag::Wave {
+            wave,
+            segments,
+            position,
+        }),
+        (shifted(), span.clone()).prop_map(|(number, rtt)| Tag::Numbered { number, rtt }),
+        (shifted(), span).prop_map(|(round, rtt)| Tag::Round { round, rtt }),
+    ]
+}
+
+/// A promise that was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeterPromise {
+    /// Twins that hear the same say the same.
+    Determinism,
+    /// Woken and asked, it does not want to be woken again and again at that moment.
+    Wakeup,
+    /// What is reported can be.
+    Sense,
+    /// Asked twice at one moment, the second report is the first, none, or the count of another round.
+    Repetition,
+}
+
+impl fmt::Display for MeterPromise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the meter's promise of {self:?} was broken")
+    }
+}
+
+impl std::error::Error for MeterPromise {}
+
+/// What the sender measures with each report.
+const ROUND_TRIP: Span = Span::from_millis(50);
+
+/// How often a meter may want to be woken at one moment: once for each count that waits to be told.
+const MOST_AT_ONCE: u32 = 80;
+
+/// A flow whose receiver runs one meter, and its twin.
+#[derive(Debug)]
+pub struct MeterModel {
+    sender: Box<dyn Controller>,
+    meter: Box<dyn Meter>,
+    twin: Box<dyn Meter>,
+    mss: Bytes,
+    now: Time,
+    next: PacketNumber,
+    arrived: u32,
+    reports: u32,
+}
+
+impl MeterModel {
+    /// A flow with this sender's half, and the receiver's half that `build` makes.
+    pub fn new(
+        sender: Box<dyn Controller>,
+        build: impl Fn() -> Box<dyn Meter>,
+        mss: Bytes,
+    ) -> Self {
+        Self {
+            sender,
+            meter: build(),
+            twin: build(),
+            mss,
+            now: Time::from_secs(1),
+            next: PacketNumber::ZERO,
+            arrived: 0,
+            reports: 0,
+        }
+    }
+
+    /// A flow of a row; `None` if the row has no receiver's half.
+    ///
+    /// # Errors
+    /// As [`Row::build`].
+    pub fn of(
+        row: &Row,
+        setup: Setup,
+        parameters: &Parameters,
+    ) -> Result<Option<Self>, ParameterError> {
+        let build = || row.build_meter(&setup, parameters).transpose();
+        let (Some(meter), Some(twin)) = (build()?, build()?) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            sender: row.build(&setup, parameters)?,
+            meter,
+            twin,
+            mss: setup.mss,
+            now: Time::from_secs(1),
+            next: PacketNumber::ZERO,
+            arrived: 0,
+            reports: 0,
+        }))
+    }
+
+    /// Makes one step.
+    ///
+    /// # Errors
+    /// The promise that was broken.
+    pub fn apply(&mut self, step: &Step) -> Result<(), MeterPromise> {
+        match *step {
+            Step::Arrive => {
+                let packet = self.send();
+                self.arrive(packet);
+            }
+            Step::Lose => drop(self.send()),
+            Step::Overtake => {
+                let (overtaken, packet) = (self.send(), self.send());
+                self.arrive(packet);
+                self.arrive(overtaken);
+            }
+            Step::Report => self.report()?,
+            Step::RunDry => self.sender.on_running_dry(self.now),
+            Step::Wait(span) => self.wait(span)?,
+        }
+        Ok(())
+    }
+
+    /// A packet arrives whose tag, number and size are whatever somebody wrote on it.
+    ///
+    /// # Errors
+    /// As [`MeterModel::apply`].
+    pub fn disturb(&mut self, tag: Tag, noise: [u64; 2]) -> Result<(), MeterPromise> {
+        let [number, wire] = noise;
+        self.arrive((PacketNumber::new(number), tag, Bytes::new(wire)));
+        self.report()
+    }
+
+    /// How many reports there were that said something.
+    pub const fn reports(&self) -> u32 {
+        self.reports
+    }
+
+    fn send(&mut self) -> (PacketNumber, Tag, Bytes) {
+        let (now, number, wire) = (self.now, self.next, self.mss + Bytes::new(40));
+        self.next = number.next();
+        let tag = self.sender.tag(now);
+        self.sender.on_sent(&Sent {
+            now,
+            payload: self.mss,
+            wire,
+            number,
+            in_flight: self.mss,
+            app_limited: false,
+        });
+        (number, tag, wire)
+    }
+
+    fn arrive(&mut self, (number, tag, wire): (PacketNumber, Tag, Bytes)) {
+        let arrival = Arrival {
+            now: self.now,
+            number,
+            payload: self.mss.min(wire),
+            wire,
+            marked: false,
+            tag,
+        };
+        self.arrived = self.arrived.saturating_add(1);
+        self.meter.on_arrival(&arrival);
+        self.twin.on_arrival(&arrival);
+    }
+
+    fn report(&mut self) -> Result<(), MeterPromise> {
+        let report = self.meter.report(self.now);
+        if report != self.twin.report(self.now) || self.meter.wakeup() != self.twin.wakeup() {
+            return Err(MeterPromise::Determinism);
+        }
+        let again = self.meter.report(self.now);
+        self.twin.report(self.now);
+        // Counts that wait to be told follow each other.
+        let is_next = matches!(
+            (report, again),
+            (Report::Count { round, .. }, Report::Count { round: next, .. }) if round != next
+        );
+        if again != report && again != Report::None && !is_next {
+            return Err(MeterPromise::Repetition);
+        }
+        let makes_sense = match report {
+            Report::None => true,
+            Report::Wave { level } => level >= 1,
+            Report::LossEvents { rate, .. } => (0.0..=1.0).contains(&rate),
+            Report::Count { packets, .. } => packets <= self.arrived,
+        };
+        if !makes_sense {
+            return Err(MeterPromise::Sense);
+        }
+        self.reports += u32::from(report != Report::None);
+        let rtt = Some(ROUND_TRIP);
+        self.sender.on_ack(&Ack {
+            now: self.now,
+            acked: self.mss,
+            rtt,
+            in_flight: self.mss,
+            app_limited: false,
+            in_recovery: false,
+            marked: 0,
+            packets: 1,
+            sample: None,
+        });
+        self.sender.on_feedback(&Feedback {
+            now: self.now,
+            report: &report,
+            rtt,
+        });
+        Ok(())
+    }
+
+    /// Lets time pass and wakes the meter whenever it asked for that, and asks it then.
+    fn wait(&mut self, span: Span) -> Result<(), MeterPromise> {
+        let end = self.now + span;
+        let mut at_once = 0;
+        for _ in 0..1_000 {
+            let Some(at) = self.meter.wakeup().filter(|at| *at <= end) else {
+                break;
+            };
+            self.now = self.now.max(at);
+            self.meter.on_wakeup(self.now);
+            self.twin.on_wakeup(self.now);
+            self.report()?;
+            at_once = match self.meter.wakeup() {
+                Some(next) if next <= self.now => at_once + 1,
+                _ => 0,
+            };
+            if at_once > MOST_AT_ONCE {
+                return Err(MeterPromise::Wakeup);
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Reports of the receiver's half that overtake each other on their way back.
+
+use std::sync::{Arc, Mutex};
+
+use comity_congestion::{
+    Ack, Arrival, Controller, Decision, Feedback, Loss, Meter, Pacing, Phase, Report, Timeout,
+};
+use comity_transport::datagram::{Config, Connection, Ecn};
+use comity_transport::timeline::{Elided, Importance, Outgoing, StreamId};
+use comity_units::{Bytes, PacketNumber, Span, Time};
+
+/// Sends what there is and writes down what is reported.
+#[derive(Clone, Debug, Default)]
+struct Listener(Arc<Mutex<Vec<Report>>>);
+
+impl Controller for Listener {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_loss(&mut self, _loss: &Loss) {}
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.0.lock().unwrap().push(*feedback.report);
+    }
+    fn decision(&self) -> Decision {
+        Decision {
+            window: Bytes::MAX,
+            pacing: Pacing::Unpaced,
+            ssthresh: None,
+            phase: Phase::Steady,
+        }
+    }
+}
+
+/// Reports how many packets have arrived, made into a report by `0`.
+#[derive(Debug)]
+struct Counter(fn(u16) -> Report, u16);
+
+impl Meter for Counter {
+    fn on_arrival(&mut self, _arrival: &Arrival) {
+        self.1 += 1;
+    }
+    fn report(&mut self, _now: Time) -> Report {
+        (self.0)(self.1)
+    }
+}
+
+fn transmit(end: &mut Connection<Elided>, now: Time) -> Vec<(PacketNumber, Vec<u8>)> {
+    let (mut packets, mut bytes) = (Vec::new(), Vec::new());
+    while let Some(sent) = end.poll_transmit(now, &mut bytes) {
+        packets.push((sent.number, std::mem::take(&mut bytes)));
+    }
+    packets
+}
+
+/// Three packets, each acknowledged with a report. The second acknowledgement comes last. What is heard.
+fn heard(make: fn(u16) -> Report) -> Vec<Report> {
+    let config = Config {
+        ack_frequency: 1,
+        ..Config::default()
+    };
+    let listener = Listener::default();
+    let end = |meter: Option<Box<dyn Meter>>| {
+        let law = Box::new(listener.clone());
+        Connection::<Elided>::new(config, Span::ZERO, law, meter, Time::ZERO).unwrap()
+    };
+    let mut sender = end(None);
+    let mut receiver = end(Some(Box::new(Counter(make, 0))));
+    let mut answers = Vec::new();
+    for at in 0..3 {
+        let now = Time::from_millis(10 * at);
+        let section = Outgoing {
+            stream: StreamId(0),
+            importance: Importance(9),
+            source_time: now,
+            deadline: Time::MAX,
+            needs: None,
+            payload: Elided(1_000),
+        };
+        sender.submit(now, section).unwrap();
+        for (number, bytes) in transmit(&mut sender, now) {
+            receiver
+                .on_packet(now, number, Ecn::NotCapable, &bytes)
+                .unwrap();
+        }
+        answers.push(transmit(&mut receiver, now));
+    }
+    let back = Time::from_millis(50);
+    for at in [0, 2, 1] {
+        assert!(!answers[at].is_empty());
+        for (number, bytes) in &answers[at] {
+            sender
+                .on_packet(back, *number, Ecn::NotCapable, bytes)
+                .unwrap();
+        }
+    }
+    let heard = listener.0.lock().unwrap();
+    heard.clone()
+}
+
+/// A level tells how things stand: one that was overtaken tells how they stood. A count is of a round that it names.
+#[test]
+fn an_overtaken_report_counts_only_if_it_names_its_round() {
+    let level = |level| Report::Wave { level };
+    assert_eq!(heard(level), [level(1), level(3)]);
+    let count = |packets: u16| Report::Count {
+        round: packets.into(),
+        packets: packets.into(),
+    };
+    assert_eq!(heard(count), [count(1), count(3), count(2)]);
+}
