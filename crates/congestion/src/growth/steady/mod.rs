@@ -38,9 +38,8 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( X(p, R), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( X(p, srtt), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
-/// 1/R    = 1/R + min( elapsed / (10 · R), 1 ) · (1 / round trip − 1/R)      from srtt at the first loss event
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`)
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time, 100 ms), then twice as long, and so on;
@@ -54,11 +53,6 @@ pub struct SteadyConfig {
 /// source whose pictures differ in size by a factor of five needs more than its share for a moment and less
 /// for the rest of the second. The bucket keeps the account of that, and the transport says which sections may
 /// overdraw it.
-///
-/// `R` is an average over ten round trips, as TFRC's `q = 0.9` once in a round trip makes it, of the inverse, to which the
-/// rate is proportional. A rate that followed the queue of now would yield to the window that fills it and take the room
-/// when that has halved: behind a queue of 15 packets such a flow got 3.7 times what one Reno flow did, and this one gets
-/// 1.9 times.
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
 /// full until its rivals have reacted.
@@ -75,8 +69,6 @@ pub struct SteadyConfig {
 pub struct Steady {
     config: SteadyConfig,
     srtt: Option<Span>,
-    /// `R` of the equation, and when it was brought up to date; from the first loss event on.
-    equation_rtt: Option<(Span, Time)>,
     latest: Option<Span>,
     intervals: LossIntervals,
     climb: Climb,
@@ -110,7 +102,6 @@ impl Steady {
         let mut law = Self {
             config,
             srtt: None,
-            equation_rtt: None,
             latest: None,
             intervals: LossIntervals::new(config.memory),
             climb: Climb::default(),
@@ -152,34 +143,13 @@ impl Steady {
         Rate::of(self.config.initial_window, self.round_trip())
     }
 
-    /// `R` of the equation.
-    fn equation_round_trip(&self) -> Span {
-        self.equation_rtt
-            .map_or_else(|| self.round_trip(), |(smoothed, _)| smoothed)
-    }
-
-    fn smooth(&mut self, now: Time, rtt: Span) {
-        if let Some((smoothed, at)) = &mut self.equation_rtt {
-            let (was, is) = (smoothed.as_secs_f64(), rtt.as_secs_f64());
-            let elapsed = now.saturating_since(*at).as_secs_f64();
-            let weight = (elapsed / (SMOOTHING * was)).min(1.0);
-            let inverse = 1.0 / was + weight * (1.0 / is - 1.0 / was);
-            *smoothed = Span::from_secs_f64(1.0 / inverse).max(LEAST_ROUND_TRIP);
-            *at = now;
-        }
-    }
-
     /// What TCP would have.
     fn tcp(&self) -> Rate {
-        let mss = self.config.mss;
-        let Some(p) = self.intervals.rate() else {
-            return Rate::MAX;
-        };
-        let equation = throughput(mss, self.equation_round_trip(), p);
-        if self.intervals.is_full() {
-            equation
-        } else {
-            equation.max(self.climb.rate(mss, self.round_trip()))
+        let (mss, rtt) = (self.config.mss, self.round_trip());
+        match self.intervals.rate() {
+            Some(p) if self.intervals.is_full() => throughput(mss, rtt, p),
+            Some(p) => throughput(mss, rtt, p).max(self.climb.rate(mss, rtt)),
+            None => Rate::MAX,
         }
     }
 
@@ -230,10 +200,6 @@ impl Steady {
             .latest()
             .max(self.delivered.most().mul_f64(0.5));
         let carried = carried.max(self.least());
-        if !self.intervals.has_events() {
-            // The average of the time in which the queue filled is not what `carried` was carried in.
-            self.equation_rtt = self.srtt.map(|srtt| (srtt, now));
-        }
         self.intervals
             .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
         let segments = carried.amount_in(rtt).get() as f64 / mss.get().max(1) as f64;
@@ -274,7 +240,6 @@ impl Controller for Steady {
                 }
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
-            self.smooth(ack.now, rtt);
             self.evidence.on_round_trip(ack.now, rtt);
         }
         self.judge(rtt);
@@ -364,9 +329,6 @@ const MAX_DOUBLINGS: u32 = 6;
 
 /// The least rate is a segment in this time, or in a round trip where that is longer.
 const LONGEST_SPACING: Span = Span::from_secs(1);
-
-/// `R` of the equation is an average over so many round trips.
-const SMOOTHING: f64 = 10.0;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.
 const LEAST_PATIENCE: Span = Span::from_millis(100);

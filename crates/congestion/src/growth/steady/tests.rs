@@ -140,20 +140,6 @@ fn the_share_is_that_of_the_equation() {
 }
 
 #[test]
-fn the_round_trip_of_the_equation_is_an_average_over_ten() {
-    let (mut law, now) = congested(400);
-    let before = share(&law);
-    // Half a round trip later one of twice the length has the weight 65 / 1300, and its inverse is half of what it was.
-    law.on_ack(&ack(now + FULL / 2, FULL * 2));
-    let ratio = share(&law) / before;
-    assert!((ratio - 0.975).abs() < 0.001, "{ratio}");
-    // After a pause of more than ten round trips the measurement is all that counts.
-    law.on_ack(&ack(now + FULL * 20, FULL * 2));
-    let ratio = share(&law) / before;
-    assert!((ratio - 0.5).abs() < 0.002, "{ratio}");
-}
-
-#[test]
 fn losses_close_together_are_one_event() {
     let (mut law, now) = congested(400);
     let before = share(&law);
