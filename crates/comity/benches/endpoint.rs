@@ -11,10 +11,13 @@
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use comity::session::PresharedKey;
 use comity::{Deliver, Endpoint, Item, Options, OptionsBuilder, Reliability, Section, connect};
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -299,6 +302,74 @@ async fn pacing(seconds: u64) -> Result<(), Failure> {
 
 /// The spacings that real sockets keep: packets of one section each, with a fixed gap, by their arrival at the
 /// application of the other end.
+/// Stands between two endpoints, and has the system's own times of the full datagrams that pass.
+struct Tap {
+    address: SocketAddr,
+    is_over: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: std::thread::JoinHandle<Result<Vec<i64>, Failure>>,
+}
+
+impl Tap {
+    fn start(target: SocketAddr) -> Result<Self, Failure> {
+        let socket = UdpSocket::bind(loopback())?;
+        nix::sys::socket::setsockopt(&socket, ReceiveTimestampns, &true)?;
+        socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+        let address = socket.local_addr()?;
+        let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let told = is_over.clone();
+        let thread = std::thread::spawn(move || {
+            let mut times = Vec::new();
+            let (mut bytes, mut space) = ([0; 2_048], nix::cmsg_space!(nix::sys::time::TimeSpec));
+            let mut caller = target;
+            while !told.load(std::sync::atomic::Ordering::Relaxed) {
+                let mut slices = [IoSliceMut::new(&mut bytes)];
+                let received = recvmsg::<SockaddrStorage>(
+                    socket.as_raw_fd(),
+                    &mut slices,
+                    Some(&mut space),
+                    MsgFlags::empty(),
+                );
+                let received = match received {
+                    Err(nix::Error::EAGAIN) => continue,
+                    received => received?,
+                };
+                let from = received
+                    .address
+                    .as_ref()
+                    .and_then(SockaddrStorage::as_sockaddr_in)
+                    .map(|&from| SocketAddr::V4(from.into()))
+                    .ok_or("a datagram from nowhere")?;
+                let length = received.bytes;
+                if from != target && length >= SECTION {
+                    for message in received.cmsgs()? {
+                        if let ControlMessageOwned::ScmTimestampns(time) = message {
+                            times.push(time.tv_sec() * 1_000_000_000 + time.tv_nsec());
+                        }
+                    }
+                }
+                let to = if from == target { caller } else { target };
+                if from != target {
+                    caller = from;
+                }
+                socket.send_to(&bytes[..length], to)?;
+            }
+            Ok(times)
+        });
+        Ok(Self {
+            address,
+            is_over,
+            thread,
+        })
+    }
+
+    fn end(self) -> Result<Vec<i64>, Failure> {
+        self.is_over
+            .store(true, std::sync::atomic::Ordering::Relaxed);
+        self.thread.join().map_err(|_| "the tap has panicked")?
+    }
+}
+
+/// The gaps between the packets of one stream whose law sets them, by the system's clock where they arrive.
 async fn spacing(seconds: u64) -> Result<(), Failure> {
     for gap_us in [50, 100, 200, 500, 1_000] {
         let row = comity_congestion::table::find("fixed")?;
@@ -310,29 +381,20 @@ async fn spacing(seconds: u64) -> Result<(), Failure> {
             .build()?;
         let endpoint = Endpoint::bind(loopback(), options.clone())?;
         let caller = Endpoint::for_calls(loopback(), options)?;
-        let (called, accepted) =
-            tokio::join!(caller.connect(endpoint.local_address()), endpoint.accept());
+        let tap = Tap::start(endpoint.local_address())?;
+        let (called, accepted) = tokio::join!(caller.connect(tap.address), endpoint.accept());
         let (called, accepted) = (called?, accepted.ok_or("not accepted")?);
         let packets = seconds * 1_000_000 / gap_us;
-        let sender = tokio::spawn(async move {
-            let payload = bytes::Bytes::from(vec![7; SECTION]);
-            for _ in 0..packets {
-                if called.send(Section::new(payload.clone())).await.is_err() {
-                    break;
-                }
-            }
-            let _ = called.finish().await;
-        });
-        let mut arrivals = Vec::new();
-        while let Some(item) = accepted.recv().await {
-            if matches!(item, Item::Section(_)) {
-                arrivals.push(Instant::now());
-            }
+        tokio::spawn(async move { while accepted.recv().await.is_some() {} });
+        let payload = bytes::Bytes::from(vec![7; SECTION]);
+        for _ in 0..packets {
+            called.send(Section::new(payload.clone())).await?;
         }
-        sender.await?;
+        called.finish().await?;
+        let arrivals = tap.end()?;
         let mut gaps: Vec<f64> = arrivals
             .windows(2)
-            .map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e6)
+            .map(|pair| (pair[1] - pair[0]) as f64 / 1e3)
             .collect();
         gaps.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| {

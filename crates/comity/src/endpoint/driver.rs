@@ -40,6 +40,9 @@ const REST: Span = Span::from_micros(250);
 /// With more connections than these few its timers wait for that as well: their paced packets leave later by no more
 /// than this, in few calls of the system.
 const FEW: usize = 8;
+/// Where a law sets when each packet leaves, the thread is awake this long before: it takes the system some 60 us to wake
+/// it, and on a busy host more.
+const AWAKE: Span = Span::from_micros(100);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
 
@@ -120,9 +123,15 @@ impl Driver {
             {
                 break;
             }
-            if self.wait() && self.receive().is_err() {
+            let soon = self.timed_departure();
+            if (soon.is_some() || self.wait()) && self.receive().is_err() {
                 // The socket is of no use any more: as if the network were gone, but without spinning.
                 break;
+            }
+            if let Some(soon) = soon {
+                while self.now() < soon {
+                    std::hint::spin_loop();
+                }
             }
         }
     }
@@ -432,17 +441,13 @@ impl Driver {
         }
     }
 
-    /// Waits until there is something to do; whether the socket may have something.
-    fn wait(&mut self) -> bool {
-        let is_blocked = !self.scratch.out.is_empty();
-        let is_busy = self.callers.is_busy()
-            || self
-                .listener
-                .as_ref()
-                .is_some_and(|listener| listener.is_busy());
-        if is_busy && !is_blocked {
-            return true;
-        }
+    /// Whether connections have something to do at once.
+    fn is_busy(&self) -> bool {
+        let listener = self.listener.as_ref();
+        self.callers.is_busy() || listener.is_some_and(|listener| listener.is_busy())
+    }
+
+    fn next_timer(&self) -> Time {
         let mut next = self.callers.next_timer();
         if let Some(listener) = &self.listener {
             next = next.min(listener.next_timer());
@@ -450,11 +455,39 @@ impl Driver {
         if let Some(until) = self.until {
             next = next.min(until);
         }
+        next
+    }
+
+    /// Whether a law sets when each packet leaves, of as few connections as have their timers kept exactly.
+    fn times_departures(&self) -> bool {
+        self.links.len() <= FEW && self.links.values().any(|link| link.times_departures)
+    }
+
+    /// The next timer, if it is to be kept exactly and so near that sleeping would miss it.
+    fn timed_departure(&self) -> Option<Time> {
+        let is_idle = self.scratch.out.is_empty() && !self.is_busy();
+        if !is_idle || !self.times_departures() {
+            return None;
+        }
+        let (now, next) = (self.now(), self.next_timer());
+        (now < next && next <= now + AWAKE).then_some(next)
+    }
+
+    /// Waits until there is something to do; whether the socket may have something.
+    fn wait(&mut self) -> bool {
+        let is_blocked = !self.scratch.out.is_empty();
+        if self.is_busy() && !is_blocked {
+            return true;
+        }
+        let next = self.next_timer();
         let now = self.now();
         if next <= now && !is_blocked {
             return true;
         }
-        let wait = next.saturating_since(now);
+        let mut wait = next.saturating_since(now);
+        if self.times_departures() {
+            wait = wait.saturating_sub(AWAKE);
+        }
         let is_often = self
             .woken
             .get(self.oldest)

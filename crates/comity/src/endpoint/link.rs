@@ -68,6 +68,8 @@ pub(super) struct Link {
     /// Whether the application has been told.
     is_told: bool,
     pacing: Option<Box<Histogram<u32>>>,
+    /// Whether its law sets when each packet leaves.
+    pub(super) times_departures: bool,
 }
 
 impl Link {
@@ -86,6 +88,7 @@ impl Link {
             end: None,
             is_told: false,
             pacing: None,
+            times_departures: false,
         }
     }
 
@@ -134,6 +137,7 @@ impl Link {
         if session.core().has_planned() {
             planned.push(session.id());
         }
+        self.times_departures = session.core().connection().times_departures();
         served
     }
 

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use comity_congestion::{Controller, Decision, Meter};
+use comity_congestion::{Controller, Decision, Meter, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 
 use super::allowance::Account;
@@ -400,6 +400,12 @@ impl<P: Payload> Connection<P> {
             target_bitrate: self.target.current(),
         };
         statistics
+    }
+
+    /// Whether the law sets when each packet leaves ([`Pacing::Gap`], [`Pacing::At`]): then the space between two of
+    /// them is what it works by, and no average makes up for a late one.
+    pub const fn times_departures(&self) -> bool {
+        matches!(self.decision.pacing, Pacing::Gap(_) | Pacing::At(_))
     }
 
     /// What the application may send now; `None` while the controller has not found a limit yet.
