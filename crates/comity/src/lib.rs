@@ -86,8 +86,9 @@
 //! | packets at 50 Mb/s | 43 to 45 | 107 to 795 | 786 to 5,800 |
 //! | the bare loop, at the same time | 35 | 3,530 to 3,720 | 6,530 to 6,730 |
 //!
-//! With more than eight connections that are busy, the thread does what has come together every 250 us: paced packets of
-//! fifty streams leave 154 to 186 us later than planned at the median, and 330 to 360 us at 99 %.
+//! Where the law sets when each packet leaves, the thread of an endpoint with few connections stays awake for the last
+//! 100 us, and gaps of 50 us are kept. With more than eight connections that are busy, it does what has come together every
+//! 250 us, and their paced packets leave later by about as much. Both are measured in `docs/performance.md`.
 //!
 //! The tails are those of the machine: no program sleeps more exactly there, and on one with a processor to spare they
 //! have to be measured again. What an endpoint costs stands in `docs/performance.md`.

@@ -361,6 +361,19 @@ async fn a_law_that_measures_pairs_runs_between_sockets() {
     exchange("libra").await;
 }
 
+/// Laws that work by the gaps between packets.
+#[tokio::test]
+async fn laws_of_gaps_run_between_sockets() {
+    exchange("iftp").await;
+    exchange("psp").await;
+}
+
+#[tokio::test]
+async fn laws_of_rates_run_between_sockets() {
+    exchange("rap").await;
+    exchange("tfrc").await;
+}
+
 /// Two megabytes in each direction under this law.
 async fn exchange(controller: &str) {
     let options = options().controller(controller).build().unwrap();
