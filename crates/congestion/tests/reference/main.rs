@@ -4,6 +4,7 @@ mod cubic;
 mod iftp;
 mod libra;
 mod psp;
+mod rap;
 mod real;
 mod reno;
 mod rtt;

@@ -1,11 +1,11 @@
 //! The Rate Adaptation Protocol.
 
-mod flight;
+mod history;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
 use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
-use flight::Flight;
+use history::History;
 
 /// How a [`Rap`] is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub struct RapConfig {
 ///               first: SRTT = IPG = sample
 /// every SRTT    IPG = IPG · SRTT / (SRTT + α · IPG)         one more packet in a round trip for α = 1
 /// loss event    IPG = IPG / β                               and the next step is an SRTT away
-/// lost          three later packets were acknowledged, or the timeout
+/// lost          three later packets arrived, or the timeout
 /// timeout       μ · SRTT + φ · Var after the oldest packet in flight left: a loss event
 /// gap           IPG, or with fine_grain IPG · FRTT / XRTT
 /// ```
@@ -52,10 +52,11 @@ pub struct RapConfig {
 ///
 /// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism for Realtime
 /// Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose agent is the peer of the
-/// reference rows. Differs from them in: 1. which packets are lost is found by the transport, which tells of every one
-/// (a loss that it finds by time alone, RFC 9002, waits here for three later acknowledgements or the timeout, and is
-/// forgotten if the packet comes after all), instead of from the last hole that the receiver tells; 2. departures are
-/// told apart to a 64th of a round trip; 3. ns-2 looks at the timer when a packet is due, and leaves that packet out
+/// reference rows. Losses are found here, by these rules, from the packets that the transport tells to have arrived: what
+/// its own rules say (RFC 9002, sooner or later than these) is not heard, save a mark, which is a loss event as in
+/// RFC 3168. Differs from them in: 1. any packet that arrives counts, in whatever order, where the receiver of the paper
+/// tells of the last hole alone; 2. a rate that was not used does not grow (`used_share`), and an idle flow's clock
+/// starts again with its next packet; 3. ns-2 looks at the timer when a packet is due, and leaves that packet out
 /// when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but
 /// one approach the round trip from 2 s, by halves.
 #[derive(Clone, Debug)]
@@ -69,26 +70,15 @@ pub struct Rap {
     reacted_at: Option<Time>,
     step_at: Option<Time>,
     /// What left since the last reaction.
-    flight: Flight,
+    history: History,
     /// When the last acknowledgement came.
     acked_at: Time,
-    /// A loss that the transport found by time, sooner than RAP does.
-    suspect: Option<Suspect>,
     /// Packets since the last step.
     sent: u32,
     has_lost: bool,
     /// The size of a full packet on the wire.
     wire: Bytes,
     decision: Decision,
-}
-
-/// A packet that is missing but not old enough to be given up by RAP's own rules.
-#[derive(Clone, Copy, Debug)]
-struct Suspect {
-    /// When its timeout is.
-    due: Time,
-    /// Later packets that were acknowledged.
-    later: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +98,8 @@ impl Rap {
             gap: INITIAL_GAP,
             reacted_at: None,
             step_at: None,
-            flight: Flight::default(),
+            history: History::default(),
             acked_at: Time::ZERO,
-            suspect: None,
             sent: 0,
             has_lost: false,
             wire: config.mss,
@@ -141,7 +130,7 @@ impl Rap {
     /// When the oldest packet that counts is given up: at once, where an acknowledgement has made the timeout shorter
     /// than it has been out.
     fn timeout_at(&self) -> Option<Time> {
-        let left_at = self.flight.oldest()?;
+        let left_at = self.history.oldest()?;
         Some((left_at + self.timeout()).max(self.acked_at))
     }
 
@@ -206,9 +195,8 @@ impl Rap {
         self.gap = (self.gap / self.config.decrease).min(LARGEST_GAP);
         self.reacted_at = Some(now);
         self.has_lost = true;
-        self.suspect = None;
         // What is in flight is of the same cluster.
-        self.flight = Flight::default();
+        self.history.clear();
         self.await_step(now);
         self.decide();
     }
@@ -220,42 +208,24 @@ impl Controller for Rap {
         if let Some(rtt) = ack.rtt {
             self.measure(ack.now, rtt.max(LEAST_TIME).as_secs_f64());
         }
-        if ack.in_flight == Bytes::ZERO {
-            self.flight = Flight::default();
-        }
-        if let Some(suspect) = &mut self.suspect {
-            suspect.later = suspect.later.saturating_add(ack.packets);
-            if suspect.later >= LATER_PACKETS {
-                self.react(ack.now);
-            }
+        if self.history.arrived_after_oldest() >= LATER_PACKETS {
+            self.react(ack.now);
         }
         self.decide();
     }
 
-    /// Departures are told apart by the packets' numbers: a round-trip time may have had the delay of the
-    /// acknowledgement taken off, and would count packets that left later as acknowledged.
     fn on_packet_acked(&mut self, _now: Time, number: PacketNumber) {
-        self.flight.on_acked(number);
+        self.history.on_arrived(number);
     }
 
     fn needs_packet_numbers(&self) -> bool {
         true
     }
 
-    fn on_spurious_loss(&mut self, _now: Time) {
-        self.suspect = None;
-    }
-
+    /// A mark; what is missing is found by this law's own rules.
     fn on_loss(&mut self, loss: &Loss) {
         let is_cluster = self.reacted_at.is_some_and(|at| loss.sent_at <= at);
-        if is_cluster {
-            return;
-        }
-        let due = loss.sent_at + self.timeout();
-        if loss.cause == LossCause::Delay && due > loss.now {
-            // The acknowledgement that comes with this is counted next.
-            self.suspect.get_or_insert(Suspect { due, later: 0 });
-        } else {
+        if loss.cause == LossCause::Mark && !is_cluster {
             self.react(loss.now);
         }
     }
@@ -269,8 +239,7 @@ impl Controller for Rap {
             self.wire = sent.wire;
             self.decide();
         }
-        let together = Span::from_secs_f64(self.smoothed()) / FLIGHT_PARTS;
-        self.flight.on_sent(sent.now, sent.number, together);
+        self.history.on_sent(sent.now, sent.number);
         if self.step_at.is_none() && self.round_trip.is_some() {
             self.await_step(sent.now);
             self.sent = 1;
@@ -278,15 +247,11 @@ impl Controller for Rap {
     }
 
     fn wakeup(&self) -> Option<Time> {
-        let suspect = self.suspect.map(|suspect| suspect.due);
-        let times = [self.step_at, self.timeout_at(), suspect];
+        let times = [self.step_at, self.timeout_at()];
         times.into_iter().flatten().min()
     }
 
     fn on_wakeup(&mut self, now: Time) {
-        if self.suspect.is_some_and(|suspect| suspect.due <= now) {
-            self.react(now);
-        }
         if self.timeout_at().is_some_and(|at| at <= now) {
             self.react(now);
         }
@@ -302,10 +267,7 @@ impl Controller for Rap {
 }
 
 /// So many packets after a missing one prove that it is lost.
-const LATER_PACKETS: u32 = 3;
-
-/// Departures are told apart to this part of a round trip.
-const FLIGHT_PARTS: u64 = 64;
+const LATER_PACKETS: usize = 3;
 
 /// Before anything was measured, in seconds.
 const INITIAL_ROUND_TRIP: f64 = 2.0;

@@ -98,7 +98,9 @@ impl TfrcConfig {
 ///
 /// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one
 /// packet in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves
-/// after 2 R of silence (`patience`), takes one later packet for proof of a loss (`duplicate_threshold`), keeps 0.95 of
+/// after 2 R of silence (`patience`), takes one later packet for proof of a loss (`duplicate_threshold`), opens a loss
+/// event only where its sender has had a report since the last one, so that a hole is one event however long it lasts
+/// (twice the rate at less than a packet in a round trip), keeps 0.95 of
 /// the round-trip time (`rtt_memory`), discounts the past to no less than a half as RFC 3448 did (`least_discount`),
 /// and raises the rate of slow start packet by packet.
 #[derive(Clone, Debug)]
