@@ -17,6 +17,17 @@ use crate::{Answered, Sent};
 /// C   = L / (arrival_2 − arrival_1)      of the pair with the least D_1 + D_2
 /// ```
 ///
+/// A packet also waits for those of its own group that left before it, which is no disturbance: the i-th of them, from 0,
+/// is later by `i · T`. So two pairs `a` and `b` are compared by
+///
+/// ```text
+/// D_1 + D_2 − (place_1 + place_2) · min(T_a, T_b)
+/// ```
+///
+/// with `T` for one packet. Else what is far behind in the first flight could pass for more disturbed than a pair whose
+/// second packet was acknowledged late. The lesser of the two `T`, because one that is too long would excuse any delay
+/// far behind in a group.
+///
 /// Where the receiver says when packets arrived, the dispersion is taken from that, and `arrival_i` stands for
 /// `answer_i` in the delays. The clock of the receiver began at another time, so to compare them with others the least
 /// `answer − arrival` that was seen is added: the way back without a queue. A queue on the way back then hides no good
@@ -41,7 +52,7 @@ use crate::{Answered, Sent};
 /// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from the source in: 1. it probes
 /// with data instead of packets of its own, and measures the dispersion by acknowledgements where it has to;
 /// 2. the answer is that of the least sum so far, at any time, instead of the first pair whose sum is that of the
-/// least delays of either packet; 3. sums that differ by less than a sixteenth of the dispersion count as equal,
+/// least delays of either packet, and what a packet waits behind its own group is taken off; 3. sums that differ by less than a sixteenth of the dispersion count as equal,
 /// and the dispersions of such are averaged; 4. pairs are forgotten after one to two lengths of a memory.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
@@ -72,10 +83,14 @@ impl Group {
     }
 }
 
-/// The sum of the delays of a pair, in nanoseconds.
+/// The delays of a pair, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Delays {
     sum: i64,
+    /// How many packets of its own group left before either packet, together.
+    places: i64,
+    /// The dispersion of one packet.
+    packet: i64,
     /// Whether they end with the arrivals, on the clock of the receiver, instead of the answers.
     is_one_way: bool,
 }
@@ -88,6 +103,16 @@ impl Delays {
         } else {
             self.sum
         }
+    }
+
+    /// How much more this pair was delayed than `other`, beside what packets wait behind their own groups.
+    fn beyond(self, other: Self, back: i64) -> i64 {
+        let packet = self.packet.min(other.packet);
+        let disturbed = |of: Self| {
+            of.of_round_trips(back)
+                .saturating_sub(of.places.saturating_mul(packet))
+        };
+        disturbed(self).saturating_sub(disturbed(other))
     }
 }
 
@@ -118,8 +143,14 @@ impl Capacity {
         } = self.best;
         let best = [current, before].into_iter().flatten();
         let back = self.back();
-        best.min_by_key(|best| best.delays.of_round_trips(back))
-            .map(|best| Rate::from_bps_f64(8.0 / best.seconds_per_byte))
+        best.reduce(|one, other| {
+            if one.delays.beyond(other.delays, back) > 0 {
+                other
+            } else {
+                one
+            }
+        })
+        .map(|best| Rate::from_bps_f64(8.0 / best.seconds_per_byte))
     }
 
     fn back(&self) -> i64 {
@@ -193,9 +224,8 @@ impl Capacity {
         };
         let tolerance = (pair.dispersion / 16).as_nanos().cast_signed();
         let back = self.back();
-        let of_pair = pair.delays.of_round_trips(back);
         // How much better the best is than this one.
-        let ahead = |best: &Best| of_pair.saturating_sub(best.delays.of_round_trips(back));
+        let ahead = |best: &Best| pair.delays.beyond(best.delays, back);
         self.best.current = Some(match self.best.current {
             Some(best) if ahead(&best) > tolerance => best,
             Some(best) if ahead(&best) >= -tolerance => {
@@ -241,9 +271,13 @@ impl Pair {
             let end = of.arrived_at.filter(|_| arrivals.is_some());
             nanos_between(group.sent_at, end.unwrap_or(of.now))
         };
+        let place = |of: &Answered| of.number.get().saturating_sub(group.first.get());
+        let places = place(first).saturating_add(place(second));
         is_usable.then(|| Self {
             delays: Delays {
                 sum: delay(first).saturating_add(delay(second)),
+                places: places.cast_signed(),
+                packet: (dispersion.as_nanos() / packets).cast_signed(),
                 is_one_way: arrivals.is_some(),
             },
             dispersion,

@@ -460,6 +460,56 @@ fn queues_on_the_way_back_hide_no_good_pair() {
     }
 }
 
+/// Groups that leave at whole seconds, each with the arrivals of two of its packets: place and microseconds since.
+fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
+    let mut law = Libra::new(LibraConfig {
+        capacity: None,
+        x: 0.0,
+        ..config()
+    });
+    let mut first = 0;
+    for (left, (packets, arrivals)) in (1..).map(Time::from_secs).zip(groups) {
+        for place in 0..*packets {
+            law.on_sent(&sent(left, first + place, place + 1));
+        }
+        for (place, micros) in arrivals {
+            let arrived_at = left + Span::from_micros(*micros);
+            law.on_answered(&Answered {
+                now: arrived_at + Span::from_millis(10),
+                number: PacketNumber::new(first + place),
+                arrived_at: Some(arrived_at),
+            });
+        }
+        // A gap in the numbers: not one group.
+        first += packets + 1;
+    }
+    law
+}
+
+/// 832 µs for a packet. The third and the fifth of a first flight arrive after 3 and 5 of them, 6,656 µs together; a pair
+/// whose second packet was acknowledged 3 ms late after 1 and 2 and those 3 ms, 5,496 µs together. Whichever comes first.
+#[test]
+fn what_packets_wait_behind_their_own_group_does_not_count() {
+    let flight = (10, [(2, 3 * 832), (4, 5 * 832)]);
+    let late = (2, [(0, 832), (1, 2 * 832 + 3_000)]);
+    for groups in [[flight, late], [late, flight]] {
+        let found = after_groups(&groups).capacity();
+        close(found.unwrap().as_mbps_f64(), 10.0);
+    }
+}
+
+/// The last two packets of a long group are further apart than 832 µs by 3 ms, and 14 + 15 of these long dispersions
+/// are more than their delays.
+#[test]
+fn a_late_packet_is_not_excused_by_its_place() {
+    let clean = (2, [(0, 832), (1, 2 * 832)]);
+    let late = (16, [(14, 15 * 832), (15, 16 * 832 + 3_000)]);
+    for groups in [[clean, late], [late, clean]] {
+        let found = after_groups(&groups).capacity();
+        close(found.unwrap().as_mbps_f64(), 10.0);
+    }
+}
+
 #[test]
 fn packets_that_left_apart_tell_nothing() {
     let mut law = Libra::new(LibraConfig {
