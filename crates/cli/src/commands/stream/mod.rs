@@ -37,7 +37,7 @@ use gaps::GapList;
 use input::Input;
 use line::LineOptions;
 use metrics::Metrics;
-use output::{Copying, Output};
+use output::{Copying, Output, Room};
 use session::Session;
 use snapshot::Passed;
 use status::{Channel, Reporter};
@@ -153,11 +153,15 @@ fn run(
             sheds: !args.no_shed,
             lists: verb == Verb::Send && args.gaps.is_some(),
         };
+        let room = match &input {
+            Uri::Comity(uri) => Room::behind(uri.receive_buffer),
+            _ => Room::WITHOUT_CONNECTION,
+        };
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
             is_patient: Input::is_patient(&input),
             input: Input::open(&input, from, args.speed, &options(is_passed_on), &reporter)?,
-            output: Output::open(&output, to, copying, &options(false), &reporter)?,
+            output: Output::open(&output, to, room, copying, &options(false), &reporter)?,
             gaps: gaps.transpose()?,
             metrics,
             reporter: reporter.clone(),
