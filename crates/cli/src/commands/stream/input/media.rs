@@ -296,6 +296,44 @@ mod tests {
     use bytes::Bytes;
 
     #[test]
+    fn sound_does_not_tell_how_far_the_pictures_have_been_read() {
+        let start = now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut reader = Reader::new(ReaderConfig::default());
+        reader.push(include_bytes!(
+            "../../../../../media/tests/vectors/mpeg1.m1v"
+        ));
+        reader.finish();
+        let picture = std::iter::from_fn(|| reader.poll()).find_map(|event| match event {
+            Event::Section(section) if section.frame.is_picture() => Some(section),
+            _ => None,
+        });
+        assert!(picture.is_some());
+        let mut waiting = Waiting::default();
+        let mut add = |stream, millis, media| {
+            waiting.add(Passing {
+                stream,
+                number: 0,
+                importance: 0,
+                source_time: at(millis),
+                due: Due::Never,
+                needs: None,
+                payload: Bytes::new(),
+                media,
+            });
+            (
+                waiting.reaches(at(1_000)),
+                waiting.reaches_picture(at(1_000)),
+            )
+        };
+        assert_eq!(add(2, 999, None), (false, false));
+        // Without pictures, what there is counts.
+        assert_eq!(add(2, 1_000, None), (true, true));
+        assert_eq!(add(1, 0, picture.clone()), (true, false));
+        assert_eq!(add(1, 1_000, picture), (true, true));
+    }
+
+    #[test]
     fn what_waits_comes_in_the_order_of_its_times_and_of_its_stream() {
         let start = now();
         let mut waiting = Waiting::default();
