@@ -199,6 +199,51 @@ fn a_file_arrives_as_it_was() {
     assert_eq!(received["input"]["totals"]["sectionsOnTime"], 310);
 }
 
+/// The deadlines of all sections of an MPEG-1 video as `comity send` gave them to its connection, in order and each
+/// once, in milliseconds; and how many sections there were.
+fn deadlines_given(rule: &[&str]) -> (Vec<f64>, usize) {
+    let folder = Folder::new();
+    let (out, trace) = (folder.path("out.m1v"), folder.path("send.sqlog"));
+    let video = Path::new(env!("CARGO_MANIFEST_DIR")).join("../media/tests/vectors/mpeg1.m1v");
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let target = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", receiver.port());
+    let mut args = vec!["send", video.to_str().unwrap(), &target, "--speed", "10"];
+    args.extend(["--qlog", &trace]);
+    args.extend(rule);
+    Running::start(&args).end(0);
+    receiver.end(0);
+    let text = String::from_utf8(folder.read("send.sqlog")).unwrap();
+    let mut deadlines: Vec<f64> = text
+        .split('\u{1e}')
+        .skip(2)
+        .map(|record| serde_json::from_str::<Value>(record).unwrap())
+        .filter(|event| event["name"] == "comity:section_submitted")
+        .map(|event| event["data"]["deadline"].as_f64().unwrap())
+        .collect();
+    let sections = deadlines.len();
+    deadlines.sort_unstable_by(f64::total_cmp);
+    deadlines.dedup();
+    (deadlines, sections)
+}
+
+/// What lies between two deadlines and the next, in milliseconds of the video.
+fn steps(deadlines: &[f64]) -> Vec<f64> {
+    let step = |pair: &[f64]| ((pair[1] - pair[0]) * 10.0).round();
+    deadlines.windows(2).map(step).collect()
+}
+
+/// The video has 50 pictures of 40 ms, in groups of 12. Each picture is due when it is to be decoded, or each group
+/// when its I picture is shown, which is one in 12.
+#[test]
+fn pictures_are_due_one_by_one_or_in_groups() {
+    let (deadlines, sections) = deadlines_given(&[]);
+    assert_eq!((deadlines.len(), sections), (50, 50));
+    assert_eq!(steps(&deadlines), [40.0; 49]);
+    let (deadlines, sections) = deadlines_given(&["--deadlines", "group"]);
+    assert_eq!(sections, 50);
+    assert_eq!(steps(&deadlines), [480.0; 4]);
+}
+
 #[test]
 fn every_section_is_whole_or_in_the_list_of_gaps() {
     let folder = Folder::new();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use comity_media::DeadlineRule;
 use comity_units::{Bytes, Span};
 
 use super::quantity;
@@ -40,6 +41,7 @@ Exit codes:
   comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
   ffmpeg -re -i film.mkv -c copy -f mpegts - | comity send - 'comity://media.example:9000?latency=400ms&key=me&peerkey=..'
   comity send udp://:5000 'comity://:9000?passphrase=correct horse battery' --all
+  comity send film.m1v 'comity://media.example:9000?latency=2s&passphrase=correct horse battery' --deadlines group
   comity send clip.ts comity://127.0.0.1:9000 --insecure --json --statsfreq 1s"))]
 pub(crate) struct Send {
     /// Where the media comes from: -, a file, udp:// or rtp://
@@ -49,6 +51,11 @@ pub(crate) struct Send {
     /// Where it goes: comity://host:port calls, comity://:port waits for callers
     #[arg(value_name = "URI")]
     pub(crate) output: String,
+
+    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its first one, as
+    /// time-lined TCP has it; group is for files
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
+    pub(crate) deadlines: Deadlines,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -93,6 +100,11 @@ pub(crate) struct Relay {
     /// From comity:// to comity://, put the deadlines off by this time, such as 200ms: for the way from here on
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) add_latency: Option<Span>,
+
+    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its first one, as
+    /// time-lined TCP has it; group is for files, and not for comity://
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
+    pub(crate) deadlines: Deadlines,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -156,6 +168,24 @@ pub(crate) struct Common {
     /// Print no status, only warnings and errors
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Which deadline the pictures of a group get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deadlines {
+    /// Each picture when it is to be decoded
+    Each,
+    /// All that an intra picture begins when that is to be shown; they are sent together, from its time on
+    Group,
+}
+
+impl From<Deadlines> for DeadlineRule {
+    fn from(deadlines: Deadlines) -> Self {
+        match deadlines {
+            Deadlines::Each => Self::Each,
+            Deadlines::Group => Self::Group,
+        }
+    }
 }
 
 /// Whether a connection is made again.

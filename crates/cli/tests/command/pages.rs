@@ -156,6 +156,10 @@ fn help_completions_and_manual() {
             vec!["Examples:", "sim", "completions", "man"],
         ),
         (
+            vec!["send", "--help"],
+            vec!["Examples:", "--deadlines group", "- each:", "- group:"],
+        ),
+        (
             vec!["sim", "--help"],
             vec!["run", "list", "schema", "trace"],
         ),

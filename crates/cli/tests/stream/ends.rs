@@ -25,7 +25,7 @@ fn mistakes_are_named_with_what_to_do() {
     let (missing, nowhere) = (folder.path("no/out.ts"), folder.path("no"));
     let kept = folder.path("out.ts");
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
-    let cases: [(i32, &[&str], &[&str]); 13] = [
+    let cases: [(i32, &[&str], &[&str]); 15] = [
         (
             UNOPENED,
             &["send", "nosuch.ts", here],
@@ -41,6 +41,16 @@ fn mistakes_are_named_with_what_to_do() {
             UNOPENED,
             &["recv", &listener, &missing],
             &["cannot open", "there is no folder", &nowhere],
+        ),
+        (
+            USAGE,
+            &["send", "-", here, "--deadlines", "group"],
+            &["--deadlines: is group", "expected it with a file"],
+        ),
+        (
+            USAGE,
+            &["relay", here, &kept, "--deadlines", "group"],
+            &["--deadlines: is group", "comity://127.0.0.1:9 gives"],
         ),
         (UNOPENED, &["relay", &empty, "/dev/null"], &["is empty"]),
         (

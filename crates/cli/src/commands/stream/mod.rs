@@ -30,14 +30,15 @@ use std::time::{Duration, Instant};
 
 use comity::Qlog;
 use comity::uri::Uri;
+use comity_media::DeadlineRule;
 
 use super::{Failure, say};
 use crate::args;
 use gaps::GapList;
-use input::Input;
+use input::{Input, Reading};
 use line::LineOptions;
 use metrics::Metrics;
-use output::{Copying, Output};
+use output::{Copying, Output, Room};
 use session::Session;
 use snapshot::Passed;
 use status::{Channel, Reporter};
@@ -54,21 +55,35 @@ enum Verb {
 
 /// `comity send`
 pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
-    let (input, output) = (&args.input, &args.output);
-    report(run(Verb::Send, input, output, &args.common, Duration::ZERO))
+    report(run(
+        Verb::Send,
+        (&args.input, &args.output),
+        &args.common,
+        args.deadlines.into(),
+        Duration::ZERO,
+    ))
 }
 
 /// `comity recv`
 pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
-    let (input, output) = (&args.input, &args.output);
-    report(run(Verb::Recv, input, output, &args.common, Duration::ZERO))
+    report(run(
+        Verb::Recv,
+        (&args.input, &args.output),
+        &args.common,
+        DeadlineRule::Each,
+        Duration::ZERO,
+    ))
 }
 
 /// `comity relay`
 pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
-    let (input, output) = (&args.input, &args.output);
-    let more = args.add_latency.map_or(Duration::ZERO, Into::into);
-    report(run(Verb::Relay, input, output, &args.common, more))
+    report(run(
+        Verb::Relay,
+        (&args.input, &args.output),
+        &args.common,
+        args.deadlines.into(),
+        args.add_latency.map_or(Duration::ZERO, Into::into),
+    ))
 }
 
 fn report(done: Result<(), Trouble>) -> Result<(), Failure> {
@@ -86,9 +101,9 @@ pub(crate) fn now() -> Instant {
 
 fn run(
     verb: Verb,
-    from: &str,
-    to: &str,
+    (from, to): (&str, &str),
     args: &args::Common,
+    deadlines: DeadlineRule,
     add_latency: Duration,
 ) -> Result<(), Trouble> {
     let (input, output) = (read(from)?, read(to)?);
@@ -153,11 +168,19 @@ fn run(
             sheds: !args.no_shed,
             lists: verb == Verb::Send && args.gaps.is_some(),
         };
+        let room = match &input {
+            Uri::Comity(uri) => Room::behind(uri.receive_buffer),
+            _ => Room::WITHOUT_CONNECTION,
+        };
+        let reading = Reading {
+            speed: args.speed,
+            deadlines,
+        };
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
             is_patient: Input::is_patient(&input),
-            input: Input::open(&input, from, args.speed, &options(is_passed_on), &reporter)?,
-            output: Output::open(&output, to, copying, &options(false), &reporter)?,
+            input: Input::open(&input, from, reading, &options(is_passed_on), &reporter)?,
+            output: Output::open(&output, to, room, copying, &options(false), &reporter)?,
             gaps: gaps.transpose()?,
             metrics,
             reporter: reporter.clone(),

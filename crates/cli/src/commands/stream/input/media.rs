@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use comity_media::{Event, MediaSection, Notice, Reader, ReaderConfig, SourceClock};
+use comity_media::{DeadlineRule, Event, MediaSection, Notice, Reader, ReaderConfig, SourceClock};
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
@@ -17,6 +17,7 @@ use super::feed::{Feed, Piece};
 pub(crate) struct MediaInput {
     feed: Feed,
     reader: Reader,
+    config: ReaderConfig,
     has_ended: bool,
     /// Whether the reader has given all that it will.
     is_dry: bool,
@@ -40,6 +41,9 @@ enum Pace {
 
 /// How far ahead of its time a file is read: at least as far as multiplexers let streams run apart.
 const LOOKAHEAD: Duration = Duration::from_secs(1);
+/// How far ahead it is read at most for a group of pictures that is to be sent together, when its pictures lie in the
+/// file among sound that is later than the first of them.
+const GROUP_LOOKAHEAD: Duration = Duration::from_secs(10);
 
 /// Sections that were read and are not due yet, in the order of their times. In each stream that is the order of
 /// the stream, even where its times go back.
@@ -49,6 +53,7 @@ struct Waiting {
     count: u64,
     latest: BTreeMap<u16, Instant>,
     furthest: Option<Instant>,
+    furthest_picture: Option<Instant>,
 }
 
 impl Waiting {
@@ -59,6 +64,10 @@ impl Waiting {
             .or_insert(passing.source_time);
         *latest = passing.source_time.max(*latest);
         self.furthest = self.furthest.max(Some(*latest));
+        let is_picture = |section: &MediaSection| section.frame.is_picture();
+        if passing.media.as_ref().is_some_and(is_picture) {
+            self.furthest_picture = self.furthest_picture.max(Some(*latest));
+        }
         self.sections.insert((*latest, self.count), passing);
         self.count += 1;
     }
@@ -76,13 +85,22 @@ impl Waiting {
     fn reaches(&self, moment: Instant) -> bool {
         self.furthest.is_some_and(|furthest| furthest >= moment)
     }
+
+    /// Whether the pictures that are due at `moment` have been; where there are none, whatever else is.
+    fn reaches_picture(&self, moment: Instant) -> bool {
+        match self.furthest_picture {
+            Some(furthest) => furthest >= moment,
+            None => self.reaches(moment),
+        }
+    }
 }
 
 impl MediaInput {
     /// What is live.
-    pub(crate) fn live(feed: Feed) -> Self {
+    pub(crate) fn live(feed: Feed, config: ReaderConfig) -> Self {
         Self::new(
             feed,
+            config,
             Pace::Live {
                 epoch: now(),
                 clocks: BTreeMap::new(),
@@ -91,14 +109,15 @@ impl MediaInput {
     }
 
     /// What is stored, to be read `speed` times as fast as it plays.
-    pub(crate) fn stored(feed: Feed, speed: f64) -> Self {
-        Self::new(feed, Pace::Stored { start: None, speed })
+    pub(crate) fn stored(feed: Feed, speed: f64, config: ReaderConfig) -> Self {
+        Self::new(feed, config, Pace::Stored { start: None, speed })
     }
 
-    fn new(feed: Feed, pace: Pace) -> Self {
+    fn new(feed: Feed, config: ReaderConfig, pace: Pace) -> Self {
         Self {
             feed,
-            reader: Reader::new(ReaderConfig::default()),
+            reader: Reader::new(config),
+            config,
             has_ended: false,
             is_dry: false,
             pace,
@@ -157,7 +176,15 @@ impl MediaInput {
     fn has_read_enough(&self) -> bool {
         match self.pace {
             Pace::Stored { speed, .. } => {
-                self.is_dry || self.waiting.reaches(now() + LOOKAHEAD.div_f64(speed))
+                let after = |lookahead: Duration| now() + lookahead.div_f64(speed);
+                let (near, far) = (after(LOOKAHEAD), after(GROUP_LOOKAHEAD));
+                let is_read = match self.config.deadlines {
+                    DeadlineRule::Each => self.waiting.reaches(near),
+                    DeadlineRule::Group => {
+                        self.waiting.reaches_picture(near) || self.waiting.reaches(far)
+                    }
+                };
+                self.is_dry || is_read
             }
             Pace::Live { .. } => true,
         }
@@ -172,7 +199,7 @@ impl MediaInput {
         self.has_ended = true;
         if self.is_stored() {
             self.waiting = Waiting::default();
-            self.reader = Reader::new(ReaderConfig::default());
+            self.reader = Reader::new(self.config);
             return;
         }
         while let Ok(Piece::Bytes(bytes)) = self.feed.try_recv() {
@@ -267,6 +294,44 @@ fn said(notice: &Notice) -> String {
 mod tests {
     use super::*;
     use bytes::Bytes;
+
+    #[test]
+    fn sound_does_not_tell_how_far_the_pictures_have_been_read() {
+        let start = now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let mut reader = Reader::new(ReaderConfig::default());
+        reader.push(include_bytes!(
+            "../../../../../media/tests/vectors/mpeg1.m1v"
+        ));
+        reader.finish();
+        let picture = std::iter::from_fn(|| reader.poll()).find_map(|event| match event {
+            Event::Section(section) if section.frame.is_picture() => Some(section),
+            _ => None,
+        });
+        assert!(picture.is_some());
+        let mut waiting = Waiting::default();
+        let mut add = |stream, millis, media| {
+            waiting.add(Passing {
+                stream,
+                number: 0,
+                importance: 0,
+                source_time: at(millis),
+                due: Due::Never,
+                needs: None,
+                payload: Bytes::new(),
+                media,
+            });
+            (
+                waiting.reaches(at(1_000)),
+                waiting.reaches_picture(at(1_000)),
+            )
+        };
+        assert_eq!(add(2, 999, None), (false, false));
+        // Without pictures, what there is counts.
+        assert_eq!(add(2, 1_000, None), (true, true));
+        assert_eq!(add(1, 0, picture.clone()), (true, false));
+        assert_eq!(add(1, 1_000, picture), (true, true));
+    }
 
     #[test]
     fn what_waits_comes_in_the_order_of_its_times_and_of_its_stream() {

@@ -7,14 +7,46 @@ mod media;
 use std::net::UdpSocket;
 
 use comity::uri::{MediaUri, Uri};
+use comity_media::{DeadlineRule, ReaderConfig};
 
 use super::line::{Line, LineOptions};
 use super::passing::Passage;
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
+use super::without_secrets;
 pub(crate) use connected::ConnectedInput;
 use media::MediaInput;
+
+/// What the command line says of reading media.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reading {
+    /// How many times as fast as it plays a file is read.
+    pub(crate) speed: f64,
+    /// Which deadlines pictures get.
+    pub(crate) deadlines: DeadlineRule,
+}
+
+impl Reading {
+    fn config(self) -> ReaderConfig {
+        ReaderConfig {
+            deadlines: self.deadlines,
+            ..ReaderConfig::default()
+        }
+    }
+
+    /// Groups that are due together have to be there before they are due.
+    fn check_live(self, text: &str) -> Result<(), Trouble> {
+        match self.deadlines {
+            DeadlineRule::Group => Err(Trouble::usage(format!(
+                "--deadlines: is group, for which a whole group of pictures has to be there before it is due, and {} \
+                 gives them one by one; expected it with a file, or --deadlines each",
+                without_secrets(text)
+            ))),
+            DeadlineRule::Each => Ok(()),
+        }
+    }
+}
 
 /// An input that is open.
 #[derive(Debug)]
@@ -30,16 +62,26 @@ impl Input {
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
-        speed: f64,
+        reading: Reading,
         options: &LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
-        let live = |feed| Self::Media(Box::new(MediaInput::live(feed)));
+        if !matches!(uri, Uri::File(_)) {
+            reading.check_live(text)?;
+        }
+        let config = reading.config();
+        let live = |feed| Self::Media(Box::new(MediaInput::live(feed, config)));
         Ok(match uri {
             Uri::Pipe => live(feed::pipe()?),
             Uri::File(path) => match feed::file(path)? {
-                (feed, true) => Self::Media(Box::new(MediaInput::stored(feed, speed))),
-                (feed, false) => live(feed),
+                (feed, true) => {
+                    let input = MediaInput::stored(feed, reading.speed, config);
+                    Self::Media(Box::new(input))
+                }
+                (feed, false) => {
+                    reading.check_live(text)?;
+                    live(feed)
+                }
             },
             Uri::Udp(uri) => live(feed::datagrams(receiver(uri, text, reporter)?)?),
             Uri::Rtp(uri) => live(feed::rtp(receiver(uri, text, reporter)?)?),

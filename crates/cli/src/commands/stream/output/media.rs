@@ -1,22 +1,52 @@
 //! Sections as a stream of bytes again: files, pipes and datagrams.
+//!
+//! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which `rcvbuf` bounds and
+//! of which the sender knows: [`Room`] is how little of it may wait here, behind the connection.
 
 use std::fs::OpenOptions;
 use std::future::pending;
 use std::io;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::sync::Arc;
 
 use comity::session::Randomness;
 use comity_media::{PACKET, TsWriter, WriterConfig};
-use tokio::sync::{mpsc, oneshot};
+use comity_units::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::super::passing::Passing;
 use super::super::rtp::Packetiser;
 use super::super::trouble::Trouble;
 use super::target::{Datagrams, Recording, Target, write_all};
 
-/// How many pieces may wait for a slow disk or reader; then the connection holds the sender back.
+/// How many pieces may wait for a slow disk or reader, however short they are.
 const WAITING: usize = 256;
+/// The most bytes that may wait for it.
+const MOST_BYTES: u32 = 4 << 20;
+
+/// How many bytes of pieces may wait for a slow disk or reader, and be written; then the connection holds the sender
+/// back. A piece that is longer waits alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room(u32);
+
+impl Room {
+    /// Where no connection brings what is written: 4 MiB.
+    pub(crate) const WITHOUT_CONNECTION: Self = Self(MOST_BYTES);
+
+    /// Behind a connection that holds up to `receive_buffer`: a quarter of that, and at most 4 MiB.
+    pub(crate) fn behind(receive_buffer: Bytes) -> Self {
+        let quarter = u32::try_from(receive_buffer.get() / 4).unwrap_or(MOST_BYTES);
+        Self(quarter.clamp(1, MOST_BYTES))
+    }
+}
+
+/// A piece that waits, with the room that it takes until it has been written.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    _room: OwnedSemaphorePermit,
+}
 
 /// Writes what arrives, whole sections only.
 #[derive(Debug)]
@@ -24,7 +54,10 @@ pub(crate) struct MediaOutput {
     writer: TsWriter,
     form: Form,
     name: String,
-    pieces: Option<mpsc::Sender<Vec<u8>>>,
+    pieces: Option<mpsc::Sender<Piece>>,
+    room: Room,
+    /// The bytes of it that are free.
+    free: Arc<Semaphore>,
     /// How the thread that writes has ended.
     written: Option<oneshot::Receiver<io::Result<()>>>,
     /// Bytes given to the thread.
@@ -53,7 +86,7 @@ pub(crate) enum Written {
 
 impl MediaOutput {
     /// A file, which is emptied when the first bytes are there, and not before.
-    pub(crate) fn file(path: &Path) -> Result<Self, Trouble> {
+    pub(crate) fn file(path: &Path, room: Room) -> Result<Self, Trouble> {
         let mut options = OpenOptions::new();
         let file = options
             .write(true)
@@ -61,12 +94,12 @@ impl MediaOutput {
             .truncate(false)
             .open(path)
             .map_err(|error| Trouble::open(path, &error))?;
-        Self::new(path.display().to_string(), Recording::new(file))
+        Self::new(path.display().to_string(), Recording::new(file), room)
     }
 
     /// The standard output.
-    pub(crate) fn pipe() -> Result<Self, Trouble> {
-        Self::new("the standard output".into(), io::stdout())
+    pub(crate) fn pipe(room: Room) -> Result<Self, Trouble> {
+        Self::new("the standard output".into(), io::stdout(), room)
     }
 
     /// Datagrams of at most `payload` bytes of media; whole transport packets where they fit.
@@ -75,6 +108,7 @@ impl MediaOutput {
         socket: UdpSocket,
         payload: u32,
         as_rtp: bool,
+        room: Room,
     ) -> Result<Self, Trouble> {
         let mut randomness = Randomness::system();
         let packetiser = as_rtp.then(|| {
@@ -83,10 +117,15 @@ impl MediaOutput {
         });
         // The URI has at least one packet.
         let length = payload as usize / PACKET * PACKET;
-        Self::new(name.to_owned(), Datagrams::new(socket, length, packetiser))
+        let target = Datagrams::new(socket, length, packetiser);
+        Self::new(name.to_owned(), target, room)
     }
 
-    fn new(name: String, target: impl Target + Send + 'static) -> Result<Self, Trouble> {
+    fn new(
+        name: String,
+        target: impl Target + Send + 'static,
+        room: Room,
+    ) -> Result<Self, Trouble> {
         let (pieces, waiting) = mpsc::channel(WAITING);
         let (tell, written) = oneshot::channel();
         std::thread::Builder::new()
@@ -99,6 +138,8 @@ impl MediaOutput {
             form: Form::Unknown,
             name,
             pieces: Some(pieces),
+            room,
+            free: Arc::new(Semaphore::new(room.0 as usize)),
             written: Some(written),
             bytes: 0,
         })
@@ -127,11 +168,20 @@ impl MediaOutput {
             return Ok(Written::Yes);
         }
         let length = piece.len() as u64;
-        if let Some(pieces) = &self.pieces
-            && pieces.send(piece).await.is_ok()
-        {
-            self.bytes += length;
-            return Ok(Written::Yes);
+        // What it takes of the memory is more than what it holds, where it grew.
+        let taken =
+            u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
+        // When the thread has ended it has let go of all room, and takes nothing more.
+        let free = self.free.clone().acquire_many_owned(taken).await;
+        if let (Some(pieces), Ok(room)) = (&self.pieces, free) {
+            let piece = Piece {
+                bytes: piece,
+                _room: room,
+            };
+            if pieces.send(piece).await.is_ok() {
+                self.bytes += length;
+                return Ok(Written::Yes);
+            }
         }
         self.ended().await
     }
@@ -164,5 +214,131 @@ impl MediaOutput {
             self.ended().await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::mpsc as blocking;
+    use std::task::{Context, Poll, Waker};
+
+    use ::bytes::Bytes as Payload;
+
+    use tokio::task::unconstrained;
+
+    use super::super::super::now;
+    use super::super::super::passing::Due;
+    use super::*;
+
+    /// Takes a piece whenever it is let, and says how long it was.
+    struct Slow {
+        may: blocking::Receiver<()>,
+        took: blocking::Sender<usize>,
+    }
+
+    impl Target for Slow {
+        fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+            self.may.recv().map_err(io::Error::other)?;
+            self.took.send(piece.len()).map_err(io::Error::other)
+        }
+    }
+
+    fn slow(room: Room) -> (MediaOutput, blocking::Sender<()>, blocking::Receiver<usize>) {
+        let (let_it, may) = blocking::channel();
+        let (took, taken) = blocking::channel();
+        let output = MediaOutput::new("a slow reader".into(), Slow { may, took }, room);
+        (output.unwrap(), let_it, taken)
+    }
+
+    /// A section of another application, which is written as it is.
+    fn section(length: usize) -> Passing {
+        Passing {
+            stream: 1,
+            number: 0,
+            importance: 0,
+            source_time: now(),
+            due: Due::Never,
+            needs: None,
+            payload: Payload::from(vec![0xff; length]),
+            media: None,
+        }
+    }
+
+    /// How many sections of this length it takes before it has to wait.
+    fn taken_at_once(output: &mut MediaOutput, length: usize) -> usize {
+        let section = section(length);
+        let mut context = Context::from_waker(Waker::noop());
+        for count in 0.. {
+            match pin!(unconstrained(output.write(&section))).poll(&mut context) {
+                Poll::Ready(written) => assert_eq!(written.unwrap(), Written::Yes),
+                Poll::Pending => return count,
+            }
+        }
+        unreachable!("it takes any number of them")
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_slow_reader_makes_no_more_wait_than_there_is_room_for() {
+        run(async {
+            // 3,000,000 bytes are a third of it and less.
+            let (mut output, let_it, taken) = slow(Room(10_000_000));
+            assert_eq!(taken_at_once(&mut output, 3_000_000), 3);
+            // What has been written makes room for as much.
+            let_it.send(()).unwrap();
+            assert_eq!(
+                output.write(&section(3_000_000)).await.unwrap(),
+                Written::Yes
+            );
+            assert_eq!(taken.recv(), Ok(3_000_000));
+            assert_eq!(taken_at_once(&mut output, 3_000_000), 0);
+            assert_eq!(output.bytes, 12_000_000);
+            // Whoever waits for room learns that the reader is gone.
+            drop(let_it);
+            assert!(output.write(&section(3_000_000)).await.is_err());
+        });
+    }
+
+    #[test]
+    fn a_section_that_is_longer_than_the_room_waits_alone() {
+        run(async {
+            let (mut output, let_it, taken) = slow(Room(1_000));
+            assert_eq!(taken_at_once(&mut output, 5_000), 1);
+            assert_eq!(taken_at_once(&mut output, 1), 0);
+            let_it.send(()).unwrap();
+            assert_eq!(output.write(&section(5_000)).await.unwrap(), Written::Yes);
+            for () in [(), ()] {
+                let_it.send(()).unwrap();
+            }
+            assert_eq!(
+                output.finish().await.map_err(|trouble| trouble.message),
+                Ok(())
+            );
+            assert_eq!(taken.into_iter().collect::<Vec<_>>(), [5_000, 5_000]);
+        });
+    }
+
+    #[test]
+    fn short_sections_wait_in_a_number_that_is_bounded_too() {
+        run(async {
+            let (mut output, _let_it, _taken) = slow(Room::WITHOUT_CONNECTION);
+            // The thread may have taken one already.
+            let count = taken_at_once(&mut output, 1);
+            assert!((WAITING..=WAITING + 1).contains(&count), "{count}");
+        });
+    }
+
+    #[test]
+    fn the_room_follows_the_receive_buffer() {
+        assert_eq!(Room::behind(Bytes::new(65_536)), Room(16_384));
+        assert_eq!(Room::behind(Bytes::new(8 << 20)), Room(2 << 20));
+        assert_eq!(Room::behind(Bytes::new(16 << 20)), Room(4 << 20));
+        assert_eq!(Room::behind(Bytes::new(1 << 40)), Room(4 << 20));
     }
 }

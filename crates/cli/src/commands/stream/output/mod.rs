@@ -15,7 +15,7 @@ use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
 pub(crate) use connected::{ConnectedOutput, Copying, Unsent};
-pub(crate) use media::{MediaOutput, Written};
+pub(crate) use media::{MediaOutput, Room, Written};
 
 /// An output that is open.
 #[derive(Debug)]
@@ -27,21 +27,22 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Opens what `uri`, written as `text`, names.
+    /// Opens what `uri`, written as `text`, names. Bytes that are not written yet have `room` there.
     pub(crate) fn open(
         uri: &Uri,
         text: &str,
+        room: Room,
         copying: Copying,
         options: &LineOptions,
         reporter: &Reporter,
     ) -> Result<Self, Trouble> {
         let datagrams = |uri, as_rtp| {
             let socket = sockets::sender(uri, text)?;
-            MediaOutput::datagrams(text, socket, uri.payload, as_rtp)
+            MediaOutput::datagrams(text, socket, uri.payload, as_rtp, room)
         };
         let media = match uri {
-            Uri::Pipe => MediaOutput::pipe()?,
-            Uri::File(path) => MediaOutput::file(path)?,
+            Uri::Pipe => MediaOutput::pipe(room)?,
+            Uri::File(path) => MediaOutput::file(path, room)?,
             Uri::Udp(uri) => datagrams(uri, false)?,
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {

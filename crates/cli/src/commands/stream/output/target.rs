@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::super::now;
 use super::super::rtp::Packetiser;
+use super::media::Piece;
 
 /// Something that takes bytes.
 pub(crate) trait Target {
@@ -29,10 +30,15 @@ pub(crate) trait Target {
 /// Writes until nothing more comes, or until it fails.
 pub(crate) fn write_all(
     mut target: impl Target,
-    mut waiting: mpsc::Receiver<Vec<u8>>,
+    mut waiting: mpsc::Receiver<Piece>,
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
-        target.take(&piece)?;
+        if let Err(error) = target.take(&piece.bytes) {
+            // Before the piece gives its room back: nothing more is to come for that.
+            waiting.close();
+            return Err(error);
+        }
+        drop(piece);
         if waiting.is_empty() {
             target.rest()?;
         }
