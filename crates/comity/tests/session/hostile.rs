@@ -151,7 +151,7 @@ fn too_many_forged_packets_end_the_connection() {
     assert_eq!(world.listener.connections(), 0);
     assert!(matches!(
         world.listener_events.last(),
-        Some(comity::session::ListenerEvent::Session(
+        Some(ListenerEvent::Session(
             _,
             Event::Closed(Closed::TooManyForged)
         ))
@@ -343,7 +343,7 @@ fn a_peer_that_moves_is_followed_once_it_has_answered() {
     assert_eq!(world.listener_core().paths, 1);
     assert!(world.listener_events.iter().any(|event| matches!(
         event,
-        comity::session::ListenerEvent::Session(_, Event::PathChanged { from, to })
+        ListenerEvent::Session(_, Event::PathChanged { from, to })
             if *from == address(CALLER) && *to == address(elsewhere)
     )));
     world.listener_core().send(b"after");
@@ -384,7 +384,7 @@ fn a_copied_packet_diverts_nothing() {
     let events = &world.listener_events;
     assert!(events.iter().any(|event| matches!(
         event,
-        comity::session::ListenerEvent::Session(_, Event::PathUnanswered { address: silent })
+        ListenerEvent::Session(_, Event::PathUnanswered { address: silent })
             if *silent == address(attacker)
     )));
     assert_eq!(world.listener_core().paths, 0);
