@@ -155,7 +155,7 @@ pub struct Path {
 }
 
 /// What the peer said last of what it received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Peer {
     /// Sections delivered whole.
     #[serde(rename = "sectionsComplete")]
@@ -178,6 +178,16 @@ pub struct Peer {
     /// Packets that came again.
     #[serde(rename = "pktRecvDuplicate")]
     pub duplicates: u64,
+    /// The delay to the peer that the latest packet had: half the least round trip that the peer measured, and the
+    /// queues on the way.
+    #[serde(rename = "msOneWayDelay")]
+    pub one_way_ms: f64,
+    /// The least such delay of the recent past.
+    #[serde(rename = "msOneWayDelayMin")]
+    pub min_one_way_ms: f64,
+    /// How much the delay differs between packets that follow each other: the interarrival jitter of RTP.
+    #[serde(rename = "msJitter")]
+    pub jitter_ms: f64,
     /// Bytes that wait at the peer.
     #[serde(rename = "byteRcvBuf")]
     pub buffered_bytes: u64,
@@ -348,6 +358,9 @@ impl Statistics {
                 section_bytes: peer.bytes,
                 packets: peer.packets,
                 duplicates: peer.duplicates,
+                one_way_ms: peer.one_way_latest_us as f64 / 1e3,
+                min_one_way_ms: peer.one_way_least_us as f64 / 1e3,
+                jitter_ms: ms(peer.jitter),
                 buffered_bytes: peer.buffered,
                 clock_drift_ppb: peer.drift_ppb,
             }),

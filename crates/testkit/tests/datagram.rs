@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
-use comity_link::{Limit, LinkConfig, Queue};
+use comity_link::{Jitter, Limit, LinkConfig, Queue};
 use comity_testkit::datagram::Pair;
 use comity_transport::datagram::{Config, Connection};
 use comity_transport::timeline::inbox::GapReason;
@@ -131,6 +131,53 @@ fn on_a_clean_path_everything_is_on_time() {
     // The round trip is 40 ms, plus what a frame's packets wait for each other.
     let rtt = sender.path.min_rtt.expect("measured").as_millis();
     assert!((40..=45).contains(&rtt), "{rtt}");
+}
+
+/// Two uniform draws from 0 to `a` differ by `a / 3` in the mean, and |D| of packets that cannot meet each other is just
+/// that. The reports of 20 s average it: the deviation of J is some 15 % of it, of a mean over independent ones much less.
+#[test]
+fn the_receiver_tells_the_jitter_and_the_delay_of_the_path() {
+    for most in [0, 6, 24] {
+        let config = Config {
+            ack_frequency: 1,
+            ..Config::default()
+        };
+        let clean = link(Rate::from_mbps(1_000));
+        let forward = LinkConfig {
+            jitter: Jitter::Uniform {
+                max: Span::from_millis(most),
+                reorder: false,
+            },
+            ..clean.clone()
+        };
+        let mut pair = Pair::new(ends("reno", config), [&forward, &clean], Seed::new(5));
+        let (mut jitter, mut latest, mut least, mut reports) = (0.0, 0.0, 0.0, 0.0);
+        for number in 0..1_000 {
+            pair.run_until(Time::from_millis(40 * (number + 1)));
+            let section = section(pair.now(), number, 500, Span::from_millis(200));
+            pair.ends[0].submit(pair.now(), section).expect("room");
+            if number >= 250
+                && let Some(peer) = pair.ends[0].statistics().peer
+            {
+                jitter += peer.jitter.as_secs_f64() * 1e3;
+                latest += peer.one_way_latest_us as f64 / 1e3;
+                least += peer.one_way_least_us as f64 / 1e3;
+                reports += 1.0;
+            }
+        }
+        let most = most as f64;
+        let told = [jitter, latest - least, least].map(|sum| sum / reports);
+        // The queue that a packet met is its draw; the least of a window is near none.
+        let expected = [most / 3.0, most / 2.0, 20.0];
+        for (told, expected) in told.iter().zip(expected) {
+            let error = (told - expected).abs();
+            assert!(
+                error < 0.15 * expected + 0.01,
+                "{most} ms: {told} ms, expected {expected} ms"
+            );
+        }
+        assert!(pair.violations.is_empty(), "{:?}", pair.violations);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use comity::session::{
     CallerCredentials, CallerEvent, Closed, Ecn, Event, KeyLimits, ListenerConfig,
-    ListenerCredentials, Retry,
+    ListenerCredentials, ListenerEvent, RefusedCaller, Retry,
 };
 use comity_units::{Span, Time};
 
@@ -92,6 +92,45 @@ fn reordered_packets_are_taken_within_the_window_and_refused_behind_it() {
     assert!((4033..4033 + 64).contains(&received), "{received}");
 }
 
+/// Both are told no more than whoever proves nothing: an Answer with source 0 and the message 0x01.
+#[test]
+fn a_first_message_that_is_malformed_or_leaves_the_version_out_is_not_accepted() {
+    let changes: [(usize, u8, RefusedCaller); 6] = [
+        (0, 0, RefusedCaller::Malformed),
+        (0, 3, RefusedCaller::Malformed),
+        (1, 0, RefusedCaller::Malformed),
+        (1, 16, RefusedCaller::Malformed),
+        (1, 17, RefusedCaller::Malformed),
+        (5, 2, RefusedCaller::Downgrade),
+    ];
+    for (at, value, expected) in changes {
+        let config = listener_config(ListenerCredentials::Insecure);
+        let mut world = World::new(1, Path::GOOD, config);
+        world.call(CALLER, caller_config(CallerCredentials::Insecure));
+        // The Initial packet that repeats the cookie has left, and has not arrived.
+        world.run_for(Span::from_millis(50));
+        let mut initial = world.log.last().expect("it was just sent").bytes.clone();
+        let cookie = usize::from(initial[14]);
+        assert!(initial[0] == 0x10 && cookie > 0);
+        // Cipher, count and the one version, with nothing to protect them.
+        let message = 15 + cookie + 2;
+        assert_eq!(initial[message + 1..message + 6], [1, 0, 0, 0, 1]);
+        initial[message + at] = value;
+        deliver(&mut world, CALLER, &initial);
+        let why = match world.listener_events.as_slice() {
+            [ListenerEvent::Refused { why, .. }] => *why,
+            events => panic!("{events:?}"),
+        };
+        assert_eq!(why, expected, "byte {at} is {value}");
+        let answer = &world.log.last().expect("it was just sent").bytes;
+        assert_eq!(
+            (answer[0], &answer[13..]),
+            (0x30, [0, 0, 0, 0, 0, 0, 0, 0, 1].as_slice())
+        );
+        assert_eq!(world.listener.connections(), 0);
+    }
+}
+
 #[test]
 fn too_many_forged_packets_end_the_connection() {
     let mut config = listener_config(ListenerCredentials::Shared(shared(7)));
@@ -112,7 +151,7 @@ fn too_many_forged_packets_end_the_connection() {
     assert_eq!(world.listener.connections(), 0);
     assert!(matches!(
         world.listener_events.last(),
-        Some(comity::session::ListenerEvent::Session(
+        Some(ListenerEvent::Session(
             _,
             Event::Closed(Closed::TooManyForged)
         ))
@@ -304,7 +343,7 @@ fn a_peer_that_moves_is_followed_once_it_has_answered() {
     assert_eq!(world.listener_core().paths, 1);
     assert!(world.listener_events.iter().any(|event| matches!(
         event,
-        comity::session::ListenerEvent::Session(_, Event::PathChanged { from, to })
+        ListenerEvent::Session(_, Event::PathChanged { from, to })
             if *from == address(CALLER) && *to == address(elsewhere)
     )));
     world.listener_core().send(b"after");
@@ -345,7 +384,7 @@ fn a_copied_packet_diverts_nothing() {
     let events = &world.listener_events;
     assert!(events.iter().any(|event| matches!(
         event,
-        comity::session::ListenerEvent::Session(_, Event::PathUnanswered { address: silent })
+        ListenerEvent::Session(_, Event::PathUnanswered { address: silent })
             if *silent == address(attacker)
     )));
     assert_eq!(world.listener_core().paths, 0);

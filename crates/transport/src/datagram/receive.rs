@@ -467,6 +467,9 @@ fn peer(report: &ReceiverReport) -> PeerReport {
         bytes: report.bytes,
         packets: report.packets,
         duplicates: report.duplicates,
+        one_way_latest_us: report.one_way_latest_us,
+        one_way_least_us: report.one_way_least_us,
+        jitter: report.jitter,
         buffered: report.buffered,
         drift_ppb: report.drift_ppb,
     }

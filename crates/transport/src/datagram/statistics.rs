@@ -106,6 +106,14 @@ pub struct PeerReport {
     pub packets: u64,
     /// Packets received more than once.
     pub duplicates: u64,
+    /// The delay of the latest packet to the peer, in microseconds: half of the least round trip that the peer
+    /// measured, and the queues on the way. A peer that gives plain differences of the clocks makes it negative at
+    /// times.
+    pub one_way_latest_us: i64,
+    /// The least of the recent past, likewise.
+    pub one_way_least_us: i64,
+    /// How much the delay differs between packets that follow each other (RFC 3550, section 6.4.1).
+    pub jitter: Span,
     /// Bytes that wait for the application or for the rest of their section.
     pub buffered: u64,
     /// How much faster the receiver's clock goes than the sender's, in parts per billion.

@@ -331,7 +331,7 @@ impl<P: Payload> Connection<P> {
             duplicates: received.duplicates,
             one_way_latest_us: micros(self.clock.one_way()),
             one_way_least_us: micros(self.clock.one_way().saturating_sub(self.clock.queueing())),
-            jitter: Span::ZERO,
+            jitter: self.clock.jitter(),
             buffered: self.config.receive_buffer - self.inbox.free_bytes(),
             drift_ppb: (self.clock.drift_ppm() * 1_000.0) as i64,
         };

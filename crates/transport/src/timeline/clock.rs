@@ -11,13 +11,20 @@
 //! local    = sender + offset
 //! ```
 //!
+//! What packets that follow each other differ by is kept too, as it is and with no drift taken out:
+//!
+//! ```text
+//! J ← J + (|dᵢ − dᵢ₋₁| − J) / 16        in the order of arrival, from J = 0
+//! ```
+//!
 //! * **Drift** is the slope of the lower convex hull of the minima, where it passes the middle of the history:
 //!   a line below all points, so that a queue that comes and goes does not tilt it.
 //! * **A shorter path** lowers the level at once; **a longer path** raises it when the whole window lies above
 //!   the old level, since until then it could be a queue. Both are taken out of the history of the drift.
 //!
 //! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network delay
-//! measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them).
+//! measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC 3550, sections
+//! 6.4.1 and A.8 (the interarrival jitter J, in fixed point).
 //!
 //! Differs from the source in:
 //! 1. Minima of buckets stand for their packets: bounded memory.
@@ -89,6 +96,8 @@ pub struct ClockMap {
     shortened_in: Option<u64>,
     /// `d` of the latest packet.
     latest_offset: i64,
+    /// The interarrival jitter, in sixteenths of a nanosecond.
+    jitter_sixteenths: u64,
     base: Option<i64>,
     /// The offset in use.
     offset: i64,
@@ -111,6 +120,7 @@ impl ClockMap {
             latest: None,
             shortened_in: None,
             latest_offset: 0,
+            jitter_sixteenths: 0,
             base: None,
             offset: 0,
         }
@@ -131,12 +141,17 @@ impl ClockMap {
         let departure = self.unwrap(now, departure);
         let arrival = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
         let offset = arrival.saturating_sub(departure.saturating_mul(1_000));
-        self.latest_offset = offset;
+        let offset_before = core::mem::replace(&mut self.latest_offset, offset);
         let Some((before, _)) = self.latest.replace((now, departure)) else {
             self.push(arrival, offset);
             self.offset = offset.saturating_sub(self.base.unwrap_or(0));
             return;
         };
+        let leak = self.jitter_sixteenths.saturating_add(8) / 16;
+        self.jitter_sixteenths = self
+            .jitter_sixteenths
+            .saturating_add(offset.abs_diff(offset_before))
+            .saturating_sub(leak);
         self.take_in(arrival, offset);
         let passed = now.saturating_since(before);
         let target = self.level(arrival).saturating_sub(self.base.unwrap_or(0));
@@ -284,6 +299,12 @@ impl ClockMap {
         let level = self.level(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
         let beyond = self.latest_offset.saturating_sub(level);
         Span::from_nanos(u64::try_from(beyond).unwrap_or(0))
+    }
+
+    /// How much the transit of packets that follow each other differs, averaged over some 16 of them: the
+    /// interarrival jitter of RFC 3550, section 6.4.1. Zero until two packets have come.
+    pub const fn jitter(&self) -> Span {
+        Span::from_nanos(self.jitter_sixteenths / 16)
     }
 
     /// The one-way delay of the latest packet, as far as half of the least round trip is that of the path.

@@ -279,29 +279,62 @@ impl Collector for Metrics {
                 .iter()
                 .map(|(reason, count)| (vec![("reason", (*reason).to_owned())], *count)),
         )?;
-        let peers = |value: &dyn Fn(&comity::Path) -> Option<f64>| -> Vec<(Labels, f64)> {
+        let peers = |value: &dyn Fn(&comity::Statistics) -> Option<f64>| -> Vec<(Labels, f64)> {
             let all = sides.iter();
             all.flat_map(|(name, side)| side.connections.iter().map(move |peer| (*name, peer)))
                 .filter_map(|(name, peer)| {
                     let mut labels = of(name);
                     labels.push(("peer", peer.peer.clone()));
-                    Some((labels, value(&peer.statistics.path)?))
+                    Some((labels, value(&peer.statistics)?))
                 })
                 .collect()
         };
         measured("round_trip", "The smoothed round-trip time.", Unit::Seconds)
-            .gauges(encoder, peers(&|path| Some(path.rtt_ms? / 1e3)))?;
+            .gauges(encoder, peers(&|all| Some(all.path.rtt_ms? / 1e3)))?;
+        measured(
+            "one_way_delay",
+            "The delay to the peer, as the peer sees it: half the least round trip, and queues.",
+            Unit::Seconds,
+        )
+        .gauges(
+            encoder,
+            peers(&|all| Some(all.peer.as_ref()?.one_way_ms / 1e3)),
+        )?;
+        measured(
+            "one_way_delay_least",
+            "The least of these delays in the recent past.",
+            Unit::Seconds,
+        )
+        .gauges(
+            encoder,
+            peers(&|all| Some(all.peer.as_ref()?.min_one_way_ms / 1e3)),
+        )?;
+        measured(
+            "jitter",
+            "How much the delay to the peer differs between packets, as the peer sees it.",
+            Unit::Seconds,
+        )
+        .gauges(
+            encoder,
+            peers(&|all| Some(all.peer.as_ref()?.jitter_ms / 1e3)),
+        )?;
         measured(
             "target_rate",
             "What may be sent per second: what an encoder is to be set to.",
             Unit::Bytes,
         )
-        .gauges(encoder, peers(&|path| Some(path.target_mbps? * 1e6 / 8.0)))
+        .gauges(
+            encoder,
+            peers(&|all| Some(all.path.target_mbps? * 1e6 / 8.0)),
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use comity::Statistics;
+
+    use super::super::snapshot::Peer;
     use super::*;
     use crate::commands::stream::totals::Totals;
 
@@ -313,6 +346,19 @@ mod tests {
             sent_bytes: 1_500,
             shed: 3,
             ..Totals::default()
+        });
+        let peer = comity::Peer {
+            one_way_ms: 31.5,
+            min_one_way_ms: 20.0,
+            jitter_ms: 1.5,
+            ..Default::default()
+        };
+        snapshot.output.connections.push(Peer {
+            peer: "192.0.2.1:9".to_owned(),
+            statistics: Statistics {
+                peer: Some(peer),
+                ..Statistics::default()
+            },
         });
         snapshot.passed.gaps.insert("overdue", 2);
         metrics.update(&snapshot);
@@ -333,7 +379,10 @@ mod tests {
             "comity_media_bytes_total{side=\"input\"} 188",
             "comity_sections_sent_total{fate=\"shed\"} 3",
             "comity_gaps_total{reason=\"overdue\"} 2",
-            "comity_connections{side=\"output\"} 0.0",
+            "comity_connections{side=\"output\"} 1.0",
+            "comity_one_way_delay_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.0315",
+            "comity_one_way_delay_least_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.02",
+            "comity_jitter_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.0015",
             "# EOF",
         ] {
             assert!(

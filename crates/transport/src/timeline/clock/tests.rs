@@ -200,3 +200,36 @@ fn the_slope_below_touches_the_hull_at_the_middle() {
     assert_eq!(slope_below(&points), Some(1.0));
     assert_eq!(slope_below(&[(1.0, 1.0)]), None);
 }
+
+#[test]
+fn jitter_by_hand() {
+    let mut map = ClockMap::default();
+    // The sender's clock passes 2^32 us after the second packet. Departures on it, and what the transits differ by:
+    // +160, 0, -320 us; J = 10, 9.375, 28.7890625 us.
+    let wrap = 1_u32 << 31;
+    let departures = [wrap + (wrap - 15_000), wrap + (wrap - 5_000), 5_000, 15_000];
+    let arrivals = [1_000_000, 1_010_160, 1_020_160, 1_029_840];
+    let mut found = Vec::new();
+    for (departure, arrival) in departures.into_iter().zip(arrivals) {
+        map.on_arrival(Time::from_micros(arrival), departure);
+        found.push(map.jitter().as_nanos());
+    }
+    assert_eq!(found, [0, 10_000, 9_375, 28_789]);
+}
+
+/// The greatest leap that a stamp can make is 2^31 us, of which a sixteenth is taken.
+#[test]
+fn jitter_stays_within_what_stamps_can_tell() {
+    let mut map = ClockMap::default();
+    for at in 0..10_000_u64 {
+        let departure = if at % 2 == 0 { 0 } else { 1 << 31 };
+        map.on_arrival(Time::from_micros(at), departure);
+    }
+    let most = Span::from_micros(1 << 31);
+    assert!(map.jitter() <= most && map.jitter() > most.mul_f64(0.99));
+    // A path that is even again is so in the average, too: (15/16)^1,000 of 2^31 us is less than 1 ns.
+    for at in 10_000..11_000_u64 {
+        map.on_arrival(Time::from_micros(at), at as u32);
+    }
+    assert!(map.jitter() < Span::from_micros(1), "{}", map.jitter());
+}

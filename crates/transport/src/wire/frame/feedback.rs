@@ -166,12 +166,13 @@ pub struct ReceiverReport {
     pub packets: u64,
     /// Packets that arrived again, or brought nothing that was not there.
     pub duplicates: u64,
-    /// The latest one-way delay in microseconds: arrival on the receiver's clock less departure on the
-    /// sender's. The two clocks have different epochs, so only differences mean anything.
+    /// The one-way delay of the latest packet in microseconds, up to a constant of the receiver's choice: the clocks
+    /// have different epochs, so only differences are measured. This implementation adds half of the least round
+    /// trip to what the packet took longer than the fastest of the recent past.
     pub one_way_latest_us: i64,
     /// The least one-way delay in the recent past, likewise.
     pub one_way_least_us: i64,
-    /// How much the one-way delay varies (RFC 3550, section 6.4.1).
+    /// How much the one-way delay differs between packets that follow each other (RFC 3550, section 6.4.1).
     pub jitter: Span,
     /// Bytes of sections that wait at the receiver, for the rest of their section or for their playout.
     pub buffered: u64,
