@@ -480,7 +480,7 @@ fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
         "--delay",
         "10ms",
         "--loss",
-        "15%",
+        "30%",
         "--seed",
         "3",
     ]);
