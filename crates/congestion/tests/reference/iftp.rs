@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use comity_congestion::growth::{Iftp, IftpConfig, LateAcks};
-use comity_congestion::{Controller, Pacing, Sent};
+use comity_congestion::{Controller, Pacing};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 
-use crate::ack;
+use crate::{ack, sent};
 
 const R: f64 = 0.1;
 const TAU: f64 = 0.001;
@@ -223,14 +223,7 @@ fn drive(scene: Scene, drops: &BTreeSet<usize>) -> Departures {
         if at <= now {
             let number = departures.len();
             law.tag(now);
-            law.on_sent(&Sent {
-                now,
-                payload: PACKET,
-                wire: PACKET,
-                number: PacketNumber::new(number as u64),
-                in_flight: PACKET,
-                app_limited: false,
-            });
+            law.on_sent(&sent(now, PACKET, number as u64, PACKET));
             departures.push((now.as_nanos() as f64 / 1e9, law.packets()));
             if !drops.contains(&number) {
                 acks.push((now + round, number as u64));

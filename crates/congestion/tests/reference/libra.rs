@@ -1,11 +1,11 @@
 //! Libra against figure 2 of its paper, read line by line.
 
 use comity_congestion::growth::{Increase, Libra, LibraConfig};
-use comity_congestion::{Controller, Pacing, Sent};
-use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
+use comity_congestion::{Controller, Pacing};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
@@ -165,14 +165,7 @@ proptest! {
             prop_assert!(at <= now + longest * 2, "{at} is far from {now}");
             now = now.max(at);
             number += 1;
-            law.on_sent(&Sent {
-                now,
-                payload: MSS,
-                wire: MSS,
-                number: PacketNumber::new(number),
-                in_flight: MSS * in_flight,
-                app_limited: false,
-            });
+            law.on_sent(&sent(now, MSS, number, MSS * in_flight));
         }
     }
 }

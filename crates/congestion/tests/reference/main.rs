@@ -12,8 +12,8 @@ mod tfrc_receiver;
 mod tfrc_sender;
 mod vegas;
 
-use comity_congestion::{Ack, Loss, LossCause, Timeout};
-use comity_units::{Bytes, Span, Time};
+use comity_congestion::{Ack, Loss, LossCause, Sent, Timeout};
+use comity_units::{Bytes, PacketNumber, Span, Time};
 
 /// An acknowledgement of new data outside of any recovery.
 fn ack(now: Time, acked: Bytes, rtt: Span, in_flight: Bytes) -> Ack {
@@ -27,6 +27,18 @@ fn ack(now: Time, acked: Bytes, rtt: Span, in_flight: Bytes) -> Ack {
         marked: 0,
         packets: 1,
         sample: None,
+    }
+}
+
+/// A packet of `size` that leaves while the application has more to send.
+fn sent(now: Time, size: Bytes, number: u64, in_flight: Bytes) -> Sent {
+    Sent {
+        now,
+        payload: size,
+        wire: size,
+        number: PacketNumber::new(number),
+        in_flight,
+        app_limited: false,
     }
 }
 

@@ -1,11 +1,11 @@
 //! The packet-spacing protocol against figure 4 read literally, with the reports of rounds in any order.
 
 use comity_congestion::growth::{Psp, PspConfig, RoundMeter, Step};
-use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Sent, Tag};
+use comity_congestion::{Arrival, Controller, Feedback, Meter, Pacing, Report, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
-use crate::ack;
+use crate::{ack, sent};
 
 const RTT: Span = Span::from_millis(84);
 const PACKET: Bytes = Bytes::new(1_428);
@@ -29,14 +29,7 @@ fn law(is_damped: bool, settles: bool) -> Psp {
 
 fn send(law: &mut Psp, now: Time) -> Tag {
     let tag = law.tag(now);
-    law.on_sent(&Sent {
-        now,
-        payload: PACKET,
-        wire: PACKET,
-        number: PacketNumber::ZERO,
-        in_flight: PACKET,
-        app_limited: false,
-    });
+    law.on_sent(&sent(now, PACKET, 0, PACKET));
     tag
 }
 

@@ -1,9 +1,11 @@
 //! RAP against a slow reading of its rules: a list of everything that ever left, searched anew after each event.
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Ack, Controller, Pacing, Sent};
+use comity_congestion::{Controller, Pacing};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::prelude::*;
+
+use crate::{ack, sent};
 
 const PACKET: Bytes = Bytes::new(1_000);
 
@@ -232,27 +234,15 @@ fn compare(stories: &[Story], fine_grain: bool) -> Result<u32, TestCaseError> {
             answers.retain(|answer| *answer != (at, number));
             let left_at = literal.list[number as usize].left_at;
             law.on_packet_acked(now, PacketNumber::new(number));
-            law.on_ack(&Ack {
+            law.on_ack(&ack(
                 now,
-                acked: PACKET,
-                rtt: Some(now.saturating_since(left_at)),
-                in_flight: PACKET * answers.len() as u64,
-                app_limited: false,
-                in_recovery: false,
-                marked: 0,
-                packets: 1,
-                sample: None,
-            });
+                PACKET,
+                now.saturating_since(left_at),
+                PACKET * answers.len() as u64,
+            ));
             literal.arrive(now, number);
         } else if let Some((number, (pause, delay, is_lost))) = next_story {
-            law.on_sent(&Sent {
-                now,
-                payload: PACKET,
-                wire: PACKET,
-                number: PacketNumber::new(number as u64),
-                in_flight: PACKET,
-                app_limited: false,
-            });
+            law.on_sent(&sent(now, PACKET, number as u64, PACKET));
             literal.send(now, number as u64);
             if !is_lost {
                 answers.push((now + Span::from_micros(*delay), number as u64));

@@ -1,9 +1,11 @@
 //! TFRC's sender against RFC 5348, sections 4.2 to 4.5, line by line, in bytes and seconds.
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
-use comity_congestion::{Controller, Feedback, Pacing, Report, Sent};
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_congestion::{Controller, Feedback, Pacing, Report};
+use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
+
+use crate::sent;
 
 const S: f64 = 1_000.0;
 const T_MBI: f64 = 64.0;
@@ -190,14 +192,7 @@ fn rate(law: &dyn Controller) -> f64 {
 }
 
 fn send(law: &mut dyn Controller, now: Time) {
-    law.on_sent(&Sent {
-        now,
-        payload: Bytes::new(1_000),
-        wire: Bytes::new(1_000),
-        number: PacketNumber::new(0),
-        in_flight: Bytes::new(1_000),
-        app_limited: false,
-    });
+    law.on_sent(&sent(now, Bytes::new(1_000), 0, Bytes::new(1_000)));
 }
 
 proptest! {

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use comity_congestion::Controller;
 use comity_congestion::growth::{Vegas, VegasConfig};
-use comity_congestion::{Controller, Sent};
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use crate::{ack, loss, timeout};
+use crate::{ack, loss, sent, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
@@ -163,14 +163,12 @@ impl Run {
         while self.in_flight() + MSS <= self.law.decision().window {
             self.path.send(self.reading.next, self.now);
             self.reading.next += 1;
-            self.law.on_sent(&Sent {
-                now: self.now,
-                payload: MSS,
-                wire: MSS,
-                number: PacketNumber::new(self.reading.next - 1),
-                in_flight: self.in_flight(),
-                app_limited: false,
-            });
+            self.law.on_sent(&sent(
+                self.now,
+                MSS,
+                self.reading.next - 1,
+                self.in_flight(),
+            ));
         }
     }
 
