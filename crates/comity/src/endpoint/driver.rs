@@ -46,6 +46,17 @@ const AWAKE: Span = Span::from_micros(100);
 /// How long a closed endpoint waits for its connections to end.
 const LINGER: Span = Span::from_secs(1);
 
+/// What there is to do after a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// A command or a timer; the socket has nothing.
+    Serve,
+    /// Perhaps the socket has something, and then the rest.
+    Receive,
+    /// The same, but the next timer is to be kept exactly, and so near that sleeping would miss it.
+    ReceiveUntil(Time),
+}
+
 pub(super) struct Driver {
     shared: Arc<EndpointShared>,
     socket: Socket,
@@ -123,13 +134,13 @@ impl Driver {
             {
                 break;
             }
-            let soon = self.timed_departure();
-            if (soon.is_some() || self.wait()) && self.receive().is_err() {
+            let next = self.wait();
+            if !matches!(next, Next::Serve) && self.receive().is_err() {
                 // The socket is of no use any more: as if the network were gone, but without spinning.
                 break;
             }
-            if let Some(soon) = soon {
-                while self.now() < soon {
+            if let Next::ReceiveUntil(departure) = next {
+                while self.now() < departure {
                     std::hint::spin_loop();
                 }
             }
@@ -441,13 +452,22 @@ impl Driver {
         }
     }
 
-    /// Whether connections have something to do at once.
-    fn is_busy(&self) -> bool {
-        let listener = self.listener.as_ref();
-        self.callers.is_busy() || listener.is_some_and(|listener| listener.is_busy())
+    /// Whether a law sets when each packet leaves, of as few connections as have their timers kept exactly.
+    fn times_departures(&self) -> bool {
+        self.links.len() <= FEW && self.links.values().any(|link| link.times_departures)
     }
 
-    fn next_timer(&self) -> Time {
+    /// Waits until there is something to do; what that is.
+    fn wait(&mut self) -> Next {
+        let is_blocked = !self.scratch.out.is_empty();
+        let is_busy = self.callers.is_busy()
+            || self
+                .listener
+                .as_ref()
+                .is_some_and(|listener| listener.is_busy());
+        if is_busy && !is_blocked {
+            return Next::Receive;
+        }
         let mut next = self.callers.next_timer();
         if let Some(listener) = &self.listener {
             next = next.min(listener.next_timer());
@@ -455,37 +475,15 @@ impl Driver {
         if let Some(until) = self.until {
             next = next.min(until);
         }
-        next
-    }
-
-    /// Whether a law sets when each packet leaves, of as few connections as have their timers kept exactly.
-    fn times_departures(&self) -> bool {
-        self.links.len() <= FEW && self.links.values().any(|link| link.times_departures)
-    }
-
-    /// The next timer, if it is to be kept exactly and so near that sleeping would miss it.
-    fn timed_departure(&self) -> Option<Time> {
-        let is_idle = self.scratch.out.is_empty() && !self.is_busy();
-        if !is_idle || !self.times_departures() {
-            return None;
-        }
-        let (now, next) = (self.now(), self.next_timer());
-        (now < next && next <= now + AWAKE).then_some(next)
-    }
-
-    /// Waits until there is something to do; whether the socket may have something.
-    fn wait(&mut self) -> bool {
-        let is_blocked = !self.scratch.out.is_empty();
-        if self.is_busy() && !is_blocked {
-            return true;
-        }
-        let next = self.next_timer();
         let now = self.now();
         if next <= now && !is_blocked {
-            return true;
+            return Next::Receive;
         }
         let mut wait = next.saturating_since(now);
         if self.times_departures() {
+            if wait <= AWAKE && !is_blocked {
+                return Next::ReceiveUntil(next);
+            }
             wait = wait.saturating_sub(AWAKE);
         }
         let is_often = self
@@ -504,11 +502,11 @@ impl Driver {
             };
             // Cut short by a signal, it is a shorter rest.
             let _ = rustix::thread::nanosleep(&timespec(rest));
-            return true;
+            return Next::Receive;
         }
         let timeout = (!next.is_never()).then(|| timespec(wait));
         if !self.shared.fall_asleep() {
-            return true;
+            return Next::Receive;
         }
         let interest = if is_blocked {
             PollFlags::IN | PollFlags::OUT
@@ -529,7 +527,11 @@ impl Driver {
                 self.fail_calls(address.ip(), &reason);
             }
         }
-        !socket.is_empty()
+        if socket.is_empty() {
+            Next::Serve
+        } else {
+            Next::Receive
+        }
     }
 
     fn receive(&mut self) -> io::Result<()> {

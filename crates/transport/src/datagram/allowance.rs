@@ -258,7 +258,7 @@ impl<P: Payload> Connection<P> {
             return;
         };
         self.target.on_allowed(now, allowed, is_slow_start);
-        if let Some(rate) = self.target.poll(now) {
+        if let Some(rate) = self.target.poll(now, is_slow_start) {
             self.events.push_back(Event::TargetBitrate(rate));
         }
     }

@@ -23,7 +23,6 @@ pub(super) struct TargetBitrate {
     /// The smoothed allowed rate in bit/s; zero before the first.
     average: f64,
     updated_at: Time,
-    is_slow_start: bool,
     announced: Rate,
     /// Since when the target has been well above the announced one.
     above_since: Option<Time>,
@@ -38,7 +37,6 @@ impl TargetBitrate {
         Self {
             average: 0.0,
             updated_at: Time::ZERO,
-            is_slow_start: false,
             announced: Rate::ZERO,
             above_since: None,
             loss: 0.0,
@@ -68,7 +66,6 @@ impl TargetBitrate {
             self.average += weight(elapsed, SMOOTHING) * (allowed - self.average);
         }
         self.updated_at = now;
-        self.is_slow_start = is_slow_start;
     }
 
     /// Takes in the fate of packets: so many bytes arrived, so many were lost.
@@ -107,8 +104,8 @@ impl TargetBitrate {
         wire.mul_f64(self.payload * (1.0 - self.loss))
     }
 
-    /// A change that is worth announcing, if there is one at `now`.
-    pub(super) fn poll(&mut self, now: Time) -> Option<Rate> {
+    /// A change that is worth announcing, if there is one at `now`, in slow start or not.
+    pub(super) fn poll(&mut self, now: Time, is_slow_start: bool) -> Option<Rate> {
         let current = self.current()?;
         let (new, old) = (current.as_bps() as f64, self.announced.as_bps() as f64);
         let is_above = new > old * (1.0 + STEP);
@@ -118,9 +115,7 @@ impl TargetBitrate {
         let has_fallen = new < old * (1.0 - STEP);
         let has_risen = is_above && {
             let since = *self.above_since.get_or_insert(now);
-            self.announced == Rate::ZERO
-                || self.is_slow_start
-                || now.saturating_since(since) >= PATIENCE
+            self.announced == Rate::ZERO || is_slow_start || now.saturating_since(since) >= PATIENCE
         };
         if !has_fallen && !has_risen {
             return None;
@@ -175,19 +170,19 @@ mod tests {
     #[test]
     fn falls_are_announced_at_once_and_rises_when_they_last() {
         let mut target = TargetBitrate::new();
-        assert_eq!(target.poll(Time::ZERO), None);
+        assert_eq!(target.poll(Time::ZERO, false), None);
         target.on_allowed(Time::ZERO, mbps(8), false);
-        assert_eq!(target.poll(Time::ZERO), Some(mbps(8)));
+        assert_eq!(target.poll(Time::ZERO, false), Some(mbps(8)));
         // After ln 2 seconds at 4 Mb/s the average is 6 Mb/s.
         let later = Time::ZERO + Span::from_secs_f64(core::f64::consts::LN_2);
         target.on_allowed(later, mbps(4), false);
-        let announced = target.poll(later).map_or(0, Rate::as_bps);
+        let announced = target.poll(later, false).map_or(0, Rate::as_bps);
         assert!((5_999_990..6_000_010).contains(&announced), "{announced}");
         // A rise to 7.5 Mb/s and more is told a second after it began.
         for (millis, expected) in [(0, false), (990, false), (1_001, true)] {
             let now = Time::from_secs(20) + Span::from_millis(millis);
             target.on_allowed(now, mbps(9), false);
-            assert_eq!(target.poll(now).is_some(), expected, "{millis}");
+            assert_eq!(target.poll(now, false).is_some(), expected, "{millis}");
         }
     }
 
@@ -198,7 +193,7 @@ mod tests {
         for (millis, allowed) in [(20, 600), (40, 1_200), (60, 2_400)] {
             target.on_allowed(Time::from_millis(millis), Rate::from_kbps(allowed), true);
             assert_eq!(
-                target.poll(Time::from_millis(millis)),
+                target.poll(Time::from_millis(millis), true),
                 Some(Rate::from_kbps(allowed))
             );
         }
@@ -213,11 +208,11 @@ mod tests {
         // Additive increase between 3 and 4 Mb/s with a period of one second.
         let mut target = TargetBitrate::new();
         target.on_allowed(Time::ZERO, Rate::from_kbps(3_500), false);
-        assert!(target.poll(Time::ZERO).is_some());
+        assert!(target.poll(Time::ZERO, false).is_some());
         for step in 1..2_000_u64 {
             let now = Time::from_millis(step * 10);
             target.on_allowed(now, Rate::from_kbps(3_000 + step % 100 * 10), false);
-            assert_eq!(target.poll(now), None, "at {now}");
+            assert_eq!(target.poll(now, false), None, "at {now}");
         }
     }
 
