@@ -101,3 +101,13 @@ dumbbell() { # name count options..
         done
     done
 } > "$here/random_loss.txt"
+{
+    echo "# name seed tcp_bps others_bps drops"
+    for seed in $(seeds 16); do
+        ns "$here/peers.tcl" name=rap-400 law=rap seed="$seed"
+        ns "$here/peers.tcl" name=rap-50 law=rap buffer=50 seed="$seed"
+        # Four round trips, as RFC 5348 has t_RTO: the queue holds 3 s, or 0.37 s.
+        ns "$here/peers.tcl" name=tfrc-400 law=tfrc timeout=12 seed="$seed"
+        ns "$here/peers.tcl" name=tfrc-50 law=tfrc timeout=1.7 buffer=50 seed="$seed"
+    done
+} > "$here/peers.txt"

@@ -19,8 +19,8 @@ use std::fmt::Write as _;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{Limit, Loss, LossModel, LossPlace};
-use comity_sim::network::{Network, Start, Workload};
-use comity_sim::report::RunReport;
+use comity_sim::network::{Network, Start, TransportSpec, Workload};
+use comity_sim::report::{FlowReport, RunReport};
 use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span};
@@ -91,9 +91,11 @@ impl Comparison {
         let error = (variance_of_mean(theirs) + variance_of_mean(ours)).sqrt();
         let allowed = 4.0 * error + resolution;
         let line = format!(
-            "{network:20} {quantity:16} ns-2 {:12.3} ours {:12.3} difference {difference:10.3} allowed {allowed:10.3}",
+            "{network:20} {quantity:16} ns-2 {:12.3} ± {:.3} ours {:12.3} ± {:.3} difference {difference:10.3} allowed {allowed:10.3}",
             mean(theirs),
+            variance_of_mean(theirs).sqrt(),
             mean(ours),
+            variance_of_mean(ours).sqrt(),
         );
         writeln!(self.table, "{line}").unwrap();
         if difference.abs() > allowed {
@@ -135,7 +137,7 @@ fn column(rows: &[Vec<f64>], at: usize) -> Vec<f64> {
     rows.iter().map(|row| row[at]).collect()
 }
 
-fn sum_of(report: &RunReport, value: impl Fn(&comity_sim::report::FlowReport) -> u64) -> f64 {
+fn sum_of(report: &RunReport, value: impl Fn(&FlowReport) -> u64) -> f64 {
     report.flows.iter().map(value).sum::<u64>() as f64
 }
 
@@ -304,6 +306,69 @@ fn four_flows_lose_and_share_as_in_ns2() {
             &play(&builder.network, 16),
             1_000.0,
         );
+    }
+    comparison.finish();
+}
+
+/// 16 SACK TCP and 16 of the law through the Table 1 network, where every flow has access links of its own delay, spread
+/// evenly from 1 to 9 ms.
+fn beside_sack(law: &str, buffer: u32, seed: u64) -> Network {
+    let mut builder = common::Builder::new(500, 50);
+    let (left, right) = (builder.node("left"), builder.node("right"));
+    let link = |limit| common::link_config(Rate::from_kbps(1_500), Span::from_millis(20), limit);
+    builder.link(left, right, link(Limit::Packets(buffer)));
+    builder.link(right, left, link(Limit::Packets(100_000)));
+    for index in 0..32 {
+        let source = builder.node(&format!("s{index}"));
+        let sink = builder.node(&format!("d{index}"));
+        // Multiples of the golden ratio leave no hole, whatever the number of flows.
+        let place = ((seed * 32 + index) as f64 * 0.618_033_988_75).fract();
+        let delay = Span::from_secs_f64(0.001 + 0.008 * place);
+        let access = common::link_config(Rate::from_mbps(10), delay, Limit::Packets(1_000));
+        builder.duplex(source, left, &access);
+        builder.duplex(right, sink, &access);
+        let (group, transport) = if index < 16 {
+            let tcp = common::ns2_tcp(Config::NS2_2_35, recovery("sack"), 1_500, 1_000);
+            ("tcp", tcp)
+        } else {
+            let mut sections = common::sections(law);
+            if let TransportSpec::Sections(spec) = &mut sections {
+                spec.config.payload = 1_460;
+            }
+            (law, sections)
+        };
+        builder.flow(group, (source, sink), transport, Workload::Greedy);
+    }
+    builder.network
+}
+
+/// RAP and TFRC beside as many SACK TCP. With one delay for all flows the phases decide (docs/validation.md), so that every
+/// flow has its own here, in both simulators.
+#[test]
+fn rap_and_tfrc_share_with_sack_as_in_ns2() {
+    let vectors = include_str!("../../../vectors/ns2/peers.txt");
+    let mut comparison = Comparison::default();
+    for law in ["rap", "tfrc"] {
+        for buffer in [400, 50] {
+            let name = format!("{law}-{buffer}");
+            // A row: seed, mean rate of TCP, mean rate of the others, drops.
+            let theirs: Vec<f64> = rows(vectors, &name)
+                .iter()
+                .map(|row| row[2] / (row[1] + row[2]))
+                .collect();
+            let ours: Vec<f64> = (1..=10)
+                .map(|seed| {
+                    let network = beside_sack(law, buffer, seed);
+                    let report = run(&network, Seed::new(seed), &RunOptions::default()).unwrap();
+                    let (tcp, others) = report.flows.split_at(16);
+                    let sum = |flows: &[FlowReport]| {
+                        flows.iter().map(|flow| flow.throughput_bps).sum::<f64>()
+                    };
+                    sum(others) / (sum(tcp) + sum(others))
+                })
+                .collect();
+            comparison.hold(&name, "share of others", &theirs, &ours, 0.01);
+        }
     }
     comparison.finish();
 }

@@ -6,36 +6,12 @@ mod common;
 use comity_congestion::equation::throughput;
 use comity_congestion::table::{Parameters, Value};
 use comity_link::{Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
-use comity_sim::network::{Network, SectionsSpec, Start, TransportSpec, Workload};
+use comity_sim::network::{Network, Start, TransportSpec, Workload};
 use comity_sim::report::RunReport;
 use comity_sim::{RunOptions, run};
-use comity_transport::datagram::Config;
-use comity_transport::timeline::Reliability;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use common::Builder;
-
-fn spec(controller: &str) -> TransportSpec {
-    let config = Config {
-        reliability: Reliability::None,
-        ack_frequency: 1,
-        ack_delay: Span::ZERO,
-        ecn: false,
-        keep_alive: Span::from_secs(600),
-        idle_timeout: Span::from_secs(600),
-        send_buffer: 1_000_000,
-        ..Config::default()
-    };
-    TransportSpec::Sections(SectionsSpec {
-        acknowledgement: None,
-        config,
-        controller: controller.to_owned(),
-        parameters: Parameters::new(),
-        initial_window: Bytes::new(u64::from(config.payload) * 10),
-        latency: None,
-        section: Bytes::new(140_000),
-    })
-}
 
 fn network(seconds: u64, there: LinkConfig, controllers: &[&str]) -> Network {
     let mut builder = Builder::new(seconds, seconds / 4);
@@ -47,7 +23,12 @@ fn network(seconds: u64, there: LinkConfig, controllers: &[&str]) -> Network {
     builder.link(a, b, there);
     builder.link(b, a, back);
     for (index, controller) in controllers.iter().enumerate() {
-        let flow = builder.flow("flow", (a, b), spec(controller), Workload::Greedy);
+        let flow = builder.flow(
+            "flow",
+            (a, b),
+            common::sections(controller),
+            Workload::Greedy,
+        );
         flow.start = Start {
             at: Time::from_secs(index as u64 * 5),
             ..Start::default()

@@ -9,10 +9,12 @@ use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Value};
 use comity_link::{DelayProfile, Jitter, Limit, LinkConfig, Queue, RateProfile};
 use comity_sim::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, Start, TcpSpec,
-    TransportSpec, Workload,
+    CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, SectionsSpec,
+    Start, TcpSpec, TransportSpec, Workload,
 };
+use comity_transport::datagram;
 use comity_transport::tcp::Config;
+use comity_transport::timeline::Reliability;
 use comity_units::{Bytes, Rate, Span, Time};
 
 pub fn link_config(rate: Rate, delay: Span, limit: Limit) -> LinkConfig {
@@ -123,6 +125,30 @@ pub fn ns2_tcp(config: Config, recovery: RecoveryConfig, wire: u32, window: u64)
             per_sack_block: 8,
         },
         timeline: None,
+    })
+}
+
+/// Sections as ns-2's agents of a rate send them: each packet is acknowledged, nothing is sent again, and neither keep-alives
+/// nor marks are sent.
+pub fn sections(controller: &str) -> TransportSpec {
+    let config = datagram::Config {
+        reliability: Reliability::None,
+        ack_frequency: 1,
+        ack_delay: Span::ZERO,
+        ecn: false,
+        keep_alive: Span::from_secs(600),
+        idle_timeout: Span::from_secs(600),
+        send_buffer: 1_000_000,
+        ..datagram::Config::default()
+    };
+    TransportSpec::Sections(SectionsSpec {
+        acknowledgement: None,
+        config,
+        controller: controller.to_owned(),
+        parameters: Parameters::new(),
+        initial_window: Bytes::new(u64::from(config.payload) * 10),
+        latency: None,
+        section: Bytes::new(140_000),
     })
 }
 
