@@ -5,7 +5,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use comity_sim::claims::{Book, ClaimReport, Form, LoadError, Outcome, reference};
+use comity_sim::claims::{Book, ClaimReport, Form, LoadError, Outcome, Told, reference};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -193,10 +193,11 @@ missing = "nobody wrote it"
     let outcome = |form, jobs| {
         let book = Book::load(&folder.0, form).unwrap_or_else(|error| panic!("{error}"));
         let all: Vec<_> = book.claims().iter().collect();
-        let mut finished = Vec::new();
+        let (mut finished, mut early) = (Vec::new(), Vec::new());
         let measured = book
-            .play(&all, NonZeroUsize::new(jobs), None, |done| {
-                finished.push(done);
+            .play(&all, NonZeroUsize::new(jobs), None, |told| match told {
+                Told::Runs(done) => finished.push(done),
+                Told::Claim(place, measured) => early.push((place, measured.of(all[place]))),
             })
             .unwrap();
         assert_eq!(finished.len(), book.run_count(&all));
@@ -204,6 +205,13 @@ missing = "nobody wrote it"
             .iter()
             .map(|claim| book.judge(claim, &measured, form))
             .collect();
+        // Every claim is told once, with all that it needs: what needs no runs comes first.
+        let places: Vec<usize> = early.iter().map(|(place, _)| *place).collect();
+        assert_eq!(places, [1, 0]);
+        for (place, measured) in &early {
+            let alone = book.judge(all[*place], measured, form);
+            assert_eq!(format!("{alone:?}"), format!("{:?}", reports[*place]));
+        }
         assert_eq!(reports[0].outcome(), Outcome::HoldsInPart);
         assert_eq!(reports[1].outcome(), Shown);
         let outcomes: Vec<_> = reports[0]

@@ -17,7 +17,7 @@ Exit codes:
   0    every check that is expected to hold does
   1    one does not, or a run failed
   2    the command line, a file of claims or a scenario is wrong
-  130  interrupted; nothing was judged
+  130  interrupted; what was judged by then is printed
 
 Examples:
   comity claims

@@ -81,10 +81,10 @@ impl<N, E> Drop for Teller<N, E> {
 
 /// Lets `play` play so many runs on another thread, so that an interrupt need not wait for those under way, and hands
 /// what comes out to `take`. What `play` is given becomes true when the interrupt key is pressed; `interrupted` is said
-/// then. Returns what `play` does.
+/// then, if anything. Returns what `play` does.
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
-    interrupted: &str,
+    interrupted: Option<&str>,
     play: impl FnOnce(&'static AtomicBool, &Teller<N, E>) -> E + Send + 'static,
     mut take: impl FnMut(N, &Progress),
 ) -> Result<E, Failure> {
@@ -108,7 +108,9 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
             }
             Ok(Message::Interrupt) => {
                 progress.clear();
-                say(interrupted);
+                if let Some(interrupted) = interrupted {
+                    say(interrupted);
+                }
                 return Err(Failure::Interrupted);
             }
             Ok(Message::Gone) | Err(RecvTimeoutError::Disconnected) => {
@@ -173,7 +175,7 @@ mod tests {
             panic!("this panic is part of the test");
         };
         let mut news = Vec::new();
-        let end = follow((1, true), "interrupted", play, |number, _| {
+        let end = follow((1, true), None, play, |number, _| {
             news.push(number);
         });
         assert!(matches!(end, Err(Failure::Failed)));

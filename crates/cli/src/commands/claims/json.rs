@@ -49,7 +49,7 @@ pub(super) fn document(
     reports: &[ClaimReport<'_>],
     form: Form,
     counts: &Counts,
-    wall_seconds: f64,
+    (wall_seconds, was_interrupted): (f64, bool),
 ) -> Value {
     let claims: Vec<Value> = reports.iter().map(claim).collect();
     json!({
@@ -74,6 +74,7 @@ pub(super) fn document(
             "checks_that_fail_as_known": counts.checks_that_fail_as_known,
             "checks_that_hold_unexpectedly": counts.hold_unexpectedly,
         },
+        "interrupted": was_interrupted,
         "wall_seconds": wall_seconds,
     })
 }

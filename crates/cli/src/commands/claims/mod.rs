@@ -3,10 +3,11 @@
 mod json;
 mod text;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use comity_sim::claims::{Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, PlayError};
+use comity_sim::claims::{
+    Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, PlayError, Told,
+};
 
 use super::progress::{follow, now};
 use super::sim::refuse;
@@ -62,25 +63,88 @@ pub(crate) fn claims(args: &args::Claims) -> Result<(), Failure> {
     }
     let book = Arc::new(book);
     let began = now();
-    let measured = play(&book, &chosen, args)?;
+    let mut judged = Judged::new(&book, pick(&book, &chosen), form, !args.json);
+    let end = play(&book, &chosen, args, |(place, measured)| {
+        judged.take(place, &measured)
+    });
+    let is_whole = match &end {
+        Ok(()) => true,
+        Err(Failure::Interrupted) => false,
+        Err(_) => return end,
+    };
+    let reports = judged.finish()?;
     let wall_seconds = began.elapsed().as_secs_f64();
-    let reports: Vec<ClaimReport<'_>> = pick(&book, &chosen)
-        .into_iter()
-        .map(|claim| book.judge(claim, &measured, form))
-        .collect();
     let counts = count(&reports);
     if args.json {
-        print(format!(
-            "{:#}\n",
-            json::document(&reports, form, &counts, wall_seconds)
-        ))?;
+        let document = json::document(&reports, form, &counts, (wall_seconds, !is_whole));
+        print(format!("{document:#}\n"))?;
     } else {
-        print(text::document(&reports, form, &counts, wall_seconds))?;
+        print(text::summary(form, &counts, wall_seconds))?;
+    }
+    if !is_whole {
+        say(&format!(
+            "interrupted: {} of {} claims were judged",
+            reports.len(),
+            chosen.len()
+        ));
+        return end;
     }
     if counts.fail > 0 {
         return Err(Failure::Failed);
     }
     Ok(())
+}
+
+/// What came out so far, printed in the order of the claims as soon as all before it is there.
+struct Judged<'b> {
+    book: &'b Book,
+    claims: Vec<&'b Claim>,
+    form: Form,
+    prints: bool,
+    reports: Vec<Option<ClaimReport<'b>>>,
+    printed: usize,
+}
+
+impl<'b> Judged<'b> {
+    fn new(book: &'b Book, claims: Vec<&'b Claim>, form: Form, prints: bool) -> Self {
+        let reports = claims.iter().map(|_| None).collect();
+        Self {
+            book,
+            claims,
+            form,
+            prints,
+            reports,
+            printed: 0,
+        }
+    }
+
+    /// Judges the claim at this place; returns what can be printed now.
+    fn take(&mut self, place: usize, measured: &Measured) -> String {
+        if let (Some(claim), Some(slot)) = (self.claims.get(place), self.reports.get_mut(place)) {
+            *slot = Some(self.book.judge(claim, measured, self.form));
+        }
+        let mut text = String::new();
+        while let Some(Some(report)) = self.reports.get(self.printed) {
+            if self.prints {
+                text.push_str(&text::report(report));
+            }
+            self.printed += 1;
+        }
+        text
+    }
+
+    /// Prints what waited for others that never came.
+    fn finish(mut self) -> Result<Vec<ClaimReport<'b>>, Failure> {
+        let rest = self.reports.split_off(self.printed);
+        let mut all: Vec<_> = self.reports.into_iter().flatten().collect();
+        for report in rest.into_iter().flatten() {
+            if self.prints {
+                print(text::report(&report))?;
+            }
+            all.push(report);
+        }
+        Ok(all)
+    }
 }
 
 fn pick<'b>(book: &'b Book, chosen: &[usize]) -> Vec<&'b Claim> {
@@ -124,24 +188,41 @@ fn choose(book: &Book, names: &[String]) -> Result<Vec<usize>, Failure> {
         .collect())
 }
 
-fn play(book: &Arc<Book>, chosen: &[usize], args: &args::Claims) -> Result<Measured, Failure> {
-    let interrupted = PlayError::Interrupted.to_string();
+/// Plays what the claims need, and prints what `take` makes of each one's numbers.
+fn play(
+    book: &Arc<Book>,
+    chosen: &[usize],
+    args: &args::Claims,
+    mut take: impl FnMut((usize, Measured)) -> String,
+) -> Result<(), Failure> {
     let runs = book.run_count(&pick(book, chosen));
     let (book, chosen, jobs) = (book.clone(), chosen.to_vec(), args.jobs);
-    let measured = follow(
+    let mut printing = Ok(());
+    let end = follow(
         (runs, false),
-        &interrupted,
+        None,
         move |cancel, teller| {
             let claims = pick(&book, &chosen);
-            book.play(&claims, jobs, Some(cancel), |done| teller.finished(done))
+            let tell = |told: Told<'_>| match told {
+                Told::Runs(done) => teller.finished(done),
+                Told::Claim(place, measured) => {
+                    if let Some(claim) = claims.get(place) {
+                        teller.news((place, measured.of(claim)));
+                    }
+                }
+            };
+            book.play(&claims, jobs, Some(cancel), tell).map(drop)
         },
-        |never: Infallible, _| match never {},
+        |news, progress| {
+            let text = take(news);
+            if !text.is_empty() && printing.is_ok() {
+                progress.pause(|| printing = print(text));
+            }
+        },
     )?;
-    measured.map_err(|error| match error {
-        PlayError::Interrupted => {
-            say(&interrupted);
-            Failure::Interrupted
-        }
+    printing?;
+    end.map_err(|error| match error {
+        PlayError::Interrupted => Failure::Interrupted,
         error => complain(&error),
     })
 }

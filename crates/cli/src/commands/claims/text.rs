@@ -42,17 +42,17 @@ pub(super) fn list(book: &Book, claims: &[&Claim]) -> String {
     format!("{table}\n")
 }
 
-pub(super) fn document(
-    reports: &[ClaimReport<'_>],
-    form: Form,
-    counts: &Counts,
-    wall_seconds: f64,
-) -> String {
+/// One claim, and an empty line.
+pub(super) fn report(report: &ClaimReport<'_>) -> String {
     let mut text = String::new();
-    for report in reports {
-        claim(&mut text, report);
-        text.push('\n');
-    }
+    claim(&mut text, report);
+    text.push('\n');
+    text
+}
+
+/// How many there were of which kind.
+pub(super) fn summary(form: Form, counts: &Counts, wall_seconds: f64) -> String {
+    let mut text = String::new();
     let form = match form {
         Form::Quick => "quick form",
         Form::Full => "full form",

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let axes: Vec<String> = scenario.axes().iter().map(|axis| (*axis).into()).collect();
     let end = follow(
         (scenario.run_count(), args.quiet),
-        INTERRUPTED,
+        Some(INTERRUPTED),
         playing(&scenario, args.jobs),
         |(run, outcome), progress| match outcome {
             Ok((report, backbone)) => {

@@ -38,7 +38,7 @@ pub use expression::Stage;
 pub use fault::Fault;
 pub use interval::Interval;
 pub use judge::{Bound, CheckReport, ClaimReport, Outcome, Row};
-pub use play::{Measured, PlayError};
+pub use play::{Measured, PlayError, Told};
 
 /// How thoroughly claims are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,10 +13,19 @@ use crate::engine::BuildError;
 use crate::network::Network;
 
 /// The numbers of all measures of some claims.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Measured {
     /// By claim and measure: for each point the seeds in their order.
     samples: BTreeMap<(String, String), Vec<Vec<f64>>>,
+}
+
+/// What is told while claims are played.
+#[derive(Debug)]
+pub enum Told<'m> {
+    /// So many runs are done.
+    Runs(usize),
+    /// All runs of the claim at this place of those that are played are done: it can be judged.
+    Claim(usize, &'m Measured),
 }
 
 /// Why claims could not be played.
@@ -38,7 +47,7 @@ pub enum PlayError {
 impl std::fmt::Display for PlayError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Interrupted => f.write_str("interrupted: nothing was judged"),
+            Self::Interrupted => f.write_str("interrupted"),
             Self::Run { file, run, error } => {
                 write!(f, "run {run} of {}: {error}", file.display())
             }
@@ -49,6 +58,18 @@ impl std::fmt::Display for PlayError {
 impl std::error::Error for PlayError {}
 
 impl Measured {
+    /// What was measured for one claim.
+    #[must_use]
+    pub fn of(&self, claim: &Claim) -> Self {
+        let samples = self.samples.iter();
+        let own = samples.filter(|((id, _), _)| *id == claim.id);
+        Self {
+            samples: own
+                .map(|(key, points)| (key.clone(), points.clone()))
+                .collect(),
+        }
+    }
+
     /// What seeds gave for a measure of a claim; where it was not played, no numbers.
     pub(super) fn sample(&self, claim: &str, outline: &Samples) -> Samples {
         let key = (claim.to_owned(), outline.name.clone());
@@ -89,7 +110,7 @@ impl Book {
     /// Plays what these claims need.
     ///
     /// `jobs` runs are played at a time, `None` for one on each processor; what comes out does not depend on
-    /// it. `on_finished` is called after every run with how many are done.
+    /// it. `tell` is called after every run, and for every claim once, when all of its runs are done.
     ///
     /// # Errors
     /// [`PlayError::Interrupted`] when `cancel` was set.
@@ -98,10 +119,12 @@ impl Book {
         claims: &[&Claim],
         jobs: Option<NonZeroUsize>,
         cancel: Option<&AtomicBool>,
-        mut on_finished: impl FnMut(usize),
+        mut tell: impl FnMut(Told<'_>),
     ) -> Result<Measured, PlayError> {
         let mut measured = Measured::default();
         let mut done = 0;
+        let mut left: Vec<usize> = (0..claims.len()).collect();
+        tell_whole(claims, &mut left, 0, &measured, &mut tell);
         for (index, pooled) in self.scenarios.iter().enumerate() {
             let demands = demands(index, claims);
             let wanted = runs_of(&demands);
@@ -117,13 +140,33 @@ impl Book {
                 cancel,
                 &mut measured,
                 &mut |finished| {
-                    on_finished(done + finished);
+                    tell(Told::Runs(done + finished));
                 },
             )?;
             done += runs.len();
+            tell_whole(claims, &mut left, index + 1, &measured, &mut tell);
         }
         Ok(measured)
     }
+}
+
+/// Tells of the claims among `left` that need none of the scenarios from `next` on, and takes them out.
+fn tell_whole(
+    claims: &[&Claim],
+    left: &mut Vec<usize>,
+    next: usize,
+    measured: &Measured,
+    tell: &mut impl FnMut(Told<'_>),
+) {
+    left.retain(|&place| {
+        let waits = claims
+            .get(place)
+            .is_some_and(|claim| claim.plays.iter().any(|play| play.scenario >= next));
+        if !waits {
+            tell(Told::Claim(place, measured));
+        }
+        waits
+    });
 }
 
 fn demands<'b>(scenario: usize, claims: &[&'b Claim]) -> Vec<Demand<'b>> {
