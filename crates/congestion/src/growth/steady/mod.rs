@@ -55,7 +55,7 @@ pub struct SteadyConfig {
 /// overdraw it.
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
-/// full until its rivals have reacted.
+/// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so.
 ///
 /// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark always
 /// counts.
