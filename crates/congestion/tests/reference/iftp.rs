@@ -379,3 +379,32 @@ fn the_two_forms_of_the_gap_agree() {
         close(2.0 * gap + TAU, direct(packets / 2.0));
     }
 }
+
+/// The answer to a round's only packet comes long after the round trip was found to be shorter than that: the round ends with
+/// it, not before.
+#[test]
+fn a_round_that_a_late_answer_ends_ends_with_it() {
+    let mut law = Iftp::new(IftpConfig {
+        mss: PACKET,
+        max_window: Bytes::MAX,
+        link: Rate::from_mbps(8),
+        ssthresh: 8,
+        max_packets: 50,
+        missing_threshold: THRESHOLD as u32,
+        min_timeout: Span::from_secs(60),
+        late_acks: LateAcks::Wait,
+    });
+    law.tag(Time::ZERO);
+    law.on_sent(&sent(Time::ZERO, PACKET, 0, PACKET));
+    // A packet that is not known, and the measurement that comes with it.
+    law.on_packet_acked(Time::from_secs(1), PacketNumber::new(9));
+    law.on_ack(&ack(
+        Time::from_secs(1),
+        PACKET,
+        Span::from_millis(100),
+        PACKET,
+    ));
+    assert_eq!(law.wakeup(), Some(Time::from_secs(61)), "the timeout alone");
+    law.on_packet_acked(Time::from_secs(5), PacketNumber::new(0));
+    assert_eq!(law.wakeup(), Some(Time::from_secs(5)));
+}

@@ -103,6 +103,8 @@ pub struct Iftp {
     is_tagged: bool,
     /// Whether the transport names the packets that arrive.
     is_told_numbers: bool,
+    /// When it named one last: a round that this has ended ends now, and not in the past.
+    told_at: Time,
 }
 
 /// The packets of one round.
@@ -169,6 +171,7 @@ impl Iftp {
             is_app_limited: false,
             is_tagged: false,
             is_told_numbers: false,
+            told_at: Time::ZERO,
             config,
         }
     }
@@ -307,6 +310,7 @@ impl Iftp {
 impl Controller for Iftp {
     fn on_packet_acked(&mut self, now: Time, number: PacketNumber) {
         self.is_told_numbers = true;
+        self.told_at = now;
         self.count(now, number.get());
     }
 
@@ -381,7 +385,8 @@ impl Controller for Iftp {
     }
 
     fn wakeup(&self) -> Option<Time> {
-        self.timeout_at.into_iter().chain(self.ends_at()).min()
+        let ends_at = self.ends_at().map(|at| at.max(self.told_at));
+        self.timeout_at.into_iter().chain(ends_at).min()
     }
 
     fn silence_ends_at(&self) -> Option<Time> {
