@@ -42,9 +42,9 @@ pub struct SteadyConfig {
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`)
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
-///          max(4 · srtt, two packets' time, 100 ms), then twice as long, and so on;
-///          two segments per srtt after a persistent congestion
-/// bucket : filled at the share, holds ± depth · share; bursts at up to
+///          max(4 · srtt, two packets' time, 100 ms), and again after each such time;
+///          two segments per srtt after a persistent congestion, and at least that when a silence ends
+/// bucket : filled at the share, holds ± depth · share, in silence ± initial window; bursts at up to
 ///          min( peak · share, max( 2 · most delivered of the last seconds, initial window / srtt ) )
 /// ```
 ///
@@ -139,6 +139,11 @@ impl Steady {
         Rate::of(self.config.mss, spacing).max(Rate::from_bps(1))
     }
 
+    /// Two segments in a round trip: what is left after a persistent congestion.
+    fn restart(&self) -> Rate {
+        Rate::of(self.config.mss, self.round_trip()).mul_f64(2.0)
+    }
+
     fn initial(&self) -> Rate {
         Rate::of(self.config.initial_window, self.round_trip())
     }
@@ -163,7 +168,12 @@ impl Steady {
         let share = self.tcp().min(self.proved()).min(self.ramp);
         let share = share.max(self.least());
         self.share = share;
-        let depth = share.amount_in(self.config.depth);
+        // Nobody knows what an overdraft would do to a path that does not answer.
+        let depth = if self.silences > 0 {
+            Bytes::ZERO
+        } else {
+            share.amount_in(self.config.depth)
+        };
         self.decision.pacing = Pacing::Bucket {
             rate: share,
             peak: share
@@ -221,7 +231,6 @@ impl Steady {
     fn arm(&mut self, now: Time, in_flight: Bytes) {
         let packets = self.share.transmission_time(self.config.mss) * 2;
         let patience = (self.round_trip() * 4).max(packets).max(LEAST_PATIENCE);
-        let patience = patience * (1 << self.silences.min(MAX_DOUBLINGS));
         self.silent_at = (in_flight > Bytes::ZERO).then(|| now + patience);
     }
 }
@@ -250,7 +259,9 @@ impl Controller for Steady {
             .on_acked(ack.now, ack.acked, self.round_trip());
         self.evidence
             .on_progress(self.sent, self.acked, ack.in_flight.get());
-        self.silences = 0;
+        if core::mem::take(&mut self.silences) > 0 {
+            self.ramp = self.ramp.max(self.restart());
+        }
         self.climb.grow(ack.now, self.round_trip());
         self.grow(ack.now);
         self.decide();
@@ -290,9 +301,7 @@ impl Controller for Steady {
     }
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        self.ramp = Rate::of(self.config.mss, self.round_trip())
-            .mul_f64(2.0)
-            .min(self.ramp);
+        self.ramp = self.restart().min(self.ramp);
         self.ramp_grows_at = timeout.now + self.round_trip();
         self.decide();
     }
@@ -323,9 +332,6 @@ impl Controller for Steady {
         self.decision
     }
 }
-
-/// The timer of silence goes no further than this many times doubled: from 160 ms to ten seconds.
-const MAX_DOUBLINGS: u32 = 6;
 
 /// The least rate is a segment in this time, or in a round trip where that is longer.
 const LONGEST_SPACING: Span = Span::from_secs(1);

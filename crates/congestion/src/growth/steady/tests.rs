@@ -268,12 +268,27 @@ fn silence_halves_the_share_and_a_persistent_congestion_restarts() {
     law.on_wakeup(silent_at);
     assert!((share(&law) / before - 0.5).abs() < 0.01);
     assert!(law.wakeup().unwrap() > silent_at);
+    // Four round trips are 520 ms at the most: five halvings in three seconds, and no overdraft.
+    while let Some(at) = law.wakeup().filter(|at| *at <= now + Span::from_secs(3)) {
+        law.on_wakeup(at);
+    }
+    assert!(share(&law) < before / 31.0, "{} of {before}", share(&law));
+    assert_eq!(bucket(&law).2, law.config.initial_window);
     for _ in 0..20 {
         let at = law.wakeup().unwrap();
         law.on_wakeup(at);
     }
     assert_eq!(share(&law), 0.008, "never below a segment in a second");
+    // An answer: two segments in a round trip, and up from there.
     let least = Rate::of(MSS, FULL).as_mbps_f64();
+    let answered = law.wakeup().unwrap();
+    law.on_ack(&ack(answered, FULL));
+    assert!(
+        share(&law) > 1.9 * least && share(&law) < 4.2 * least,
+        "{}",
+        share(&law)
+    );
+    assert!(bucket(&law).2 >= law.config.initial_window);
     let (mut law, now) = congested(400);
     law.on_timeout(&Timeout {
         now,
