@@ -58,6 +58,6 @@ pub use clock::SourceClock;
 pub use group::DeadlineRule;
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use reader::{Reader, ReaderConfig};
-pub use section::{Event, FrameType, Importance, MediaSection, Notice};
+pub use section::{Event, Found, FrameType, Importance, MediaSection, Notice, TimeSource};
 pub use shed::{Count, ShedAccount, Shedder, ShedderConfig, Verdict};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};

@@ -77,7 +77,15 @@ pub(crate) enum Passage {
     /// A section that did not arrive whole.
     Gap(Missing),
     /// Something that the source is said to be, or to have lost.
-    Notice(String),
+    Notice(Remark),
+}
+
+/// A notice.
+#[derive(Debug)]
+pub(crate) struct Remark {
+    /// Those of one kind are told only so many times.
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
 }
 
 /// A section that is missing, or of which something is.

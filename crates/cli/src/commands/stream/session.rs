@@ -1,5 +1,6 @@
 //! Passing on what comes, until it ends.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use super::gaps::GapList;
 use super::input::Input;
 use super::metrics::Metrics;
 use super::output::{Output, Written};
-use super::passing::{Due, Missing, Passage, Passing, kind, kind_of};
+use super::passing::{Due, Missing, Passage, Passing, Remark, kind, kind_of};
 use super::snapshot::{Passed, Snapshot};
 use super::status::Reporter;
 use super::stop::Stop;
@@ -17,7 +18,7 @@ use super::trouble::Trouble;
 
 /// How often the status line of a terminal is written, and the numbers for Prometheus are brought up to date.
 const GLANCE: Duration = Duration::from_millis(500);
-/// How many notices of one source are told one by one.
+/// How many notices of one kind are told one by one.
 const MOST_NOTICES: u64 = 20;
 
 /// An input, an output, and what is told of them.
@@ -34,7 +35,8 @@ pub(crate) struct Session {
     pub(crate) every: Option<Duration>,
     pub(crate) began: Instant,
     pub(crate) passed: Passed,
-    pub(crate) notices: u64,
+    /// How many notices of each kind there were.
+    pub(crate) notices: BTreeMap<&'static str, u64>,
     /// What came with a deadline of its own, and waits for a connection to go to. Nothing behind it is read
     /// meanwhile: that waits in the connection that it comes from.
     pub(crate) held: Option<Passing>,
@@ -198,13 +200,14 @@ impl Session {
 
     async fn take(&mut self, passage: Passage) -> Result<Written, Trouble> {
         match passage {
-            Passage::Notice(notice) => {
-                self.notices += 1;
-                match self.notices {
-                    ..MOST_NOTICES => self.reporter.warn(&notice),
+            Passage::Notice(Remark { kind, text }) => {
+                let count = self.notices.entry(kind).or_default();
+                *count += 1;
+                match *count {
+                    ..MOST_NOTICES => self.reporter.warn(&text),
                     MOST_NOTICES => self
                         .reporter
-                        .warn(&format!("{notice}; further notices are not told")),
+                        .warn(&format!("{text}; further ones of its kind are not told")),
                     _ => {}
                 }
                 Ok(Written::Yes)

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::super::now;
+use super::super::passing::Remark;
 use super::super::rtp::Reorder;
 use super::super::trouble::Trouble;
 
@@ -26,7 +27,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
     /// Something that is wrong with the source and does not end it.
-    Notice(String),
+    Notice(Remark),
     End,
     Failed(Trouble),
 }
@@ -105,7 +106,10 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
                     && said != Some(error)
                 {
                     said = Some(error);
-                    let notice = format!("{error}; such packets are left out");
+                    let notice = Remark {
+                        kind: "rtp",
+                        text: format!("{error}; such packets are left out"),
+                    };
                     if pieces.blocking_send(Piece::Notice(notice)).is_err() {
                         return false;
                     }
