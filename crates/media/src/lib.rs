@@ -49,6 +49,7 @@ mod group;
 mod header;
 mod psi;
 mod reader;
+pub mod rtp;
 mod section;
 mod shed;
 mod timeline;

@@ -16,7 +16,6 @@ mod line;
 mod metrics;
 mod output;
 pub(crate) mod passing;
-mod rtp;
 mod session;
 mod snapshot;
 mod sockets;

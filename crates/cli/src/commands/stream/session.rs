@@ -10,7 +10,7 @@ use super::gaps::GapList;
 use super::input::Input;
 use super::metrics::Metrics;
 use super::output::{Output, Written};
-use super::passing::{Due, Missing, Passage, Passing, Remark, kind, kind_of};
+use super::passing::{Due, Missing, Passage, Passing, Remark};
 use super::snapshot::{Passed, Snapshot};
 use super::status::Reporter;
 use super::stop::Stop;
@@ -94,6 +94,9 @@ impl Session {
             (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
             _ => None,
         };
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.output.has_failed()) {
+            self.list_unwritten(trouble).await;
+        }
         self.input.close(trouble.as_ref()).await;
         let snapshot = self.snapshot().await;
         self.reporter.object("end", &snapshot);
@@ -218,7 +221,12 @@ impl Session {
                 Ok(Written::Yes)
             }
             Passage::Section(passing) => {
-                let written = self.output.write(&passing).await?;
+                let written = self.output.write(&passing).await;
+                if written.is_err() {
+                    // It is taken back with all else that was not written.
+                    self.count(&passing);
+                }
+                let written = written?;
                 self.list_unarrived()?;
                 match written {
                     Written::Yes => self.count(&passing),
@@ -239,13 +247,9 @@ impl Session {
     }
 
     fn count(&mut self, passing: &Passing) {
-        let kind = match &passing.media {
-            Some(section) => kind(section.frame),
-            None => kind_of(&passing.payload).unwrap_or("data"),
-        };
         self.passed
             .whole
-            .entry(kind)
+            .entry(passing.kind().unwrap_or("data"))
             .or_default()
             .add(passing.payload.len());
     }
@@ -267,6 +271,28 @@ impl Session {
             list.add(super::now(), &missing)?;
         }
         Ok(())
+    }
+
+    /// The output has failed: lists what had been taken for it, and what has been received besides.
+    async fn list_unwritten(&mut self, trouble: &Trouble) {
+        let mut listed = Ok(());
+        for missing in self.output.take_unwritten() {
+            self.passed.take_back(&missing);
+            listed = listed.and(self.miss(&missing));
+        }
+        self.input.refuse(trouble);
+        while let Ok(Some(passage)) = self.input.next().await {
+            let missing = match passage {
+                Passage::Section(passing) => Missing::unwritten(&passing),
+                Passage::Gap(missing) => missing,
+                Passage::Notice(_) => continue,
+            };
+            listed = listed.and(self.miss(&missing));
+        }
+        // The list may be on the same full disk: its fault is told beside the one that ends it all.
+        if let Err(trouble) = listed {
+            self.reporter.warn(&trouble.message);
+        }
     }
 
     async fn snapshot(&self) -> Snapshot {

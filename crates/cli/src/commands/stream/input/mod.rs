@@ -114,6 +114,14 @@ impl Input {
         }
     }
 
+    /// Ends the input since nothing more can be taken; what has been received already still comes.
+    pub(crate) fn refuse(&mut self, trouble: &Trouble) {
+        match self {
+            Self::Media(input) => input.cut(),
+            Self::Connected(input) => input.refuse(trouble),
+        }
+    }
+
     /// Ends the input, and says why where something went wrong.
     pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
         match self {
