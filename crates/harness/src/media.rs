@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use comity_media::{
     Event, FrameType, Header, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig,
 };
-use comity_units::{Bytes, Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 
 /// A payload has one header or a typed error; what is taken is written back as it was, and by a writer in whole
 /// packets.
@@ -104,6 +104,8 @@ fn check_live(data: &[u8], length: usize) {
 fn reader() -> Reader {
     Reader::new(ReaderConfig {
         longest_unit: Bytes::new(4_000),
+        // So slow that a few packets are time enough for stamps to have stood still.
+        assumed_rate: Rate::from_kbps(20),
         ..ReaderConfig::default()
     })
 }
