@@ -5,7 +5,7 @@ CARGO_DENY := 0.20.2
 ROUNDS ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media fuzz
+.PHONY: help demo demo-sim claims picture test lint docs bench race media fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ media: rust python ## send real video over bad paths and hold what arrives again
 
 fuzz: rust ## run the property tests at length, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
 	scripts/fuzz.sh
+
+fuzz-short: rust ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
+	scripts/fuzz.sh --short
 
 .PHONY: format clippy purity dependencies rust python
 format: rust

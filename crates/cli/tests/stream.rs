@@ -2,6 +2,8 @@
 
 #[path = "stream/ends.rs"]
 mod ends;
+#[path = "stream/times.rs"]
+mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -330,6 +330,16 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
             "cc: there is no controller \"cubik\"; did you mean \"cubic\"? `comity list` tells of each",
         ),
         (
+            "comity://h:1?cc=tcp-real",
+            "cc: there is no controller \"tcp-real\": TCP-Real is the controller \"real\"; `comity list` tells of each",
+        ),
+        (
+            "comity://h:1?cc=tltcp",
+            "cc: there is no controller \"tltcp\": Time-lined TCP is a time-line over any controller, such as reno: over \
+             packets it is reliability=timeline with drop=expired, over TCP in a scenario timeline = { .. } \
+             (experiments/tltcp); `comity list` tells of each",
+        ),
+        (
             "comity://h:1?cc=cubic&cc.bata=1",
             "cc: there is no parameter \"bata\"; did you mean \"beta\"?",
         ),

@@ -5,9 +5,12 @@
 //! as soon as its input lies in `corpus/`, and the harnesses are compiled and run with every change.
 
 pub mod connection;
+pub mod keys;
 pub mod links;
 pub mod listener;
 pub mod media;
+pub mod metrics;
+pub mod rtp;
 pub mod scenario;
 pub mod segment;
 pub mod session;
@@ -34,6 +37,11 @@ pub const TARGETS: &[Target] = &[
         longest: 2_048,
     },
     Target {
+        name: "keys",
+        check: keys::check,
+        longest: 512,
+    },
+    Target {
         name: "link_traces",
         check: links::check,
         longest: 512,
@@ -47,6 +55,16 @@ pub const TARGETS: &[Target] = &[
         name: "media_reader",
         check: media::check_reader,
         longest: 4_096,
+    },
+    Target {
+        name: "metrics",
+        check: metrics::check,
+        longest: 512,
+    },
+    Target {
+        name: "rtp",
+        check: rtp::check,
+        longest: 1_024,
     },
     Target {
         name: "scenario",

@@ -95,9 +95,12 @@ macro_rules! targets {
 // As many cases as take a second or two each.
 targets! {
     connection: 20_000,
+    keys: 50_000,
     link_traces: 10_000,
     media_header: 10_000,
     media_reader: 2_000,
+    metrics: 50_000,
+    rtp: 20_000,
     scenario: 1_000,
     segment_codec: 20_000,
     session: 3_000,

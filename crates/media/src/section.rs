@@ -1,7 +1,7 @@
 //! What a reader makes of media: sections with a time, a deadline and an importance.
 
 use bytes::Bytes;
-use comity_units::{Span, Time};
+use comity_units::{Rate, Span, Time};
 
 /// What a section holds, as far as it matters to who must do without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -173,11 +173,50 @@ pub enum Notice {
         /// How many bytes had been collected.
         bytes: u64,
     },
+    /// The time stamps of a program, or of a stream of it, are missing or stand still: its time goes on by
+    /// something else.
+    Untimed {
+        /// The packet identifier of the program's map; that of the stream where only its stamps stand, and that of
+        /// the clock references where there is no program.
+        pid: u16,
+        /// What was found instead of time stamps that move.
+        found: Found,
+        /// What the time goes by.
+        by: TimeSource,
+    },
+    /// The times of a program move again: its time goes by them, from where it had come to.
+    TimedAgain {
+        /// The packet identifier of the program's map; that of its clock references where it has none.
+        pid: u16,
+    },
     /// The times of the source jumped: the source's clock goes on from where it was.
     Discontinuity {
         /// The packet identifier of the stream in which it was seen first.
         pid: u16,
     },
+}
+
+/// What a source has in the place of times that move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No time stamps.
+    Missing,
+    /// Time stamps that stay as they are, or go back.
+    Still,
+}
+
+/// What time goes by where it is not told by the time stamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TimeSource {
+    /// The program's clock references (PCR).
+    ClockReference,
+    /// The time stamps of the program's other streams.
+    OtherStreams,
+    /// When the bytes come, of a live source.
+    Arrival,
+    /// How many bytes came, of a stored source: so many a second are assumed.
+    Rate(Rate),
 }
 
 /// What a reader gives.

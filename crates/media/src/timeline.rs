@@ -110,6 +110,13 @@ impl Timeline {
         }
     }
 
+    /// Forgets all stretches: the next time stamp lies at `now`.
+    pub(crate) fn begin_at(&mut self, now: Time) {
+        (self.newest, self.last) = (None, None);
+        let nanos = u128::from(now.as_nanos());
+        self.furthest = i64::try_from(nanos * 9 / 100_000).unwrap_or(i64::MAX);
+    }
+
     /// The furthest time so far: that of what carries no time stamp.
     pub(crate) fn now(&self) -> Time {
         at(self.furthest)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use comity_media::DeadlineRule;
-use comity_units::{Bytes, Span};
+use comity_units::{Bytes, Rate, Span};
 
 use super::quantity;
 
@@ -135,6 +135,11 @@ pub(crate) struct Common {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
     pub(crate) speed: f64,
 
+    /// How fast an input file is taken to be whose times are missing or stand still, and of which nothing else tells
+    /// the time
+    #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
+    pub(crate) input_rate: Rate,
+
     /// Stop after this time, such as 60s
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) duration: Option<Span>,
@@ -197,6 +202,14 @@ pub(crate) enum Reconnect {
     Lost,
     /// Never
     No,
+}
+
+fn assumed_rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = quantity(text)?;
+    match rate >= Rate::from_kbps(1) {
+        true => Ok(rate),
+        false => Err(format!("{text:?} is too slow; expected 1kbps or more")),
+    }
 }
 
 fn speed(text: &str) -> Result<f64, String> {

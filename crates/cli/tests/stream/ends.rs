@@ -285,6 +285,74 @@ fn a_full_disk_is_told_to_both_ends() {
 }
 
 #[test]
+fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
+    let folder = Folder::new();
+    let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
+    let from = format!("comity://:0?{SECRET}");
+    // 200 blocks of 512 bytes, which are no whole packets; what is written beyond is refused.
+    let mut receiver = Running::spawn(
+        Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$0\" \"$@\""])
+            .args([env!("CARGO_BIN_EXE_comity"), "recv", &from, &out])
+            .args(["--gaps", &gaps, "--json"])
+            .stdin(Stdio::null()),
+    );
+    let target = format!(
+        "comity://127.0.0.1:{}?latency=500ms&{SECRET}",
+        receiver.port()
+    );
+    let clip = clip();
+    let sender = [clip.to_str().unwrap(), &target, "--speed", "10"];
+    let said = ends(
+        3,
+        &[&["send"], &sender[..], &["--reconnect", "no"]].concat(),
+    );
+    assert!(said.contains("cannot write on to"), "{said}");
+    let (end, said) = receiver.end(1);
+    assert!(said.contains("what was written is kept"), "{said}");
+
+    // The file has whole sections, those at the beginning of each stream, and the list has all others that arrived.
+    let file = folder.read("out.ts");
+    assert!((90_000..=102_400).contains(&file.len()), "{}", file.len());
+    let (written, sent) = (
+        elementary_streams(&file),
+        elementary_streams(&std::fs::read(&clip).unwrap()),
+    );
+    let gaps = String::from_utf8(folder.read("gaps.jsonl")).unwrap();
+    let gaps: Vec<Value> = gaps
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    for (stream, pid) in [(1, 0x100), (2, 0x101)] {
+        let units = &written[&pid];
+        assert_eq!(units[..], sent[&pid][..units.len()], "PID {pid}");
+        let unwritten: Vec<u64> = gaps
+            .iter()
+            .filter(|gap| gap["stream"] == stream && gap["reason"] == "unwritten")
+            .map(|gap| gap["section"].as_u64().unwrap())
+            .collect();
+        assert!(!unwritten.is_empty());
+        let first = units.len() as u64;
+        let all: Vec<u64> = (first..first + unwritten.len() as u64).collect();
+        assert_eq!(unwritten, all, "stream {stream}");
+    }
+    let sum = |counts: &Value, of: &dyn Fn(&Value) -> u64| -> u64 {
+        counts.as_object().unwrap().values().map(of).sum()
+    };
+    let whole = sum(&end["passed"]["whole"], &|count| {
+        count["sections"].as_u64().unwrap()
+    });
+    let missing = sum(&end["passed"]["gaps"], &|count| count.as_u64().unwrap());
+    assert_eq!(missing, gaps.len() as u64);
+    let totals = &end["input"]["totals"];
+    let received: u64 = ["sectionsOnTime", "sectionsLate", "gaps"]
+        .map(|key| totals[key].as_u64().unwrap_or(0))
+        .iter()
+        .sum();
+    assert_eq!(whole + missing, received, "{totals}");
+}
+
+#[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
     let clip = clip();
     let mut sender = Running::start(&[

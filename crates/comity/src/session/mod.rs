@@ -13,6 +13,7 @@
 
 use std::net::SocketAddr;
 
+mod allow_list;
 mod caller;
 mod cookie;
 mod core_trait;
@@ -33,6 +34,7 @@ mod session;
 #[cfg(test)]
 mod vector;
 
+pub use allow_list::{AllowList, AllowListError};
 pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
 pub use comity_transport::datagram::Ecn;
 pub use comity_transport::wire::header::{ConnectionId, Pattern};

@@ -18,6 +18,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod names;
 mod nearest;
 mod parameters;
 mod rows;
@@ -29,6 +30,7 @@ use core::fmt;
 use comity_units::{Bytes, Seed};
 
 use crate::{Controller, Meter};
+pub use names::{OtherName, other_name};
 pub use nearest::nearest;
 pub use parameters::{Domain, Parameter, ParameterError, Parameters, Value};
 pub use rows::{DEFAULT_FOR_SECTIONS, TABLE};
@@ -194,7 +196,8 @@ const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp"];
 /// The controller called `name`.
 ///
 /// # Errors
-/// [`UnknownController`] with the nearest name that exists.
+/// [`UnknownController`] with the nearest name that exists, or with what is meant where the name is known for
+/// something else.
 pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
     TABLE
         .iter()
@@ -202,6 +205,7 @@ pub fn find(name: &str) -> Result<&'static Row, UnknownController> {
         .ok_or_else(|| UnknownController {
             name: String::from(name),
             nearest: nearest(name, TABLE.iter().map(|row| row.name)),
+            other: other_name(name),
         })
 }
 
@@ -212,11 +216,16 @@ pub struct UnknownController {
     pub name: String,
     /// The known name that comes nearest, if one comes near.
     pub nearest: Option<&'static str>,
+    /// What is known by this name, if something is.
+    pub other: Option<OtherName>,
 }
 
 impl fmt::Display for UnknownController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "there is no controller {:?}", self.name)?;
+        if let Some(other) = self.other {
+            return write!(f, ": {}; `comity list` tells of each", other.instead);
+        }
         match self.nearest {
             Some(nearest) => {
                 write!(f, "; did you mean {nearest:?}? `comity list` tells of each")
@@ -240,6 +249,23 @@ mod tests {
     use std::string::ToString;
 
     const MSS: Bytes = Bytes::new(1_000);
+
+    #[test]
+    fn names_of_systems_lead_to_what_to_write() {
+        for (name, says) in [
+            ("tltcp", "reliability=timeline with drop=expired"),
+            ("tcp-real", "the controller \"real\""),
+            ("tcp-libra", "the controller \"libra\""),
+            ("packet-spacing", "the controller \"psp\""),
+            ("ad-hoc", "cc=psp&cc.damped=false"),
+            ("newreno", "recovery = "),
+            ("cubik", "did you mean \"cubic\"?"),
+        ] {
+            let error = find(name).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+            assert!(error.ends_with("`comity list` tells of each"), "{error}");
+        }
+    }
 
     fn refusal(row: &str, parameters: &Parameters) -> String {
         find(row)

@@ -1,20 +1,21 @@
 //! Transport packets to the sections of their streams.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use comity_units::{Span, Time};
-use mpeg2ts_reader::packet::Packet;
+use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::ReaderConfig;
 use super::framing::{Framed, Framing};
 use super::pes::{Assembler, Fault, Marks, Whole};
 use super::slices::{Slicer, payload};
+use super::tempo::{Progress, Tempo, Timed, Yardstick};
 use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
 use crate::group::{Arrival, Group, Place};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, FrameType, Importance, MediaSection, Notice};
-use crate::timeline::{Mark, Timeline, difference, ticks};
+use crate::timeline::{difference, ticks};
 
 /// How many packets may pass before the programs are known: 770 kB, several seconds of most streams.
 const SEARCHED: usize = 4096;
@@ -32,6 +33,8 @@ pub(super) struct Transport {
     config: ReaderConfig,
     framing: Framing,
     stage: Stage,
+    /// When the latest bytes came, of a live source.
+    arrival: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -55,18 +58,25 @@ impl Transport {
             config,
             framing: Framing::default(),
             stage,
+            arrival: None,
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) {
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) {
         let (stage, config) = (&mut self.stage, &self.config);
+        self.arrival = arrival;
         self.framing
-            .push(bytes, |framed| stage.take(framed, config, events));
+            .push(bytes, |framed| stage.take(framed, arrival, config, events));
     }
 
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
         if let Stage::Searching { .. } = self.stage {
-            self.stage.begin(&self.config, events);
+            self.stage.begin(self.arrival, &self.config, events);
         }
         match &mut self.stage {
             Stage::Searching { .. } => {}
@@ -80,7 +90,13 @@ impl Transport {
 }
 
 impl Stage {
-    fn take(&mut self, framed: Framed<'_>, config: &ReaderConfig, events: &mut VecDeque<Event>) {
+    fn take(
+        &mut self,
+        framed: Framed<'_>,
+        arrival: Option<Time>,
+        config: &ReaderConfig,
+        events: &mut VecDeque<Event>,
+    ) {
         let packet = match framed {
             Framed::Packet(packet) => packet,
             Framed::Lost(skipped) => {
@@ -92,21 +108,26 @@ impl Stage {
                 held.extend(packet);
                 search.packet(packet);
                 if search.is_over() || held.len() >= SEARCHED * PACKET {
-                    self.begin(config, events);
+                    self.begin(arrival, config, events);
                 }
             }
-            Self::Streams(demux) => demux.packet(packet, events),
+            Self::Streams(demux) => demux.packet(packet, arrival, events),
             Self::Slices(slicer) => {
                 if let Some((pid, stamp)) = clock_reference(packet) {
                     slicer.on_clock(pid, stamp, events);
                 }
-                slicer.push(packet, events);
+                slicer.push(packet, arrival, events);
             }
         }
     }
 
     /// Ends the search: with what was found, or without.
-    fn begin(&mut self, config: &ReaderConfig, events: &mut VecDeque<Event>) {
+    fn begin(
+        &mut self,
+        arrival: Option<Time>,
+        config: &ReaderConfig,
+        events: &mut VecDeque<Event>,
+    ) {
         let Self::Searching { held, search } = self else {
             return;
         };
@@ -126,7 +147,7 @@ impl Stage {
             Self::Slices(Slicer::packets(config))
         };
         for packet in held.as_chunks::<PACKET>().0 {
-            self.take(Framed::Packet(packet), config, events);
+            self.take(Framed::Packet(packet), arrival, config, events);
         }
     }
 }
@@ -226,7 +247,7 @@ struct Stream {
     assembler: Assembler,
     counter: Counter,
     group: Group,
-    mark: Option<Mark>,
+    progress: Progress,
     extra: ExtraSliceBits,
     next_section: u64,
     /// Packets of it that are scrambled, and since when they wait.
@@ -241,7 +262,10 @@ struct Demux {
     longest: usize,
     roles: BTreeMap<u16, Role>,
     /// The clock of each program, by the PID of its map.
-    clocks: BTreeMap<u16, Timeline>,
+    clocks: BTreeMap<u16, Tempo>,
+    /// The maps of the programs whose clock references these PIDs carry.
+    references: BTreeMap<u16, BTreeSet<u16>>,
+    yardstick: Yardstick,
     next_table: u64,
     next_stream: u16,
     /// What was sent last of each table that is repeated, and when.
@@ -255,13 +279,22 @@ impl Demux {
             longest: usize::try_from(config.longest_unit.get()).unwrap_or(usize::MAX),
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
+            references: BTreeMap::new(),
+            yardstick: Yardstick::default(),
             next_table: 0,
             next_stream: 1,
             tables: BTreeMap::new(),
         }
     }
 
-    fn packet(&mut self, bytes: &[u8; PACKET], events: &mut VecDeque<Event>) {
+    fn packet(
+        &mut self,
+        bytes: &[u8; PACKET],
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) {
+        self.yardstick.bytes += PACKET as u64;
+        self.yardstick.arrival = arrival;
         let Some(packet) = Packet::try_new(bytes) else {
             return;
         };
@@ -271,6 +304,14 @@ impl Demux {
             return;
         }
         let field = packet.adaptation_field();
+        if let Some(Ok(reference)) = field.as_ref().map(AdaptationField::pcr) {
+            for program in self.references.get(&pid).into_iter().flatten() {
+                if let Some(clock) = self.clocks.get_mut(program) {
+                    let stamp = reference.base();
+                    clock.references.on_reference(stamp, self.yardstick);
+                }
+            }
+        }
         let announced = field
             .as_ref()
             .is_some_and(|field| field.discontinuity_indicator());
@@ -320,6 +361,7 @@ impl Demux {
                     clock,
                     events,
                     config: &self.config,
+                    yardstick: &self.yardstick,
                 };
                 match stream.counter.next(&packet, announced) {
                     Continuity::Next => {}
@@ -346,13 +388,17 @@ impl Demux {
                 clock,
                 events,
                 config: &self.config,
+                yardstick: &self.yardstick,
             };
             stream.finish(self.longest, &mut output);
         }
     }
 
     fn learn_program(&mut self, pid: u16) {
-        self.clocks.entry(pid).or_default();
+        let rate = self.config.assumed_rate;
+        self.clocks
+            .entry(pid)
+            .or_insert_with(|| Tempo::new(pid, rate));
         let tables = || Role::Tables {
             gatherer: Gatherer::default(),
             counter: Counter::default(),
@@ -364,6 +410,13 @@ impl Demux {
     }
 
     fn learn_streams(&mut self, program: u16, map: &psi::ProgramMap, events: &mut VecDeque<Event>) {
+        for programs in self.references.values_mut() {
+            programs.remove(&program);
+        }
+        self.references
+            .entry(map.clock_pid)
+            .or_default()
+            .insert(program);
         for &(pid, stream_type) in &map.streams {
             if pid == STUFFING {
                 continue;
@@ -381,6 +434,7 @@ impl Demux {
                             clock,
                             events,
                             config: &self.config,
+                            yardstick: &self.yardstick,
                         };
                         stream.finish(self.longest, &mut output);
                     }
@@ -404,7 +458,7 @@ impl Demux {
                         assembler: Assembler::default(),
                         counter: Counter::default(),
                         group: Group::new(self.config.deadlines),
-                        mark: None,
+                        progress: Progress::default(),
                         extra: ExtraSliceBits::default(),
                         next_section: 0,
                         scrambled: Vec::new(),
@@ -433,11 +487,11 @@ impl Demux {
             self.learn_streams(pid, &map, events);
         }
         let now = match self.clocks.get(&pid) {
-            Some(clock) => clock.now(),
+            Some(clock) => clock.now(&self.yardstick),
             None => self
                 .clocks
                 .values()
-                .map(Timeline::now)
+                .map(|clock| clock.now(&self.yardstick))
                 .max()
                 .unwrap_or(Time::ZERO),
         };
@@ -478,9 +532,20 @@ impl Demux {
 
 /// Where the units of a stream go, and what they are timed by.
 struct Output<'a> {
-    clock: &'a mut Timeline,
+    clock: &'a mut Tempo,
     events: &'a mut VecDeque<Event>,
     config: &'a ReaderConfig,
+    yardstick: &'a Yardstick,
+}
+
+impl Output<'_> {
+    /// When a unit of the stream with this PID is there.
+    fn place(&mut self, stream: (u16, &mut Progress), stamp: Option<u64>) -> Timed {
+        let events = &mut *self.events;
+        self.clock.place(stream, stamp, self.yardstick, |notice| {
+            events.push_back(Event::Notice(notice));
+        })
+    }
 }
 
 impl Stream {
@@ -550,20 +615,13 @@ impl Stream {
         if unit.scrambled {
             self.tell_scrambled(output);
         }
-        let (source_time, jumped) = match unit.times.decoding() {
-            Some(stamp) => {
-                let placed = output.clock.place(stamp, self.mark);
-                self.mark = Some(placed.mark);
-                (placed.time, placed.is_jump)
-            }
-            None => (output.clock.now(), false),
-        };
-        if jumped {
+        let timed = output.place((self.pid, &mut self.progress), unit.times.decoding());
+        if timed.is_jump {
             output
                 .events
                 .push_back(Event::Notice(Notice::Discontinuity { pid }));
         }
-        let discontinuity = jumped || unit.marks.discontinuity;
+        let discontinuity = timed.is_jump || unit.marks.discontinuity;
         if discontinuity {
             self.group.reset();
         }
@@ -581,14 +639,16 @@ impl Stream {
             Times::Both {
                 presentation,
                 decoding,
-            } => ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0)),
-            Times::None | Times::Presentation(_) => Span::ZERO,
+            } if timed.by_stamp => {
+                ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0))
+            }
+            _ => Span::ZERO,
         };
         let place = self.group.place(Arrival {
             number: self.next_section,
             frame,
             presentation: unit.times.presentation(),
-            source_time,
+            source_time: timed.time,
             reordering,
         });
         self.section(
@@ -635,12 +695,14 @@ impl Stream {
 
     fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
         self.tell_scrambled(output);
-        let waited = output.clock.now().saturating_since(self.scrambled_since);
+        // What is scrambled has no time stamps that can be read.
+        let now = output.place((self.pid, &mut self.progress), None).time;
+        let waited = now.saturating_since(self.scrambled_since);
         if waited >= output.config.slice {
             self.flush_scrambled(output);
         }
         if self.scrambled.is_empty() {
-            self.scrambled_since = output.clock.now();
+            self.scrambled_since = now;
         }
         self.scrambled.extend(packet);
         if self.scrambled.len() >= SCRAMBLED_PACKETS * PACKET {

@@ -5,10 +5,11 @@ mod elementary;
 mod framing;
 mod pes;
 mod slices;
+mod tempo;
 
 use std::collections::VecDeque;
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{Bytes, Rate, Span, Time};
 
 use crate::group::DeadlineRule;
 use crate::header::PACKET;
@@ -24,7 +25,7 @@ pub struct ReaderConfig {
     pub deadlines: DeadlineRule,
     /// How long a slice of what is not understood lasts (20 ms).
     pub slice: Span,
-    /// How fast a source that is not understood, and has no clock, is assumed to be (4 Mb/s).
+    /// How fast a stored source that is not understood, or whose times do not move, is assumed to be (4 Mb/s).
     pub assumed_rate: Rate,
     /// After which time a table that has not changed is sent again, for receivers that lost it (1 s).
     pub table_refresh: Span,
@@ -50,6 +51,12 @@ impl Default for ReaderConfig {
 /// [`poll`](Self::poll), and [`finish`](Self::finish) says that no more will come. The same bytes give the same
 /// events, however they are cut.
 ///
+/// The time of a section is its decoding time. Where time stamps are missing, stand still or run backwards, time
+/// goes by the first of these that moves, and a [`Notice::Untimed`] says which: the stamps of the program's other
+/// streams; its clock references; when the bytes came, of a live source
+/// ([`push_arrived`](Self::push_arrived)); or how many bytes came, at the
+/// [assumed rate](ReaderConfig::assumed_rate). Stamps that jump or wrap are gone on with.
+///
 /// Nothing that is read is an error: what is not understood is sent in slices, what is broken is left out,
 /// and a [`Notice`] says so. A picture is given when the next one of its stream begins, since a transport
 /// stream does not say before where it ends: one frame interval later than it came.
@@ -69,6 +76,8 @@ impl Default for ReaderConfig {
 pub struct Reader {
     config: ReaderConfig,
     source: Source,
+    /// When the latest bytes came, of a live source.
+    arrival: Option<Time>,
     events: VecDeque<Event>,
 }
 
@@ -78,7 +87,7 @@ enum Source {
     Unknown(Vec<u8>),
     Transport(Box<Transport>),
     Elementary(Box<Elementary>),
-    Slices(Slicer),
+    Slices(Box<Slicer>),
 }
 
 impl Reader {
@@ -87,8 +96,15 @@ impl Reader {
         Self {
             config,
             source: Source::Unknown(Vec::new()),
+            arrival: None,
             events: VecDeque::new(),
         }
+    }
+
+    /// Takes the next bytes of a live source, which came at `arrival`.
+    pub fn push_arrived(&mut self, bytes: &[u8], arrival: Time) {
+        self.arrival = self.arrival.max(Some(arrival));
+        self.push(bytes);
     }
 
     /// Takes the next bytes of the source.
@@ -100,13 +116,13 @@ impl Reader {
                     self.recognise();
                 }
             }
-            Source::Transport(transport) => transport.push(bytes, &mut self.events),
+            Source::Transport(transport) => transport.push(bytes, self.arrival, &mut self.events),
             Source::Elementary(elementary) => {
                 if let Err(left) = elementary.push(bytes, &mut self.events) {
                     self.slice(&left);
                 }
             }
-            Source::Slices(slicer) => slicer.push(bytes, &mut self.events),
+            Source::Slices(slicer) => slicer.push(bytes, self.arrival, &mut self.events),
         }
     }
 
@@ -139,7 +155,7 @@ impl Reader {
         let bytes = self.config.longest_unit.get().min(left.rest.len() as u64);
         self.events
             .push_back(Event::Notice(Notice::NoPictures { bytes }));
-        self.source = Source::Slices(Slicer::bytes(&self.config, left.next_number));
+        self.source = Source::Slices(Box::new(Slicer::bytes(&self.config, left.next_number)));
         self.push(&left.rest);
     }
 
@@ -156,7 +172,7 @@ impl Reader {
             Format::Elementary => Source::Elementary(Box::new(Elementary::new(self.config))),
             Format::Unknown => {
                 self.events.push_back(Event::Notice(Notice::UnknownFormat));
-                Source::Slices(Slicer::bytes(&self.config, 0))
+                Source::Slices(Box::new(Slicer::bytes(&self.config, 0)))
             }
         };
         self.push(&start);

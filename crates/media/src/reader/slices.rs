@@ -3,17 +3,18 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use comity_units::{Bytes as Amount, Rate, Span, Time};
+use comity_units::{Rate, Span, Time};
 
 use super::ReaderConfig;
+use super::tempo::{References, Yardstick};
 use crate::header::{Header, PACKET};
-use crate::section::{Event, FrameType, Importance, MediaSection};
-use crate::timeline::Timeline;
+use crate::section::{Event, Found, FrameType, Importance, MediaSection, Notice};
 
 /// No slice is longer, whatever its time: packets of a burst do not need to wait for each other.
 const LONGEST: usize = 348 * PACKET;
 
-/// Cuts bytes, or whole packets, into slices.
+/// Cuts bytes, or whole packets, into slices: by the clock references that come with them, else by their arrival,
+/// else by the assumed rate.
 #[derive(Debug)]
 pub(super) struct Slicer {
     header: Header,
@@ -21,13 +22,33 @@ pub(super) struct Slicer {
     grain: usize,
     span: Span,
     rate: Rate,
-    clock: Option<(u16, Timeline)>,
+    clock: Option<Clock>,
     held: Vec<u8>,
     /// Where the slice at hand begins.
     begin: Time,
-    /// How much came before it.
-    before: u64,
+    /// How much came so far, and when.
+    yardstick: Yardstick,
+    /// The source's time was this when that much had come.
+    anchor: Option<(Time, Yardstick)>,
     next_number: u64,
+}
+
+/// The clock references of the first stream that has some.
+#[derive(Debug)]
+struct Clock {
+    pid: u16,
+    references: References,
+    /// Whether slices are cut by them.
+    is_followed: bool,
+    /// The source's time was this when that was the references'.
+    anchor: (Time, Time),
+}
+
+impl Clock {
+    fn now(&self) -> Time {
+        let (time, reference) = self.anchor;
+        time + self.references.now().saturating_since(reference)
+    }
 }
 
 impl Slicer {
@@ -48,39 +69,98 @@ impl Slicer {
             clock: None,
             held: Vec::new(),
             begin: Time::ZERO,
-            before: 0,
+            yardstick: Yardstick::default(),
+            anchor: None,
             next_number,
         }
     }
 
     /// Notes a clock reference of the packet that is pushed next: the first stream that has one gives the
-    /// time from then on.
+    /// time from then on, for as long as its references move.
     pub(super) fn on_clock(&mut self, pid: u16, stamp: u64, events: &mut VecDeque<Event>) {
-        let (clock_pid, timeline) = self.clock.get_or_insert_with(|| (pid, Timeline::default()));
-        if *clock_pid != pid {
+        let clock = self.clock.get_or_insert_with(|| Clock {
+            pid,
+            references: References::default(),
+            is_followed: true,
+            anchor: (self.begin, Time::ZERO),
+        });
+        if clock.pid != pid {
             return;
         }
-        let now = timeline.place(stamp, None).time.max(self.begin);
-        if now.saturating_since(self.begin) >= self.span {
+        clock.references.on_reference(stamp, self.yardstick);
+        let alive = clock.references.are_alive(&self.yardstick, self.rate);
+        if !clock.is_followed && alive {
+            clock.is_followed = true;
+            clock.anchor = (self.begin, clock.references.now());
+            events.push_back(Event::Notice(Notice::TimedAgain { pid }));
+        }
+        let now = clock.now();
+        if clock.is_followed && now.saturating_since(self.begin) >= self.span {
             self.cut(self.held.len(), now, events);
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) {
-        self.held.extend(bytes);
-        let by_rate = usize::try_from(self.rate.amount_in(self.span).get()).unwrap_or(LONGEST);
-        let length = match self.clock {
-            Some(_) => LONGEST,
-            None => by_rate.clamp(self.grain, LONGEST) / self.grain * self.grain,
-        };
-        while self.held.len() >= length {
-            let amount = Amount::new(self.before.saturating_add(length as u64));
-            let next = match self.clock {
-                Some(_) => self.begin,
-                None => (Time::ZERO + self.rate.transmission_time(amount)).max(self.begin),
-            };
-            self.cut(length, next, events);
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) {
+        self.yardstick.arrival = arrival;
+        let anchor = *self.anchor.get_or_insert((Time::ZERO, self.yardstick));
+        self.look_at_clock(events);
+        let is_clocked = self.clock.as_ref().is_some_and(|clock| clock.is_followed);
+        if !is_clocked && arrival.is_some() {
+            let (time, yardstick) = self.anchor.unwrap_or(anchor);
+            let now = (time + self.yardstick.since(&yardstick, self.rate)).max(self.begin);
+            if now.saturating_since(self.begin) >= self.span {
+                self.cut(self.held.len(), now, events);
+            }
         }
+        let by_rate = usize::try_from(self.rate.amount_in(self.span).get()).unwrap_or(LONGEST);
+        let is_timed = is_clocked || arrival.is_some();
+        let length = match is_timed {
+            true => LONGEST,
+            false => by_rate.clamp(self.grain, LONGEST) / self.grain * self.grain,
+        };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (piece, behind) =
+                rest.split_at(rest.len().min(length.saturating_sub(self.held.len())));
+            self.held.extend(piece);
+            self.yardstick.bytes += piece.len() as u64;
+            rest = behind;
+            if self.held.len() >= length {
+                let (time, yardstick) = self.anchor.unwrap_or(anchor);
+                let next = match is_timed {
+                    true => self.begin,
+                    false => time + self.yardstick.since(&yardstick, self.rate),
+                };
+                self.cut(length, next.max(self.begin), events);
+            }
+        }
+    }
+
+    /// Leaves clock references that stand still, and goes on from where they moved last.
+    fn look_at_clock(&mut self, events: &mut VecDeque<Event>) {
+        let Some(clock) = &mut self.clock else {
+            return;
+        };
+        let alive = clock.references.are_alive(&self.yardstick, self.rate);
+        if !clock.is_followed || alive {
+            return;
+        }
+        clock.is_followed = false;
+        let stood = clock.references.moved().unwrap_or(self.yardstick);
+        self.anchor = Some((clock.now().max(self.begin), stood));
+        events.push_back(Event::Notice(Notice::Untimed {
+            pid: clock.pid,
+            found: Found::Still,
+            by: self.yardstick.time_source(self.rate),
+        }));
+        // What is held has no length that the rate would give.
+        let (begin, held) = (self.begin, self.held.len());
+        self.cut(held, begin, events);
     }
 
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
@@ -91,7 +171,6 @@ impl Slicer {
         let rest = self.held.split_off(length);
         let slice = core::mem::replace(&mut self.held, rest);
         if !slice.is_empty() {
-            self.before += slice.len() as u64;
             events.push_back(Event::Section(MediaSection {
                 stream: 0,
                 number: self.next_number,

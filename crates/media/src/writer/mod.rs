@@ -4,7 +4,7 @@ mod clock;
 mod packet;
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use comity_units::Span;
 
@@ -129,6 +129,16 @@ impl TsWriter {
     /// Writes what is held. The stream can be ended here, or go on.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.release(true, out);
+    }
+
+    /// Whether units wait for tables; those of one stream wait together.
+    pub fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The streams whose units wait for tables.
+    pub fn held_streams(&self) -> BTreeSet<u16> {
+        self.held.iter().map(|(unit, _)| unit.pid).collect()
     }
 
     /// What was written so far.

@@ -2,6 +2,7 @@
 
 mod faults;
 mod roundtrip;
+mod times;
 mod ts;
 mod vectors;
 

@@ -4,7 +4,7 @@ mod systems;
 
 use std::fmt::Write as _;
 
-use comity_congestion::table::{Domain, Parameter, Row, TABLE, nearest};
+use comity_congestion::table::{Domain, Parameter, Row, TABLE, nearest, other_name};
 use comity_sim::scenario::reference::{self, Key};
 use serde_json::{Value, json};
 
@@ -40,6 +40,9 @@ pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
 }
 
 fn unknown(name: &str) -> String {
+    if let Some(other) = other_name(name) {
+        return format!("there is no {name:?} to tell of: {}", other.instead);
+    }
     let names = TABLE.iter().map(|row| row.name);
     let names = names.chain(SYSTEMS.iter().map(|system| system.name));
     match nearest(name, names) {

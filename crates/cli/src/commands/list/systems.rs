@@ -111,7 +111,8 @@ pub(super) const SYSTEMS: &[System] = &[
     system(
         Kind::System,
         "tltcp",
-        "the TLTCP paper, sections 3 to 5.5",
+        "Mukherjee and Brecht, \"Time-lined TCP for the TCP-friendly Delivery of Streaming Media\", ICNP 2000, \
+         sections 3 to 5.5",
         "Time-lined TCP: a time-line over any controller and any recovery, which gives data up at its deadline. \
          The key of a flow is \
          timeline = { .. }. Over packets: transport = \"sections\", reliability = \"timeline\", drop = \"expired\".",
@@ -179,7 +180,7 @@ pub(super) const SYSTEMS: &[System] = &[
     system(
         Kind::Reliability,
         "timeline",
-        "TLTCP, section 3",
+        "Mukherjee and Brecht, ICNP 2000, section 3",
         "Until the deadline of their section: the time-line.",
     ),
     system(
@@ -203,7 +204,7 @@ pub(super) const SYSTEMS: &[System] = &[
     system(
         Kind::Drop,
         "expired",
-        "TLTCP, section 3",
+        "Mukherjee and Brecht, ICNP 2000, section 3",
         "When their deadline has passed.",
     ),
     system(

@@ -1,13 +1,15 @@
 //! Where connections come from: calls, again and again where that is wanted, or a listener.
 
+use std::collections::BTreeSet;
 use std::env;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use comity::session::{Allow, PublicKey, StaticKey};
+use comity::session::{Allow, AllowList, AllowListError, PublicKey, StaticKey};
 use comity::uri::{ComityUri, Credentials, Host, Local, Role};
 use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, Qlog};
 use tokio::task::JoinHandle;
@@ -362,34 +364,41 @@ fn own_key(file: &Path) -> Result<StaticKey, Trouble> {
     })
 }
 
-/// The public keys of a list: one a line, `#` begins a comment.
-fn allowed(file: &Path) -> Result<std::collections::BTreeSet<PublicKey>, Trouble> {
-    let text = read(file)?;
-    let mut keys = std::collections::BTreeSet::new();
-    for (number, line) in text.lines().enumerate() {
-        let key = line.split('#').next().unwrap_or_default().trim();
-        if key.is_empty() {
-            continue;
+/// The public keys of a list.
+fn allowed(file: &Path) -> Result<BTreeSet<PublicKey>, Trouble> {
+    let list: Result<AllowList, _> = read(file)?.parse();
+    list.map(|list| list.0).map_err(|error| match error {
+        AllowListError::Line { line, error } => {
+            Trouble::usage(format!("{}:{line}: {error}", file.display()))
         }
-        keys.insert(key.parse().map_err(|error| {
-            Trouble::usage(format!("{}:{}: {error}", file.display(), number + 1))
-        })?);
-    }
-    match keys.is_empty() {
-        true => Err(Trouble::usage(format!(
-            "{}: lists no key; expected one of 64 hexadecimal digits a line",
-            file.display()
-        ))),
-        false => Ok(keys),
-    }
+        _ => Trouble::usage(format!("{}: {error}", file.display())),
+    })
 }
 
+/// Reads a file of keys, which is not read to its end where it is too long to be one.
 fn read(file: &Path) -> Result<String, Trouble> {
-    fs::read_to_string(file).map_err(|error| Trouble::open(file, &error))
+    /// Ten thousand keys with comments.
+    const MOST: u64 = 1 << 20;
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MOST + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 <= MOST => Ok(text),
+        Ok(_) => Err(Trouble::usage(format!(
+            "{}: is longer than 1 MiB; expected keys of 64 hexadecimal digits",
+            file.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Trouble::usage(format!(
+            "{}: is no text; expected keys of 64 hexadecimal digits",
+            file.display()
+        ))),
+        Err(error) => Err(Trouble::open(file, &error)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -426,5 +435,14 @@ mod tests {
         assert!(trouble.message.contains("allow:2: "), "{trouble}");
         fs::write(&path, "# nobody\n").unwrap();
         assert!(allowed(&path).unwrap_err().message.contains("lists no key"));
+        for (bytes, wrong) in [
+            (vec![b' '; (1 << 20) + 1], "1 MiB"),
+            (vec![0xff], "no text"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            assert!(own_key(&path).unwrap_err().message.contains(wrong));
+        }
+        let endless = own_key(Path::new("/dev/zero")).unwrap_err();
+        assert!(endless.message.contains("1 MiB"), "{endless}");
     }
 }

@@ -3,6 +3,8 @@
 //! Names end with the base unit (`_bytes`, `_seconds`), counters with `_total`; `side` says of which end of the
 //! way a number is: `input` or `output`.
 
+mod request;
+
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,11 +20,10 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::snapshot::{Side, Snapshot};
 use super::trouble::Trouble;
+use request::{Incoming, Request};
 
 /// How long a scraper may take to ask, or to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The longest request line that is read.
-const LONGEST_REQUEST: usize = 1_024;
 
 /// What is told next time somebody asks.
 #[derive(Clone, Debug, Default)]
@@ -66,15 +67,15 @@ impl Metrics {
 fn answer(mut stream: TcpStream, registry: &Registry) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = Vec::new();
+    let mut incoming = Incoming::default();
     let mut piece = [0; 256];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < 8 * LONGEST_REQUEST {
-        match stream.read(&mut piece)? {
-            0 => break,
-            length => request.extend(piece.get(..length).unwrap_or_default()),
+    loop {
+        let length = stream.read(&mut piece)?;
+        if length == 0 || incoming.push(piece.get(..length).unwrap_or_default()) {
+            break;
         }
     }
-    let (status, kind, body) = respond(&request, registry);
+    let (status, kind, body) = respond(incoming.request(), registry);
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -83,18 +84,10 @@ fn answer(mut stream: TcpStream, registry: &Registry) -> io::Result<()> {
     stream.flush()
 }
 
-fn respond(request: &[u8], registry: &Registry) -> (&'static str, &'static str, String) {
+fn respond(request: Request, registry: &Registry) -> (&'static str, &'static str, String) {
     const PLAIN: &str = "text/plain; charset=utf-8";
-    let line = request
-        .split(|byte| *byte == b'\r')
-        .next()
-        .unwrap_or_default();
-    let line = String::from_utf8_lossy(line.get(..LONGEST_REQUEST).unwrap_or(line));
-    let mut words = line.split(' ');
-    let (method, target) = (words.next(), words.next().unwrap_or_default());
-    let path = target.split('?').next();
-    match (method, path) {
-        (Some("GET"), Some("/metrics")) => {
+    match request {
+        Request::Metrics => {
             let mut body = String::new();
             match text::encode(&mut body, registry) {
                 Ok(()) => (
@@ -109,8 +102,8 @@ fn respond(request: &[u8], registry: &Registry) -> (&'static str, &'static str, 
                 ),
             }
         }
-        (Some("GET"), _) => ("404 Not Found", PLAIN, "see /metrics\n".into()),
-        _ => (
+        Request::Elsewhere => ("404 Not Found", PLAIN, "see /metrics\n".into()),
+        Request::Method => (
             "405 Method Not Allowed",
             PLAIN,
             "only GET is answered\n".into(),
@@ -364,7 +357,9 @@ mod tests {
         metrics.update(&snapshot);
         let mut registry = Registry::with_prefix("comity");
         registry.register_collector(Box::new(metrics));
-        let (status, _, body) = respond(request.as_bytes(), &registry);
+        let mut incoming = Incoming::default();
+        incoming.push(request.as_bytes());
+        let (status, _, body) = respond(incoming.request(), &registry);
         (status, body)
     }
 

@@ -16,7 +16,6 @@ mod line;
 mod metrics;
 mod output;
 pub(crate) mod passing;
-mod rtp;
 mod session;
 mod snapshot;
 mod sockets;
@@ -25,6 +24,7 @@ mod stop;
 mod totals;
 mod trouble;
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
@@ -175,6 +175,7 @@ fn run(
         let reading = Reading {
             speed: args.speed,
             deadlines,
+            assumed_rate: args.input_rate,
         };
         let is_passed_on = matches!(output, Uri::Comity(_));
         let session = Session {
@@ -187,7 +188,7 @@ fn run(
             every,
             began,
             passed: Passed::default(),
-            notices: 0,
+            notices: BTreeMap::new(),
             held: None,
         };
         let stop = Stop::on_interrupt().after(args.duration.map(Into::into));

@@ -33,6 +33,14 @@ impl Passing {
         matches!(self.due, Due::At(_) | Due::Never)
     }
 
+    /// What it holds, where that is known.
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        match &self.media {
+            Some(section) => Some(kind(section.frame)),
+            None => kind_of(&self.payload),
+        }
+    }
+
     /// What is given to a connection with this latency. What it needs has the number `needs` there.
     pub(crate) fn section(&self, needs: Option<SectionId>, latency: Duration) -> Section {
         Section {
@@ -77,7 +85,15 @@ pub(crate) enum Passage {
     /// A section that did not arrive whole.
     Gap(Missing),
     /// Something that the source is said to be, or to have lost.
-    Notice(String),
+    Notice(Remark),
+}
+
+/// A notice.
+#[derive(Debug)]
+pub(crate) struct Remark {
+    /// Those of one kind are told only so many times.
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
 }
 
 /// A section that is missing, or of which something is.
@@ -93,6 +109,22 @@ pub(crate) struct Missing {
     pub(crate) missing_bytes: Option<u64>,
     /// When it came into being, if that is known.
     pub(crate) source_time: Option<Instant>,
+}
+
+impl Missing {
+    /// What arrived and could not be written.
+    pub(crate) fn unwritten(passing: &Passing) -> Self {
+        let length = Some(passing.payload.len() as u64);
+        Self {
+            stream: passing.stream,
+            number: passing.number,
+            kind: passing.kind(),
+            reason: "unwritten",
+            length,
+            missing_bytes: length,
+            source_time: Some(passing.source_time),
+        }
+    }
 }
 
 /// The word for what a frame holds.

@@ -1,5 +1,6 @@
 //! Passing on what comes, until it ends.
 
+use std::collections::BTreeMap;
 use std::future::pending;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use super::gaps::GapList;
 use super::input::Input;
 use super::metrics::Metrics;
 use super::output::{Output, Written};
-use super::passing::{Due, Missing, Passage, Passing, kind, kind_of};
+use super::passing::{Due, Missing, Passage, Passing, Remark};
 use super::snapshot::{Passed, Snapshot};
 use super::status::Reporter;
 use super::stop::Stop;
@@ -17,7 +18,7 @@ use super::trouble::Trouble;
 
 /// How often the status line of a terminal is written, and the numbers for Prometheus are brought up to date.
 const GLANCE: Duration = Duration::from_millis(500);
-/// How many notices of one source are told one by one.
+/// How many notices of one kind are told one by one.
 const MOST_NOTICES: u64 = 20;
 
 /// An input, an output, and what is told of them.
@@ -34,7 +35,8 @@ pub(crate) struct Session {
     pub(crate) every: Option<Duration>,
     pub(crate) began: Instant,
     pub(crate) passed: Passed,
-    pub(crate) notices: u64,
+    /// How many notices of each kind there were.
+    pub(crate) notices: BTreeMap<&'static str, u64>,
     /// What came with a deadline of its own, and waits for a connection to go to. Nothing behind it is read
     /// meanwhile: that waits in the connection that it comes from.
     pub(crate) held: Option<Passing>,
@@ -92,6 +94,9 @@ impl Session {
             (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
             _ => None,
         };
+        if let Some(trouble) = trouble.as_ref().filter(|_| self.output.has_failed()) {
+            self.list_unwritten(trouble).await;
+        }
         self.input.close(trouble.as_ref()).await;
         let snapshot = self.snapshot().await;
         self.reporter.object("end", &snapshot);
@@ -198,13 +203,14 @@ impl Session {
 
     async fn take(&mut self, passage: Passage) -> Result<Written, Trouble> {
         match passage {
-            Passage::Notice(notice) => {
-                self.notices += 1;
-                match self.notices {
-                    ..MOST_NOTICES => self.reporter.warn(&notice),
+            Passage::Notice(Remark { kind, text }) => {
+                let count = self.notices.entry(kind).or_default();
+                *count += 1;
+                match *count {
+                    ..MOST_NOTICES => self.reporter.warn(&text),
                     MOST_NOTICES => self
                         .reporter
-                        .warn(&format!("{notice}; further notices are not told")),
+                        .warn(&format!("{text}; further ones of its kind are not told")),
                     _ => {}
                 }
                 Ok(Written::Yes)
@@ -215,7 +221,12 @@ impl Session {
                 Ok(Written::Yes)
             }
             Passage::Section(passing) => {
-                let written = self.output.write(&passing).await?;
+                let written = self.output.write(&passing).await;
+                if written.is_err() {
+                    // It is taken back with all else that was not written.
+                    self.count(&passing);
+                }
+                let written = written?;
                 self.list_unarrived()?;
                 match written {
                     Written::Yes => self.count(&passing),
@@ -236,13 +247,9 @@ impl Session {
     }
 
     fn count(&mut self, passing: &Passing) {
-        let kind = match &passing.media {
-            Some(section) => kind(section.frame),
-            None => kind_of(&passing.payload).unwrap_or("data"),
-        };
         self.passed
             .whole
-            .entry(kind)
+            .entry(passing.kind().unwrap_or("data"))
             .or_default()
             .add(passing.payload.len());
     }
@@ -264,6 +271,28 @@ impl Session {
             list.add(super::now(), &missing)?;
         }
         Ok(())
+    }
+
+    /// The output has failed: lists what had been taken for it, and what has been received besides.
+    async fn list_unwritten(&mut self, trouble: &Trouble) {
+        let mut listed = Ok(());
+        for missing in self.output.take_unwritten() {
+            self.passed.take_back(&missing);
+            listed = listed.and(self.miss(&missing));
+        }
+        self.input.refuse(trouble);
+        while let Ok(Some(passage)) = self.input.next().await {
+            let missing = match passage {
+                Passage::Section(passing) => Missing::unwritten(&passing),
+                Passage::Gap(missing) => missing,
+                Passage::Notice(_) => continue,
+            };
+            listed = listed.and(self.miss(&missing));
+        }
+        // The list may be on the same full disk: its fault is told beside the one that ends it all.
+        if let Err(trouble) = listed {
+            self.reporter.warn(&trouble.message);
+        }
     }
 
     async fn snapshot(&self) -> Snapshot {

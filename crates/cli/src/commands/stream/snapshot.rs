@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::input::Input;
 use super::output::{Output, Unsent};
-use super::passing::KINDS;
+use super::passing::{KINDS, Missing};
 use super::status::plain;
 use super::totals::Totals;
 
@@ -25,6 +25,11 @@ impl Count {
         self.sections += 1;
         self.bytes += bytes as u64;
     }
+
+    fn take(&mut self, bytes: u64) {
+        self.sections = self.sections.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
 }
 
 /// What has passed.
@@ -39,6 +44,17 @@ pub(crate) struct Passed {
 impl Passed {
     pub(crate) fn sections(&self) -> u64 {
         self.whole.values().map(|count| count.sections).sum()
+    }
+
+    /// What had passed turned out not to be whole where it went to.
+    pub(crate) fn take_back(&mut self, missing: &Missing) {
+        let kind = missing.kind.unwrap_or("data");
+        if let Some(count) = self.whole.get_mut(kind) {
+            count.take(missing.length.unwrap_or(0));
+            if count.sections == 0 {
+                self.whole.remove(kind);
+            }
+        }
     }
 
     pub(crate) fn missing(&self) -> u64 {

@@ -15,6 +15,9 @@ use super::super::trouble::Trouble;
 /// What handing over may take beyond the latency.
 const MARGIN: Duration = Duration::from_millis(20);
 
+/// How long what had arrived may take to come when the connection is over.
+const HANDED_OVER: Duration = Duration::from_secs(1);
+
 /// Receives from one connection after the other.
 #[derive(Debug)]
 pub(crate) struct ConnectedInput {
@@ -85,6 +88,15 @@ impl ConnectedInput {
             .as_ref()
             .map_or(Duration::ZERO, |open| open.latency());
         self.cut = now().checked_add(latency + MARGIN);
+    }
+
+    /// Ends the connection since nothing more can be taken, and lets only that come which has arrived already: all of
+    /// it comes at once.
+    pub(crate) fn refuse(&mut self, trouble: &Trouble) {
+        if let Some(connection) = &self.connection {
+            connection.close(CloseCode::APPLICATION, &trouble.message);
+        }
+        self.cut = now().checked_add(HANDED_OVER);
     }
 
     /// Ends the connection, and says why where something went wrong.

@@ -6,10 +6,12 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::time::Duration;
 
+use comity_media::rtp::Reorder;
+use comity_units::Time;
 use tokio::sync::mpsc;
 
 use super::super::now;
-use super::super::rtp::Reorder;
+use super::super::passing::Remark;
 use super::super::trouble::Trouble;
 
 /// How much is read at once from a file or a pipe, in bytes.
@@ -26,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
     /// Something that is wrong with the source and does not end it.
-    Notice(String),
+    Notice(Remark),
     End,
     Failed(Trouble),
 }
@@ -96,22 +98,27 @@ pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Trouble> {
 /// Reads datagrams of RTP, in order.
 pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
     let mut reorder = Reorder::default();
+    let began = now();
+    let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
     let mut said = None;
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
             Some(bytes) => {
-                if let Err(error) = reorder.push(now(), bytes, &mut media)
+                if let Err(error) = reorder.push(elapsed(), bytes, &mut media)
                     && said != Some(error)
                 {
                     said = Some(error);
-                    let notice = format!("{error}; such packets are left out");
+                    let notice = Remark {
+                        kind: "rtp",
+                        text: format!("{error}; such packets are left out"),
+                    };
                     if pieces.blocking_send(Piece::Notice(notice)).is_err() {
                         return false;
                     }
                 }
             }
-            None => reorder.expire(now(), &mut media),
+            None => reorder.expire(elapsed(), &mut media),
         }
         match media.is_empty() {
             true => !pieces.is_closed(),

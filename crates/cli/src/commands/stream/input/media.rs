@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use comity_media::{DeadlineRule, Event, MediaSection, Notice, Reader, ReaderConfig, SourceClock};
+use comity_media::{DeadlineRule, Event, MediaSection, Reader, ReaderConfig, SourceClock};
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
 use super::super::now;
-use super::super::passing::{Due, Passage, Passing};
+use super::super::passing::{Due, Passage, Passing, Remark};
 use super::super::trouble::Trouble;
 use super::feed::{Feed, Piece};
+use super::notice;
 
 /// Reads media from a [`Feed`]: a file at its own pace, what is live as it comes.
 #[derive(Debug)]
@@ -45,11 +46,20 @@ const LOOKAHEAD: Duration = Duration::from_secs(1);
 /// file among sound that is later than the first of them.
 const GROUP_LOOKAHEAD: Duration = Duration::from_secs(10);
 
+/// How much of a file is read ahead at most, in bytes, whatever its times say: the second of [`LOOKAHEAD`] at
+/// 256 Mb/s, the ten of [`GROUP_LOOKAHEAD`] at 25 Mb/s. What one piece of the file completes comes on top of it.
+const READ_AHEAD: usize = 32 << 20;
+/// What a section takes beside its payload.
+const READ_AHEAD_EACH: usize = 512;
+
 /// Sections that were read and are not due yet, in the order of their times. In each stream that is the order of
-/// the stream, even where its times go back.
+/// the stream, even where its times go back. No more is read while they take [`READ_AHEAD`].
 #[derive(Debug, Default)]
 struct Waiting {
     sections: BTreeMap<(Instant, u64), Passing>,
+    /// What the sections take.
+    bytes: usize,
+    has_told_full: bool,
     count: u64,
     latest: BTreeMap<u16, Instant>,
     furthest: Option<Instant>,
@@ -68,8 +78,13 @@ impl Waiting {
         if passing.media.as_ref().is_some_and(is_picture) {
             self.furthest_picture = self.furthest_picture.max(Some(*latest));
         }
+        self.bytes += passing.payload.len() + READ_AHEAD_EACH;
         self.sections.insert((*latest, self.count), passing);
         self.count += 1;
+    }
+
+    const fn is_full(&self) -> bool {
+        self.bytes >= READ_AHEAD
     }
 
     /// When the first one is due.
@@ -78,7 +93,9 @@ impl Waiting {
     }
 
     fn take(&mut self) -> Option<Passing> {
-        self.sections.pop_first().map(|(_, passing)| passing)
+        let (_, passing) = self.sections.pop_first()?;
+        self.bytes -= passing.payload.len() + READ_AHEAD_EACH;
+        Some(passing)
     }
 
     /// Whether sections that are due at `moment` have been read already.
@@ -130,6 +147,12 @@ impl MediaInput {
     /// ready loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Passage>, Trouble> {
         loop {
+            if self.waiting.is_full()
+                && self.is_stored()
+                && !core::mem::replace(&mut self.waiting.has_told_full, true)
+            {
+                return Ok(Some(Passage::Notice(notice::full(READ_AHEAD))));
+            }
             if self.has_read_enough()
                 && let Some(due) = self.waiting.due()
             {
@@ -144,7 +167,9 @@ impl MediaInput {
                     self.waiting.add(passing);
                     continue;
                 }
-                Some(Event::Notice(notice)) => return Ok(Some(Passage::Notice(said(&notice)))),
+                Some(Event::Notice(notice)) => {
+                    return Ok(Some(Passage::Notice(self.said(&notice))));
+                }
                 None if self.has_ended && self.waiting.due().is_none() => return Ok(None),
                 None if self.has_ended => {
                     self.is_dry = true;
@@ -154,8 +179,7 @@ impl MediaInput {
             }
             match self.feed.recv().await {
                 Some(Piece::Bytes(bytes)) => {
-                    self.bytes += bytes.len() as u64;
-                    self.reader.push(&bytes);
+                    self.take(&bytes);
                 }
                 Some(Piece::Notice(notice)) => return Ok(Some(Passage::Notice(notice))),
                 Some(Piece::Failed(trouble)) => {
@@ -172,7 +196,23 @@ impl MediaInput {
         }
     }
 
-    /// Whether what is due first is known.
+    fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        match self.pace {
+            Pace::Stored { .. } => self.reader.push(bytes),
+            Pace::Live { epoch, .. } => {
+                let arrival = Time::ZERO + Span::from(now().saturating_duration_since(epoch));
+                self.reader.push_arrived(bytes, arrival);
+            }
+        }
+    }
+
+    fn said(&self, notice: &comity_media::Notice) -> Remark {
+        let stored_at = self.is_stored().then_some(self.config.assumed_rate);
+        notice::said(notice, stored_at)
+    }
+
+    /// Whether what is due first is known, or no more may be read before it is taken.
     fn has_read_enough(&self) -> bool {
         match self.pace {
             Pace::Stored { speed, .. } => {
@@ -184,7 +224,7 @@ impl MediaInput {
                         self.waiting.reaches_picture(near) || self.waiting.reaches(far)
                     }
                 };
-                self.is_dry || is_read
+                self.is_dry || is_read || self.waiting.is_full()
             }
             Pace::Live { .. } => true,
         }
@@ -203,8 +243,7 @@ impl MediaInput {
             return;
         }
         while let Ok(Piece::Bytes(bytes)) = self.feed.try_recv() {
-            self.bytes += bytes.len() as u64;
-            self.reader.push(&bytes);
+            self.take(&bytes);
         }
         self.reader.finish();
     }
@@ -250,50 +289,12 @@ impl Pace {
     }
 }
 
-/// What a notice means for who sends the source.
-fn said(notice: &Notice) -> String {
-    match *notice {
-        Notice::UnknownFormat => "the input is no video that is known here (neither a transport stream nor MPEG-1 or \
-             MPEG-2 video): it is sent in slices of 20 ms as if it had 4 Mb/s, without knowing what \
-             matters in it. If ffmpeg can read it: ffmpeg -i INPUT -c copy -f mpegts - | comity send - .."
-            .into(),
-        Notice::NoProgram { bytes } => format!(
-            "the transport stream has no program map in its first {bytes} bytes: it is sent in slices, \
-             without knowing what matters in it"
-        ),
-        Notice::NoPictures { bytes } => format!(
-            "the video has no picture in {bytes} bytes where one has to be: from there on it is sent in slices"
-        ),
-        Notice::UnsupportedCodec { pid, stream_type } => format!(
-            "PID {pid} has the stream type {stream_type:#04x}, which is not known: it is sent whole, without \
-             frame types"
-        ),
-        Notice::Scrambled { pid } => {
-            format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
-        }
-        Notice::Unreferenced { pid } => {
-            format!("PID {pid} belongs to no program: its packets are left out")
-        }
-        Notice::LostSync { skipped } => {
-            format!("the transport stream lost its rhythm: {skipped} bytes were left out")
-        }
-        Notice::Damaged { pid } => {
-            format!("PID {pid}: part of an access unit is missing at the source; all of it is left out")
-        }
-        Notice::Oversized { pid, bytes } => {
-            format!("PID {pid}: an access unit of more than {bytes} bytes is left out")
-        }
-        Notice::Discontinuity { pid } => {
-            format!("PID {pid}: the times of the source jumped")
-        }
-        _ => format!("{notice:?}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use comity_units::Rate;
+    use tokio::sync::mpsc;
 
     #[test]
     fn sound_does_not_tell_how_far_the_pictures_have_been_read() {
@@ -365,5 +366,47 @@ mod tests {
             .collect();
         assert_eq!(order, [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (1, 3)]);
         assert_eq!(waiting.due(), None);
+    }
+
+    #[test]
+    fn no_more_is_read_ahead_than_there_is_room_for() {
+        // A second of it, which would be read ahead, has 1.25 GB.
+        let config = ReaderConfig {
+            assumed_rate: Rate::from_mbps(10_000),
+            ..ReaderConfig::default()
+        };
+        let (pieces, feed) = mpsc::channel(1);
+        let source = std::thread::spawn(move || {
+            let mut sent = 0;
+            while pieces
+                .blocking_send(Piece::Bytes(vec![7; 64 << 10]))
+                .is_ok()
+            {
+                sent += 64 << 10;
+            }
+            sent
+        });
+        let mut input = MediaInput::stored(feed, 1.0, config);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        runtime.unwrap().block_on(async {
+            let mut kinds = Vec::new();
+            for _ in 0..100 {
+                match input.next().await.unwrap().unwrap() {
+                    Passage::Notice(remark) => kinds.push(remark.kind),
+                    Passage::Section(_) => {}
+                    Passage::Gap(missing) => panic!("{missing:?}"),
+                }
+            }
+            assert_eq!(kinds, ["format", "full"]);
+        });
+        assert!(input.waiting.bytes < READ_AHEAD + (512 << 10));
+        drop(input);
+        let sent: usize = source.join().unwrap();
+        assert!(
+            (READ_AHEAD..READ_AHEAD + (8 << 20)).contains(&sent),
+            "{sent}"
+        );
     }
 }

@@ -3,11 +3,13 @@
 mod connected;
 mod feed;
 mod media;
+mod notice;
 
 use std::net::UdpSocket;
 
 use comity::uri::{MediaUri, Uri};
 use comity_media::{DeadlineRule, ReaderConfig};
+use comity_units::Rate;
 
 use super::line::{Line, LineOptions};
 use super::passing::Passage;
@@ -25,12 +27,15 @@ pub(crate) struct Reading {
     pub(crate) speed: f64,
     /// Which deadlines pictures get.
     pub(crate) deadlines: DeadlineRule,
+    /// How fast a file is taken to be that does not tell its times.
+    pub(crate) assumed_rate: Rate,
 }
 
 impl Reading {
     fn config(self) -> ReaderConfig {
         ReaderConfig {
             deadlines: self.deadlines,
+            assumed_rate: self.assumed_rate,
             ..ReaderConfig::default()
         }
     }
@@ -106,6 +111,14 @@ impl Input {
         match self {
             Self::Media(input) => input.cut(),
             Self::Connected(input) => input.cut(),
+        }
+    }
+
+    /// Ends the input since nothing more can be taken; what has been received already still comes.
+    pub(crate) fn refuse(&mut self, trouble: &Trouble) {
+        match self {
+            Self::Media(input) => input.cut(),
+            Self::Connected(input) => input.refuse(trouble),
         }
     }
 

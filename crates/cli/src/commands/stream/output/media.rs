@@ -3,6 +3,7 @@
 //! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which `rcvbuf` bounds and
 //! of which the sender knows: [`Room`] is how little of it may wait here, behind the connection.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::future::pending;
 use std::io;
@@ -11,13 +12,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use comity::session::Randomness;
-use comity_media::{PACKET, TsWriter, WriterConfig};
+use comity_media::rtp::Packetiser;
+use comity_media::{Header, PACKET, TsWriter, WriterConfig};
 use comity_units::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::super::passing::Passing;
-use super::super::rtp::Packetiser;
+use super::super::passing::{Missing, Passing};
 use super::super::trouble::Trouble;
+use super::ledger::Ledger;
 use super::target::{Datagrams, Recording, Target, write_all};
 
 /// How many pieces may wait for a slow disk or reader, however short they are.
@@ -60,6 +62,7 @@ pub(crate) struct MediaOutput {
     free: Arc<Semaphore>,
     /// How the thread that writes has ended.
     written: Option<oneshot::Receiver<io::Result<()>>>,
+    ledger: Ledger,
     /// Bytes given to the thread.
     pub(crate) bytes: u64,
 }
@@ -128,10 +131,12 @@ impl MediaOutput {
     ) -> Result<Self, Trouble> {
         let (pieces, waiting) = mpsc::channel(WAITING);
         let (tell, written) = oneshot::channel();
+        let ledger = Ledger::default();
+        let count = ledger.written.clone();
         std::thread::Builder::new()
             .name("output".into())
             // Nobody may be left to hear how it went.
-            .spawn(move || drop(tell.send(write_all(target, waiting))))
+            .spawn(move || drop(tell.send(write_all(target, waiting, &count))))
             .map_err(|error| Trouble::failed(format!("cannot start a thread: {error}")))?;
         Ok(Self {
             writer: TsWriter::new(WriterConfig::default()),
@@ -141,6 +146,7 @@ impl MediaOutput {
             room,
             free: Arc::new(Semaphore::new(room.0 as usize)),
             written: Some(written),
+            ledger,
             bytes: 0,
         })
     }
@@ -160,13 +166,34 @@ impl MediaOutput {
                 }
             }
         }
+        let section = Missing::unwritten(passing);
+        self.ledger.add(pid_of(&passing.payload), section);
+        let has_come = !piece.is_empty() || !self.writer.is_holding();
+        if has_come {
+            self.ledger.assign(&self.writer.held_streams());
+        }
         self.give(piece).await
+    }
+
+    /// What was given and is not written, when the thread that writes has failed; once.
+    pub(crate) fn take_unwritten(&mut self) -> Vec<Missing> {
+        match self.has_failed() {
+            true => self.ledger.take(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether it was not possible to write on.
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.ledger.has_failed
     }
 
     async fn give(&mut self, piece: Vec<u8>) -> Result<Written, Trouble> {
         if piece.is_empty() {
+            self.ledger.drop_assigned();
             return Ok(Written::Yes);
         }
+        self.ledger.give();
         let length = piece.len() as u64;
         // What it takes of the memory is more than what it holds, where it grew.
         let taken =
@@ -197,8 +224,14 @@ impl MediaOutput {
         match ended {
             Ok(Ok(())) => Ok(Written::Yes),
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::ReaderGone),
-            Ok(Err(error)) => Err(Trouble::write(&self.name, &error)),
-            Err(_) => Err(Trouble::failed("the thread that writes is gone")),
+            Ok(Err(error)) => {
+                self.ledger.has_failed = true;
+                Err(Trouble::write(&self.name, &error))
+            }
+            Err(_) => {
+                self.ledger.has_failed = true;
+                Err(Trouble::failed("the thread that writes is gone"))
+            }
         }
     }
 
@@ -206,6 +239,7 @@ impl MediaOutput {
     pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
         let mut rest = Vec::new();
         self.writer.finish(&mut rest);
+        self.ledger.assign(&BTreeSet::new());
         if self.pieces.is_some() {
             self.give(rest).await?;
         }
@@ -214,6 +248,14 @@ impl MediaOutput {
             self.ended().await?;
         }
         Ok(())
+    }
+}
+
+/// The stream that a unit belongs to.
+fn pid_of(payload: &[u8]) -> Option<u16> {
+    match Header::decode(payload) {
+        Ok((Header::Unit(unit), _)) => Some(unit.pid),
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod connected;
 mod fates;
+mod ledger;
 mod media;
 mod target;
 
@@ -99,6 +100,22 @@ impl Output {
         match self {
             Self::Media(_) => Vec::new(),
             Self::Connected(output) => output.take_missing(),
+        }
+    }
+
+    /// The sections that were taken and could not be written, since the last call.
+    pub(crate) fn take_unwritten(&mut self) -> Vec<Missing> {
+        match self {
+            Self::Media(output) => output.take_unwritten(),
+            Self::Connected(_) => Vec::new(),
+        }
+    }
+
+    /// Whether it was not possible to write on.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self {
+            Self::Media(output) => output.has_failed(),
+            Self::Connected(_) => false,
         }
     }
 

@@ -3,17 +3,18 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use comity_media::rtp::Packetiser;
 use tokio::sync::mpsc;
 
 use super::super::now;
-use super::super::rtp::Packetiser;
 use super::media::Piece;
 
 /// Something that takes bytes.
 pub(crate) trait Target {
-    /// Takes the next ones.
+    /// Takes the next ones, all or, as far as that can be had, none.
     fn take(&mut self, piece: &[u8]) -> io::Result<()>;
 
     /// Nothing more waits at present.
@@ -27,10 +28,11 @@ pub(crate) trait Target {
     }
 }
 
-/// Writes until nothing more comes, or until it fails.
+/// Writes until nothing more comes, or until it fails; counts the pieces that were written.
 pub(crate) fn write_all(
     mut target: impl Target,
     mut waiting: mpsc::Receiver<Piece>,
+    written: &AtomicU64,
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
         if let Err(error) = target.take(&piece.bytes) {
@@ -38,6 +40,7 @@ pub(crate) fn write_all(
             waiting.close();
             return Err(error);
         }
+        written.fetch_add(1, Ordering::Release);
         drop(piece);
         if waiting.is_empty() {
             target.rest()?;
@@ -68,6 +71,8 @@ pub(crate) struct Recording {
     is_stored: bool,
     /// Whether what it held before is still in it.
     is_old: bool,
+    /// How much was written of whole pieces.
+    length: u64,
 }
 
 impl Recording {
@@ -77,6 +82,7 @@ impl Recording {
             file,
             is_stored,
             is_old: is_stored,
+            length: 0,
         }
     }
 }
@@ -87,7 +93,15 @@ impl Target for Recording {
             self.file.set_len(0)?;
             self.is_old = false;
         }
-        self.file.write_all(piece)
+        let taken = self.file.write_all(piece);
+        match (&taken, self.is_stored) {
+            (Ok(()), _) => self.length += piece.len() as u64,
+            // The part that found room is no section, nor need it be whole packets. When even this fails, the first
+            // error is the one to tell.
+            (Err(_), true) => drop(self.file.set_len(self.length)),
+            (Err(_), false) => {}
+        }
+        taken
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -126,7 +140,7 @@ impl Target for Datagrams {
             let sent = match &mut self.packetiser {
                 Some(packetiser) => {
                     let elapsed = now().saturating_duration_since(self.began);
-                    self.socket.send(&packetiser.packet(elapsed, media))
+                    self.socket.send(&packetiser.packet(elapsed.into(), media))
                 }
                 None => self.socket.send(media),
             };

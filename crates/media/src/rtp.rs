@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, Instant};
+
+use comity_units::{Span, Time};
 
 /// The fixed header, RFC 3550 section 5.1.
 const HEADER: usize = 12;
@@ -14,13 +15,14 @@ const MPV: u8 = 32;
 /// How many packets may be held for an earlier one.
 const MOST_HELD: usize = 64;
 /// For how long.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE: Span = Span::from_millis(50);
 /// A jump in the sequence of more than this is another sender, not a loss (RFC 3550, appendix A.1).
 const MAX_DROPOUT: u16 = 3_000;
 
 /// What is wrong with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RtpError {
+#[non_exhaustive]
+pub enum RtpError {
     /// It ends within a header, or within what it says is padding.
     Truncated,
     /// It has another version.
@@ -28,6 +30,8 @@ pub(crate) enum RtpError {
     /// Its payload is neither a transport stream nor MPEG video.
     PayloadType(u8),
 }
+
+impl core::error::Error for RtpError {}
 
 impl fmt::Display for RtpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,18 +99,36 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Puts packets in order again: one that is early waits for those before it, up to [`PATIENCE`] or
-/// [`MOST_HELD`] packets; one that comes after its turn, or twice, is left out.
+/// Puts packets in order again: one that is early waits for those before it, up to 50 ms or 64 packets; one that
+/// comes after its turn, or twice, is left out.
+///
+/// Packets of another source, or whose numbers jump by 3000 or more, are a stream that begins anew: what is held
+/// is given, and nothing is waited for.
+///
+/// ```
+/// use comity_media::rtp::{Packetiser, Reorder};
+/// use comity_units::{Span, Time};
+///
+/// let mut sender = Packetiser::new(65_535, 7);
+/// let packets = [b"a", b"b", b"c"].map(|media| sender.packet(Span::ZERO, media));
+/// let mut receiver = Reorder::default();
+/// let mut media = Vec::new();
+/// for turn in [0, 2, 1] {
+///     receiver.push(Time::ZERO, &packets[turn], &mut media)?;
+/// }
+/// assert_eq!(media, b"abc");
+/// # Ok::<(), comity_media::rtp::RtpError>(())
+/// ```
 #[derive(Debug, Default)]
-pub(crate) struct Reorder {
+pub struct Reorder {
     source: Option<u32>,
     /// The sequence number whose turn it is, extended to 64 bits.
     next: u64,
-    held: BTreeMap<u64, (Instant, Vec<u8>)>,
+    held: BTreeMap<u64, (Time, Vec<u8>)>,
     /// Packets whose turn was passed over.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// Packets that came after their turn, or again.
-    pub(crate) late: u64,
+    pub late: u64,
 }
 
 impl Reorder {
@@ -114,12 +136,7 @@ impl Reorder {
     ///
     /// # Errors
     /// [`RtpError`]; the packet is left out.
-    pub(crate) fn push(
-        &mut self,
-        now: Instant,
-        bytes: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), RtpError> {
+    pub fn push(&mut self, now: Time, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RtpError> {
         let packet = Packet::read(bytes)?;
         let distance = packet.sequence.wrapping_sub(self.next as u16);
         let is_near = !(MAX_DROPOUT..=u16::MAX - MAX_DROPOUT).contains(&distance);
@@ -149,18 +166,18 @@ impl Reorder {
     }
 
     /// Gives up waiting for what has been waited for long enough.
-    pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<u8>) {
+    pub fn expire(&mut self, now: Time, out: &mut Vec<u8>) {
         while self
             .held
             .values()
-            .any(|(came, _)| now.saturating_duration_since(*came) >= PATIENCE)
+            .any(|(came, _)| now.saturating_since(*came) >= PATIENCE)
         {
             self.skip(out);
         }
     }
 
     /// Gives all that is held.
-    pub(crate) fn flush(&mut self, out: &mut Vec<u8>) {
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
         while !self.held.is_empty() {
             self.skip(out);
         }
@@ -185,7 +202,7 @@ impl Reorder {
 
 /// Writes media as RTP packets of payload type 33.
 #[derive(Debug)]
-pub(crate) struct Packetiser {
+pub struct Packetiser {
     sequence: u16,
     source: u32,
 }
@@ -193,17 +210,17 @@ pub(crate) struct Packetiser {
 impl Packetiser {
     /// One whose first packet has this sequence number, by a source of this name: both had better be random
     /// (RFC 3550, section 5.1).
-    pub(crate) const fn new(sequence: u16, source: u32) -> Self {
+    pub const fn new(sequence: u16, source: u32) -> Self {
         Self { sequence, source }
     }
 
     /// A packet with `media`, sent so long after the first.
-    pub(crate) fn packet(&mut self, elapsed: Duration, media: &[u8]) -> Vec<u8> {
+    pub fn packet(&mut self, elapsed: Span, media: &[u8]) -> Vec<u8> {
         let mut packet = Vec::with_capacity(HEADER + media.len());
         packet.extend([0x80, MP2T]);
         packet.extend(self.sequence.to_be_bytes());
         // 90 kHz, of which the lower 32 bits are told.
-        let ticks = elapsed.as_micros() * 9 / 100;
+        let ticks = u128::from(elapsed.as_nanos()) * 9 / 100_000;
         packet.extend((ticks as u32).to_be_bytes());
         packet.extend(self.source.to_be_bytes());
         packet.extend(media);
@@ -215,23 +232,22 @@ impl Packetiser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::stream::now;
 
     fn packet(sequence: u16, media: &[u8]) -> Vec<u8> {
-        Packetiser::new(sequence, 7).packet(Duration::ZERO, media)
+        Packetiser::new(sequence, 7).packet(Span::ZERO, media)
     }
 
     #[test]
     fn a_packet_has_the_bytes_of_the_rfc() {
         let mut packetiser = Packetiser::new(0xffff, 0x0102_0304);
-        let first = packetiser.packet(Duration::from_secs(2), b"ab");
+        let first = packetiser.packet(Span::from_secs(2), b"ab");
         assert_eq!(
             first,
             [
                 0x80, 33, 0xff, 0xff, 0, 0x02, 0xbf, 0x20, 1, 2, 3, 4, b'a', b'b'
             ]
         );
-        assert_eq!(packetiser.packet(Duration::ZERO, b"")[2..4], [0, 0]);
+        assert_eq!(packetiser.packet(Span::ZERO, b"")[2..4], [0, 0]);
     }
 
     #[test]
@@ -263,7 +279,7 @@ mod tests {
 
     #[test]
     fn packets_are_put_in_order_and_counted() {
-        let now = now();
+        let now = Time::from_secs(1);
         let mut reorder = Reorder::default();
         let mut out = Vec::new();
         for (sequence, byte) in [(65_534, b'a'), (0, b'c'), (65_535, b'b'), (65_535, b'x')] {
@@ -287,16 +303,16 @@ mod tests {
 
     #[test]
     fn another_source_begins_anew_and_memory_is_bounded() {
-        let now = now();
+        let now = Time::from_secs(1);
         let mut reorder = Reorder::default();
         let mut out = Vec::new();
         reorder.push(now, &packet(10, b"a"), &mut out).unwrap();
         reorder.push(now, &packet(12, b"c"), &mut out).unwrap();
-        let other = Packetiser::new(50_000, 8).packet(Duration::ZERO, b"x");
+        let other = Packetiser::new(50_000, 8).packet(Span::ZERO, b"x");
         reorder.push(now, &other, &mut out).unwrap();
         assert_eq!(out, b"acx");
         for number in 0..=MOST_HELD as u16 {
-            let early = Packetiser::new(50_002 + number, 8).packet(Duration::ZERO, b"y");
+            let early = Packetiser::new(50_002 + number, 8).packet(Span::ZERO, b"y");
             reorder.push(now, &early, &mut out).unwrap();
         }
         assert_eq!(out.len(), 3 + MOST_HELD + 1);

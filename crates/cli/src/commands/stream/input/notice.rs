@@ -1,0 +1,114 @@
+//! What is said of an input's media.
+
+use comity_media::{Found, Notice, TimeSource};
+use comity_units::Rate;
+
+use super::super::passing::Remark;
+
+fn at_rate(rate: Rate) -> String {
+    format!("as if it had {rate} (--input-rate)")
+}
+
+/// That no more is read ahead than this many bytes.
+pub(super) fn full(bytes: usize) -> Remark {
+    Remark {
+        kind: "full",
+        text: format!(
+            "{} MiB of the input had to be read ahead, since its times stand still, jump or are far apart: no more \
+             than that is held, and what its streams have at one time may not leave together",
+            bytes >> 20
+        ),
+    }
+}
+
+/// What a notice means for who sends the source. A stored one that does not tell its times is taken to have the rate
+/// `stored_at`.
+pub(super) fn said(notice: &Notice, stored_at: Option<Rate>) -> Remark {
+    Remark {
+        kind: kind(notice),
+        text: text(notice, stored_at),
+    }
+}
+
+const fn kind(notice: &Notice) -> &'static str {
+    match notice {
+        Notice::UnknownFormat | Notice::NoProgram { .. } | Notice::NoPictures { .. } => "format",
+        Notice::Untimed { .. } | Notice::TimedAgain { .. } => "time",
+        Notice::UnsupportedCodec { .. } => "codec",
+        Notice::Scrambled { .. } => "scrambled",
+        Notice::Unreferenced { .. } => "unreferenced",
+        Notice::Discontinuity { .. } => "discontinuity",
+        Notice::LostSync { .. } | Notice::Damaged { .. } | Notice::Oversized { .. } => "damage",
+        _ => "other",
+    }
+}
+
+fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
+    let pace = || match stored_at {
+        Some(rate) => at_rate(rate),
+        None => "as they arrive".into(),
+    };
+    match *notice {
+        Notice::UnknownFormat => format!(
+            "the input is no video that is known here (neither a transport stream nor MPEG-1 or MPEG-2 video): it is \
+             sent in slices of 20 ms, {}, without knowing what matters in it. If ffmpeg can read it: \
+             ffmpeg -i INPUT -c copy -f mpegts - | comity send - ..",
+            pace()
+        ),
+        Notice::NoProgram { bytes } => format!(
+            "the transport stream has no program map in its first {bytes} bytes: it is sent in slices, by its clock \
+             references where it has some, else {}, without knowing what matters in it",
+            pace()
+        ),
+        Notice::NoPictures { bytes } => format!(
+            "the video has no picture in {bytes} bytes where one has to be: from there on it is sent in slices, {}",
+            pace()
+        ),
+        Notice::Untimed { pid, found, by } => {
+            let whose = match by {
+                TimeSource::OtherStreams => format!("PID {pid}"),
+                _ => format!("the program of PID {pid}"),
+            };
+            let found = match found {
+                Found::Missing => "has no time stamps",
+                Found::Still => "has times that stand still or go back",
+            };
+            let by = match by {
+                TimeSource::ClockReference => "its clock references (PCR)".into(),
+                TimeSource::OtherStreams => "the other streams of its program".into(),
+                TimeSource::Arrival => "when it arrives".into(),
+                TimeSource::Rate(rate) => format!("its length, {}", at_rate(rate)),
+                _ => format!("{by:?}"),
+            };
+            format!("{whose} {found}: its time goes by {by}")
+        }
+        Notice::TimedAgain { pid } => {
+            format!("the program of PID {pid}: its times move again, and are gone by")
+        }
+        Notice::UnsupportedCodec { pid, stream_type } => format!(
+            "PID {pid} has the stream type {stream_type:#04x}, which is not known: it is sent whole, without \
+             frame types"
+        ),
+        Notice::Scrambled { pid } => {
+            format!("PID {pid} is scrambled: its packets are sent as they are, in slices")
+        }
+        Notice::Unreferenced { pid } => {
+            format!("PID {pid} belongs to no program: its packets are left out")
+        }
+        Notice::LostSync { skipped } => {
+            format!("the transport stream lost its rhythm: {skipped} bytes were left out")
+        }
+        Notice::Damaged { pid } => {
+            format!(
+                "PID {pid}: part of an access unit is missing at the source; all of it is left out"
+            )
+        }
+        Notice::Oversized { pid, bytes } => {
+            format!("PID {pid}: an access unit of more than {bytes} bytes is left out")
+        }
+        Notice::Discontinuity { pid } => {
+            format!("PID {pid}: the times of the source jumped")
+        }
+        _ => format!("{notice:?}"),
+    }
+}

@@ -1,0 +1,128 @@
+//! Which sections are in which pieces that a thread writes.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::passing::Missing;
+
+/// A section, with the PID of its stream.
+type Entry = (Option<u16>, Missing);
+
+/// The sections that were given to a thread and may not be written yet. There are as many as wait to be written, and
+/// as the writer of media holds.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    /// Those that are in no piece yet, with the stream whose tables they may wait for.
+    open: Vec<Entry>,
+    /// Those of the next piece.
+    next: Vec<Missing>,
+    /// Those of the pieces that were given, by the number of the piece.
+    given: VecDeque<(u64, Vec<Missing>)>,
+    pieces: u64,
+    /// How many pieces the thread has written.
+    pub(super) written: Arc<AtomicU64>,
+    pub(super) has_failed: bool,
+}
+
+impl Ledger {
+    /// A section that comes, of the stream with this PID.
+    pub(super) fn add(&mut self, pid: Option<u16>, section: Missing) {
+        self.open.push((pid, section));
+    }
+
+    /// Those whose streams are not held are in the next piece.
+    pub(super) fn assign(&mut self, held: &BTreeSet<u16>) {
+        let is_held = |(pid, _): &Entry| pid.is_some_and(|pid| held.contains(&pid));
+        let open = core::mem::take(&mut self.open);
+        let (held, next): (Vec<_>, Vec<_>) = open.into_iter().partition(is_held);
+        self.open = held;
+        self.next
+            .extend(next.into_iter().map(|(_, section)| section));
+    }
+
+    /// They have nothing that is to be written.
+    pub(super) fn drop_assigned(&mut self) {
+        self.next.clear();
+    }
+
+    /// The next piece is given to the thread.
+    pub(super) fn give(&mut self) {
+        let written = self.written.load(Ordering::Acquire);
+        while self
+            .given
+            .front()
+            .is_some_and(|(piece, _)| *piece < written)
+        {
+            self.given.pop_front();
+        }
+        let sections = core::mem::take(&mut self.next);
+        self.given.push_back((self.pieces, sections));
+        self.pieces += 1;
+    }
+
+    /// What was not written.
+    pub(super) fn take(&mut self) -> Vec<Missing> {
+        let written = self.written.load(Ordering::Acquire);
+        let given = core::mem::take(&mut self.given);
+        let unwritten = given.into_iter().filter(|(piece, _)| *piece >= written);
+        let mut sections: Vec<Missing> = unwritten.flat_map(|(_, sections)| sections).collect();
+        sections.append(&mut self.next);
+        sections.extend(self.open.drain(..).map(|(_, section)| section));
+        sections
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(number: u64) -> Missing {
+        Missing {
+            stream: 1,
+            number,
+            kind: None,
+            reason: "unwritten",
+            length: Some(1),
+            missing_bytes: Some(1),
+            source_time: None,
+        }
+    }
+
+    #[test]
+    fn what_waits_for_tables_is_in_the_piece_behind_them() {
+        let mut ledger = Ledger::default();
+        let written = ledger.written.clone();
+        // Two streams wait for tables; those of the first come, then an empty piece.
+        for (number, pid) in [(0, 256), (1, 257), (2, 256)] {
+            ledger.add(Some(pid), section(number));
+        }
+        ledger.add(None, section(3));
+        ledger.assign(&BTreeSet::from([257]));
+        ledger.give();
+        ledger.add(None, section(4));
+        ledger.assign(&BTreeSet::from([257]));
+        ledger.drop_assigned();
+        ledger.add(Some(256), section(5));
+        ledger.assign(&BTreeSet::from([257]));
+        ledger.give();
+        written.store(1, Ordering::Release);
+        let numbers = |sections: Vec<Missing>| -> Vec<u64> {
+            sections.iter().map(|section| section.number).collect()
+        };
+        assert_eq!(numbers(ledger.take()), [5, 1]);
+        assert_eq!(numbers(ledger.take()), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn what_was_written_is_forgotten() {
+        let mut ledger = Ledger::default();
+        for number in 0..100 {
+            ledger.add(None, section(number));
+            ledger.assign(&BTreeSet::new());
+            ledger.give();
+            ledger.written.store(number, Ordering::Release);
+            assert!(ledger.given.len() <= 2);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Files that do not tell their times.
+
+use std::fs;
+
+use crate::{Folder, Running, SECRET, clip, elementary_streams};
+
+/// The clip without time stamps and clock references.
+fn untimed() -> Vec<u8> {
+    let mut stream = fs::read(clip()).unwrap();
+    for packet in stream.chunks_mut(188) {
+        let (has_field, begins) = (packet[3] & 0x20 != 0, packet[1] & 0x40 != 0);
+        if has_field && packet[4] > 0 && packet[5] & 0x10 != 0 {
+            packet[5] &= !0x10;
+            packet[6..12].fill(0xff);
+        }
+        let start = match has_field {
+            true => 5 + usize::from(packet[4]),
+            false => 4,
+        };
+        let head = &mut packet[start..];
+        if begins && head.starts_with(&[0, 0, 1]) {
+            head[7] &= 0x3f;
+            let length = usize::from(head[8]);
+            head[9..9 + length].fill(0xff);
+        }
+    }
+    stream
+}
+
+#[test]
+fn a_file_without_times_is_sent_at_a_rate_that_is_told() {
+    let folder = Folder::new();
+    let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
+    fs::write(&source, untimed()).unwrap();
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let target = format!("comity://127.0.0.1:{}?latency=2s&{SECRET}", receiver.port());
+    let arguments = ["send", &source, &target, "--input-rate", "6Mbps"];
+    let mut sender = Running::start(&arguments);
+    let warning = sender.event("warning");
+    let message = warning["message"].as_str().unwrap();
+    for part in ["no time stamps", "6Mbps", "--input-rate"] {
+        assert!(message.contains(part), "{message}");
+    }
+    let (sent, said) = sender.end(0);
+    assert!(said.contains(message), "{said}");
+    receiver.end(0);
+    // 668 kB at 6 Mb/s.
+    let elapsed = sent["elapsed_s"].as_f64().unwrap();
+    assert!(elapsed > 0.8, "{elapsed} s");
+    let received = folder.read("out.ts");
+    let media = |stream: &[u8]| {
+        let streams = elementary_streams(stream);
+        streams
+            .into_values()
+            .map(|units| units.len())
+            .sum::<usize>()
+    };
+    assert_eq!(media(&received), media(&fs::read(&source).unwrap()));
+}

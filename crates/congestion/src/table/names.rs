@@ -1,0 +1,119 @@
+//! Names under which people look for controllers, and which are none's.
+
+/// What somebody may mean: a controller by another name, or what is no controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherName {
+    /// The controller that is meant, if one is.
+    pub controller: Option<&'static str>,
+    /// What to write instead, as the end of a sentence.
+    pub instead: &'static str,
+}
+
+/// Names, without regard to case and with a hyphen between words, and what they stand for.
+const NAMES: &[(&[&str], OtherName)] = &[
+    (
+        &[
+            "tltcp",
+            "time-lined-tcp",
+            "timelined-tcp",
+            "timeline",
+            "time-line",
+        ],
+        OtherName {
+            controller: None,
+            instead: "Time-lined TCP is a time-line over any controller, such as reno: over packets it is \
+                      reliability=timeline with drop=expired, over TCP in a scenario timeline = { .. } \
+                      (experiments/tltcp)",
+        },
+    ),
+    (
+        &["tcp-real", "tcpreal"],
+        OtherName {
+            controller: Some("real"),
+            instead: "TCP-Real is the controller \"real\"",
+        },
+    ),
+    (
+        &["tcp-libra", "tcplibra"],
+        OtherName {
+            controller: Some("libra"),
+            instead: "TCP Libra is the controller \"libra\"",
+        },
+    ),
+    (
+        &[
+            "packet-spacing",
+            "packet-spacing-protocol",
+            "packetspacing",
+            "damped",
+            "damped-packet-spacing",
+            "spacing",
+        ],
+        OtherName {
+            controller: Some("psp"),
+            instead: "the packet-spacing protocol is the controller \"psp\"",
+        },
+    ),
+    (
+        &["ad-hoc", "adhoc", "ad-hoc-packet-spacing"],
+        OtherName {
+            controller: Some("psp"),
+            instead: "the ad-hoc packet-spacing protocol is the controller \"psp\" with damped = false \
+                      (in a URI cc=psp&cc.damped=false)",
+        },
+    ),
+    (
+        &[
+            "tahoe",
+            "newreno",
+            "new-reno",
+            "tcp-newreno",
+            "sack",
+            "tcp-sack",
+        ],
+        OtherName {
+            controller: Some("reno"),
+            instead: "this is a recovery of TCP, in a scenario recovery = \"tahoe\", \"newreno\" or \"sack\", over the \
+                      controller \"reno\"",
+        },
+    ),
+];
+
+/// What is known by a name that is no controller's: the systems of the papers, and recoveries of TCP.
+///
+/// ```
+/// use comity_congestion::table::other_name;
+///
+/// assert_eq!(other_name("TCP_Real").unwrap().controller, Some("real"));
+/// assert_eq!(other_name("tltcp").unwrap().controller, None);
+/// assert_eq!(other_name("bbr"), None);
+/// ```
+pub fn other_name(name: &str) -> Option<OtherName> {
+    let plain = || {
+        name.chars().map(|letter| match letter {
+            '_' | ' ' => '-',
+            other => other.to_ascii_lowercase(),
+        })
+    };
+    NAMES
+        .iter()
+        .find(|(names, _)| names.iter().any(|known| plain().eq(known.chars())))
+        .map(|(_, other)| *other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{TABLE, find};
+    use super::*;
+
+    #[test]
+    fn other_names_are_no_ones_and_lead_to_controllers() {
+        for (names, other) in NAMES {
+            for name in *names {
+                assert!(TABLE.iter().all(|row| row.name != *name), "{name}");
+                assert_eq!(other_name(name), Some(*other), "{name} stands twice");
+            }
+            assert!(other.controller.is_none_or(|row| find(row).is_ok()));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Files of keys: a secret one, and a list of those who may call.
+
+use std::collections::BTreeSet;
+
+use comity::session::{AllowList, AllowListError, PublicKey, StaticKey};
+
+/// The first byte says which of the two the rest is. What is read reads back as it is written; of a list, every line
+/// that is not empty before its comment is a key, and the line that a refusal names is none.
+pub fn check(bytes: &[u8]) {
+    let Some((&control, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let Ok(text) = core::str::from_utf8(bytes) else {
+        return;
+    };
+    match control & 1 {
+        0 => check_key(text),
+        _ => check_list(text),
+    }
+}
+
+fn check_key(text: &str) {
+    match text.parse::<StaticKey>() {
+        Ok(key) => {
+            let digits: String = key
+                .secret()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            assert_eq!(text.trim().to_ascii_lowercase(), digits);
+            let public = key.public().to_string();
+            assert_eq!(public.parse(), Ok(key.public()));
+            assert!(!format!("{key:?}").contains(&digits), "a secret is shown");
+        }
+        Err(error) => {
+            let is_plain = text.trim().len() == 64 && text.trim().is_ascii();
+            assert!(!is_plain || text.contains(|digit: char| !digit.is_ascii_hexdigit()));
+            assert!(!error.to_string().is_empty());
+        }
+    }
+}
+
+fn check_list(text: &str) {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| line.split('#').next().unwrap_or_default().trim())
+        .collect();
+    let keys = || lines.iter().filter(|line| !line.is_empty());
+    match text.parse::<AllowList>() {
+        Ok(AllowList(list)) => {
+            let expected: BTreeSet<PublicKey> = keys()
+                .map(|line| line.parse().expect("each of them is a key"))
+                .collect();
+            assert_eq!(list, expected);
+            assert!(!list.is_empty());
+        }
+        Err(AllowListError::Line { line, error }) => {
+            let wrong = lines.get(line - 1).expect("a line that is there");
+            assert_eq!(wrong.parse::<PublicKey>(), Err(error));
+        }
+        Err(error) => {
+            assert_eq!(error, AllowListError::Empty);
+            assert_eq!(keys().count(), 0);
+        }
+    }
+}
