@@ -38,7 +38,10 @@
 //! 7. **The threshold falls when the timer expires**, so before the rate of that wave is judged by it.
 //! 8. A wave without a rate before it has nothing to be compared with and keeps the level; one that takes no
 //!    time at all has no rate.
-//! 9. **Loss recovery** is that of the transport. The window is not halved on entry, so what fast recovery adds
+//! 9. **Loss recovery** is that of the transport, after a timeout as well: it sends again from the first packet that is
+//!    missing on, as Reno does, and as far as the window allows, which with the bit set is all of it. "The sender
+//!    retransmits the packet" could mean that packet alone; then each further hole waits for a timer of its own
+//!    (measured beside table 1). The window is not halved on entry, so what fast recovery adds
 //!    to it for duplicate acknowledgements comes on top of the whole window.
 //! 10. **A timeout** that reduces the window begins a new wave of two segments. The next acknowledgement brings
 //!     the receiver's level back at once, for "the identical option is repeated in every ACK": this, and no
@@ -74,7 +77,8 @@
 //! Differs from the paper in: 1. the thirteen decisions above; 2. a segment says its place in its wave, without
 //! which the receiver could not tell that the last one arrived where one before it was lost; 3. where the text
 //! and figure 1 contradict each other (the text wants small windows to grow faster and large ones to shrink
-//! faster, the figure's weights do the opposite), the figure is taken; 4. on the datagram transport there are no
+//! faster, the figure's weights do the opposite), the figure is taken, and where section 2.1 and footnote 3 have every
+//! timeout reduce the window and section 2.2 only one without the bit, section 2.2; 4. on the datagram transport there are no
 //! duplicate acknowledgements, so that the bit is never set, and no retransmission timer: what goes for a timeout is
 //! persistent congestion, losses over three probe timeouts, so that a window is reduced later than on TCP; waves are of
 //! packets, which need not be full.
