@@ -296,14 +296,15 @@ impl TimelineFlow {
 
     /// The reader takes what is there.
     pub(super) fn read(&mut self, now: Time, sink: &mut Connection) {
-        while let Some(piece) = sink.read_piece(u64::MAX) {
+        while sink.has_piece()
+            && let Some(piece) = sink.read_piece(u64::MAX)
+        {
             let (Piece::Data { offset, length } | Piece::Gap { offset, length }) = piece;
             let is_gap = matches!(piece, Piece::Gap { .. });
             let end = offset + length;
             while let Some(section) = self.open.front_mut() {
                 // A section of no bytes has no gap, and a piece that ends with a section says nothing of the next.
-                let is_touched = offset.max(self.settled_to) < end.min(section.end);
-                section.has_gap |= is_gap && is_touched;
+                section.has_gap |= is_gap && offset.max(self.settled_to) < end.min(section.end);
                 if section.end > end {
                     break;
                 }
