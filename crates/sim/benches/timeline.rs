@@ -85,7 +85,10 @@ fn flows(criterion: &mut Criterion) {
         ("losses, tltcp", lossy(reno, long(1_000))),
         ("losses, sack", lossy(sack, None)),
         ("losses, tltcp over sack", lossy(sack, long(1_000))),
-        ("losses, tltcp over sack, every loss seen", lossy(sack, seen)),
+        (
+            "losses, tltcp over sack, every loss seen",
+            lossy(sack, seen),
+        ),
     ];
     for (name, network) in &networks {
         let play =

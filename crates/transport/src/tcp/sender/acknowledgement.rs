@@ -92,7 +92,7 @@ impl Transfer {
         ack: &Acknowledgement<'_>,
         config: &Config,
     ) {
-        let acked = ack.offset - stream.una;
+        let base = stream.base();
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
@@ -131,6 +131,9 @@ impl Transfer {
         if let Some(line) = &mut stream.line {
             line.on_advance(stream.una);
         }
+        // Obsolete places that are free again carried nothing that arrived: another packet took the place of what was lost
+        // there and is acknowledged on its own, or a timeout took it for lost.
+        let acked = stream.base() - base;
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
         self.release_edge = 0;
@@ -175,17 +178,19 @@ impl Transfer {
                     },
                 });
             }
-            self.controller.on_ack(&Ack {
-                now,
-                acked: Bytes::new(acked),
-                rtt,
-                in_flight: Bytes::new(stream.in_flight()),
-                app_limited,
-                in_recovery: !reaction.grow,
-                marked: 0,
-                packets: (acked / u64::from(config.mss)).max(1) as u32,
-                sample: None,
-            });
+            if acked > 0 {
+                self.controller.on_ack(&Ack {
+                    now,
+                    acked: Bytes::new(acked),
+                    rtt,
+                    in_flight: Bytes::new(stream.in_flight()),
+                    app_limited,
+                    in_recovery: !reaction.grow,
+                    marked: 0,
+                    packets: (acked / u64::from(config.mss)).max(1) as u32,
+                    sample: None,
+                });
+            }
             if reaction.deflate > 0 {
                 self.controller.on_deflate(Bytes::new(reaction.deflate));
             }

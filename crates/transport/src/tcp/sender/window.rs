@@ -72,10 +72,7 @@ impl Transfer {
             && self.release_edge == 0
             && self.pace.is_none()
             && config.max_burst.is_none()
-            && stream
-                .line
-                .as_ref()
-                .is_none_or(|line| line.is_quiet(now))
+            && stream.line.as_ref().is_none_or(|line| line.is_quiet(now))
             && stream.next == stream.max;
         if !windows_decide {
             return Glance::Unclear;
