@@ -240,8 +240,9 @@ impl Sender {
             }
             None if self.next < given => {
                 self.replacements += 1;
-                self.window[0] = self.next;
-                self.window.sort_unstable();
+                // It takes the place of the lost one, where a timeout has not freed that.
+                self.window.retain(|&number| number != lost);
+                self.window.push(self.next);
                 self.transmit(self.next);
                 self.next += 1;
             }

@@ -450,6 +450,7 @@ impl Line {
 
     /// How many of the places in `[start, end)` hold something.
     fn count_held(&self, start: u64, end: u64) -> u64 {
+        let start = start.max(self.freed).min(end);
         end - start - self.abandoned.covered(start..end)
     }
 
