@@ -92,7 +92,7 @@ impl Transfer {
         ack: &Acknowledgement<'_>,
         config: &Config,
     ) {
-        let base = stream.base();
+        let advance = ack.offset - stream.una;
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
@@ -128,12 +128,10 @@ impl Transfer {
         let was_syn = stream.una == 0;
         let jump = Clock::may_be_jump(stream, ack);
         stream.una = ack.offset;
-        if let Some(line) = &mut stream.line {
-            line.on_advance(stream.una);
-        }
-        // Obsolete places that are free again carried nothing that arrived: another packet took the place of what was lost
-        // there and is acknowledged on its own, or a timeout took it for lost.
-        let acked = stream.base() - base;
+        let acked = match &mut stream.line {
+            None => advance,
+            Some(line) => advance.saturating_sub(line.on_advance(stream.una)),
+        };
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
         self.release_edge = 0;

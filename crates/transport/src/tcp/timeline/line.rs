@@ -557,10 +557,12 @@ impl Line {
         is_news
     }
 
-    /// The acknowledgement moved on to the place `una`.
-    pub(in crate::tcp) fn on_advance(&mut self, una: u64) {
+    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it passed belong to lost
+    /// packets in whose place another was sent, which is acknowledged on its own.
+    pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
+        let mut substituted = 0;
         if una >= self.substituted_to {
-            self.substituted = 0;
+            substituted = core::mem::take(&mut self.substituted);
         }
         if !self.abandoned.as_slice().is_empty() {
             self.abandoned.drop_below(una);
@@ -579,6 +581,7 @@ impl Line {
             self.sections.pop_front();
             self.renew_lifetime();
         }
+        substituted
     }
 
     // ---------------------------------------------------------------- the option
