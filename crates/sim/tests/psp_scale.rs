@@ -22,13 +22,13 @@ fn outcome(report: &RunReport) -> Outcome {
         report.flows.iter().map(of).sum()
     };
     let rates = sum(|flow| flow.throughput_bps);
-    let squares = sum(|flow| flow.throughput_bps.powi(2));
+    let squares = sum(|flow| flow.throughput_bps * flow.throughput_bps);
     Outcome {
         used: report.links[0]
             .utilisation
             .expect("the bottleneck has a rate"),
         lost: sum(|flow| flow.dropped_packets as f64) / sum(|flow| flow.sent_packets as f64),
-        jain: rates.powi(2) / (report.flows.len() as f64 * squares),
+        jain: rates * rates / (report.flows.len() as f64 * squares),
     }
 }
 

@@ -308,8 +308,10 @@ fn parting(pair: &Pair, delay: u64) -> Time {
     let mut acknowledgements = std::collections::VecDeque::new();
     let mut acknowledged_at = Time::ZERO;
     for record in pair.records() {
-        while let Some((at, number)) = acknowledgements.pop_front_if(|&mut (at, _)| at <= record.at)
+        while let Some(&(at, number)) = acknowledgements.front()
+            && at <= record.at
         {
+            acknowledgements.pop_front();
             acknowledged_at = at;
             acknowledged = acknowledged.latest(number);
         }
