@@ -31,6 +31,8 @@ struct Sender {
     window: Vec<u32>,
     /// The most that it may hold.
     size: usize,
+    /// What of the window is to be sent again after a timeout, in order.
+    again: VecDeque<u32>,
     /// Everything that was ever sent.
     sent: BTreeSet<u32>,
     /// The next number that was never sent.
@@ -39,13 +41,18 @@ struct Sender {
     duplicates: usize,
     /// Figure 1's `cur_node.lowest_seq`.
     lowest_current: u32,
+    now: u64,
+    /// How long the retransmission timer takes, and when it expires (RFC 6298, section 5, without backing off).
+    timeout: u64,
+    timeout_at: Option<u64>,
     out: VecDeque<Packet>,
     pseudo_retransmissions: u64,
     replacements: u64,
+    timeouts: u64,
 }
 
 impl Sender {
-    fn new(sections: &[(u32, u64)], size: usize) -> Self {
+    fn new(sections: &[(u32, u64)], size: usize, timeout: u64) -> Self {
         let mut lowest = 1;
         let timeline_list = sections
             .iter()
@@ -62,21 +69,42 @@ impl Sender {
         let mut sender = Self {
             timeline_list,
             window: Vec::new(),
+            again: VecDeque::new(),
             sent: BTreeSet::new(),
             size,
             next: 1,
             last_ack: 1,
             duplicates: 0,
             lowest_current: 1,
+            now: 0,
+            timeout,
+            timeout_at: None,
             out: VecDeque::new(),
             pseudo_retransmissions: 0,
             replacements: 0,
+            timeouts: 0,
         };
         sender.send();
         sender
     }
 
+    /// The lowest number that was sent and is not acknowledged, obsolete or not.
+    fn lowest_outstanding(&self) -> Option<u32> {
+        self.sent.range(self.last_ack..).next().copied()
+    }
+
+    fn restart_timer(&mut self) {
+        let is_needed = self.lowest_outstanding().is_some();
+        self.timeout_at = is_needed.then_some(self.now + self.timeout);
+    }
+
     fn transmit(&mut self, number: u32) {
+        if self.lowest_outstanding().is_none() || self.timeout_at.is_none() {
+            self.timeout_at = Some(self.now + self.timeout);
+        }
+        if self.again.front() == Some(&number) {
+            self.again.pop_front();
+        }
         self.sent.insert(number);
         self.out.push_back((number, self.lowest_current));
     }
@@ -88,12 +116,49 @@ impl Sender {
         } else {
             0
         };
+        let limit = self.size + inflation;
+        while let Some(&number) = self.again.front() {
+            let before = self.window.iter().filter(|&&it| it < number).count();
+            if before >= limit {
+                return;
+            }
+            self.transmit(number);
+        }
         let given = self.timeline_list.back().map_or(0, |node| node.end);
-        while self.window.len() < self.size + inflation && self.next < given {
+        while self.window.len() < limit && self.next < given {
             self.window.push(self.next);
             self.transmit(self.next);
             self.next += 1;
         }
+    }
+
+    /// What is due at `now`: first the lifetime timer, then the retransmission timer.
+    fn timers(&mut self, now: u64) {
+        self.now = now;
+        self.lifetime_timer(now);
+        if self.timeout_at.is_some_and(|at| at <= now) {
+            self.retransmission_timer();
+        }
+        self.send();
+    }
+
+    /// Everything outstanding is taken for lost. What is current is sent again, in order; obsolete data is not, and its
+    /// places are free. "The TLTCP sender would then send the next unacknowledged packet" (section 5.5) also where that was
+    /// never sent.
+    fn retransmission_timer(&mut self) {
+        self.timeouts += 1;
+        self.duplicates = 0;
+        let was_obsolete = self
+            .lowest_outstanding()
+            .is_some_and(|number| number < self.lowest_current);
+        let lowest = self.lowest_current.max(self.last_ack);
+        self.window.retain(|&number| number >= lowest);
+        self.again = self.window.iter().copied().collect();
+        let given = self.timeline_list.back().map_or(0, |node| node.end);
+        if was_obsolete && self.window.is_empty() && self.next < given {
+            self.replacements += 1;
+        }
+        self.restart_timer();
     }
 
     /// Figure 1.
@@ -113,9 +178,17 @@ impl Sender {
             // store_unacked_seq(): what is outstanding stays in the window.
             // move_window(cur_node.lowest_seq)
             self.lowest_current = node.lowest;
+            // What a timeout took for lost and is not worth sending again holds no place.
+            let given_up: Vec<u32> = self
+                .again
+                .iter()
+                .copied()
+                .filter(|&it| it < node.lowest)
+                .collect();
+            self.window.retain(|number| !given_up.contains(number));
+            self.again.retain(|&number| number >= node.lowest);
             self.next = self.next.max(node.lowest);
         }
-        self.send();
     }
 
     fn on_ack(&mut self, number: u32) {
@@ -127,7 +200,9 @@ impl Sender {
         self.last_ack = self.last_ack.max(number);
         if moves {
             self.duplicates = 0;
+            self.restart_timer();
             self.window.retain(|&outstanding| outstanding >= number);
+            self.again.retain(|&outstanding| outstanding >= number);
             // A section of which everything is acknowledged is done.
             while self
                 .timeline_list
@@ -147,7 +222,8 @@ impl Sender {
 
     /// Section 5.5.
     fn on_loss(&mut self) {
-        let lost = self.window[0];
+        self.restart_timer();
+        let lost = self.lowest_outstanding().expect("something is repeated");
         if lost >= self.lowest_current {
             return self.transmit(lost);
         }
@@ -164,8 +240,9 @@ impl Sender {
             }
             None if self.next < given => {
                 self.replacements += 1;
-                self.window[0] = self.next;
-                self.window.sort_unstable();
+                // It takes the place of the lost one, where a timeout has not freed that.
+                self.window.retain(|&number| number != lost);
+                self.window.push(self.next);
                 self.transmit(self.next);
                 self.next += 1;
             }
@@ -238,6 +315,7 @@ proptest! {
         lengths in vec((1_u32..25, 1_u64..25), 1..8),
         size in 4_usize..14,
         steps in vec(step(), 0..150),
+        timeout in prop_oneof![Just(1_000_000_u64), 20_u64..60],
     ) {
         // The paper's deadlines ascend; the last section has none to run out of, so that there is always
         // something current.
@@ -255,12 +333,12 @@ proptest! {
             receive_buffer: Bytes::new(60_000),
             recovery: RecoveryConfig { careful: false, ..RecoveryConfig::RENO },
             timeline: Some(TimelineConfig::PAPER),
-            // No timeouts: the paper describes them no further than duplicates.
-            rtt: RttConfig { initial_timeout: Span::from_secs(1_000), min_timeout: Span::from_secs(1_000),
-                max_timeout: Span::from_secs(2_000), ..RttConfig::RFC6298 },
+            // All timeouts are of one length, so that none depends on round trips and none backs off.
+            rtt: RttConfig { initial_timeout: Span::from_millis(timeout), min_timeout: Span::from_millis(timeout),
+                max_timeout: Span::from_millis(timeout), ..RttConfig::RFC6298 },
             ..BORN
         };
-        let mut model = Sender::new(&sections, size);
+        let mut model = Sender::new(&sections, size, timeout);
         let mut receiver = Receiver { expected: 1, arrived: BTreeSet::new(), out: VecDeque::new() };
         let mut now = 0;
         let mut real = Real {
@@ -299,7 +377,7 @@ proptest! {
                     // Each deadline is met at its own moment.
                     for _ in 0..time {
                         now += 1;
-                        model.lifetime_timer(now);
+                        model.timers(now);
                         let at = Time::from_millis(now);
                         if real.ends[0].next_timer() <= at {
                             real.ends[0].on_timer(at);
@@ -321,5 +399,6 @@ proptest! {
         let statistics = real.ends[0].timeline_statistics().unwrap();
         prop_assert_eq!(statistics.pseudo_retransmissions, model.pseudo_retransmissions);
         prop_assert_eq!(statistics.replacements, model.replacements);
+        prop_assert_eq!(u64::from(real.ends[0].statistics().timeouts), model.timeouts);
     }
 }

@@ -120,7 +120,17 @@ pub(super) enum ReaderState {
     Playback(Box<Playback>),
 }
 
-/// A reader that takes a fixed amount at every interval.
+/// A reader that takes a fixed amount at every interval: the playback of a stream with a constant rate.
+///
+/// # Source
+/// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous Networks", NOSSDAV 2001,
+/// section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms or as much as that every 100 ms; what counts is the share of reads that
+/// find their data.
+///
+/// Differs from the paper in: 1. playback begins a given time after the first byte, of which the paper says nothing; with
+/// none the first read is due at once; 2. a read that fails takes nothing and is not tried again before the next is due, so
+/// that playback falls behind by an interval, and data never comes too late; the paper does not say whether its player
+/// waits, or passes over what was missing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Playback {
     pub(super) bytes: u64,

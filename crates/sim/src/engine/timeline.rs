@@ -40,12 +40,23 @@ struct Given {
     end: u64,
     deadline: Time,
     kind: FrameKind,
+    /// Which of the source's choices of frames it was given under.
+    choice: u32,
     has_gap: bool,
 }
 
 /// The deadlines of frames, which come in the order of sending (TLTCP, section 4): an intra frame and the predicted
 /// ones up to the next share one, a lifetime after the intra frame came into being; a bidirectional one has that of the
 /// earlier of the two frames that stand before it in the order of sending, which are those that it is made of.
+///
+/// # Source
+/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP 2000, section 4.
+///
+/// Differs from the paper in: 1. the lifetime, which the paper leaves to the schedule of the application: it is counted
+/// from when the frame came into being, one for all groups; 2. where the paper's list of an example is not clear
+/// (it names the deadlines of both groups at the first B frame), the rule in its text is followed; 3. a B frame without
+/// two frames before it has a lifetime of its own, and so has a frame of no kind; 4. no frame is over later than a
+/// lifetime of its own would be.
 #[derive(Debug)]
 struct GroupDeadlines {
     /// Those of the last two frames that others are made of, the later one last.
@@ -109,25 +120,39 @@ impl Mode {
 /// The choice of frames by what the reader says of those that it had in time.
 ///
 /// The reader reports at every interval. A share below [`TOO_FEW`] takes one kind of frame away, and
-/// [`CALM`] reports in a row without a frame missed bring it back; the paper leaves the rule to the application.
-/// A report reaches the source after what the links back take: it is no packet, and meets none.
+/// [`CALM`] reports in a row without a frame missed bring it back. A report reaches the source after what the links
+/// back take: it is no packet, and meets none.
+///
+/// A choice is judged by its own frames alone. Those given before it are settled up to a lifetime and a round trip later;
+/// by them the source would take a second kind of frame away for what leaving out the first has mended already.
+///
+/// # Source
+/// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP 2000, section 4.
+///
+/// Differs from the paper in: 1. the rule, which it leaves to the application: it names the three choices and says
+/// that feedback of the playback application may lead to them; 2. frames come back where there is room for them, while
+/// the paper speaks of bandwidth that decreases; 3. feedback takes no bandwidth and is never lost; 4. what a frame was
+/// made of is not looked at: one in time counts even where the frames that it needs are missing.
 #[derive(Debug)]
 struct Selection {
     interval: Span,
     way_back: Span,
     mode: Mode,
+    /// How often the mode was changed.
+    choice: u32,
     /// Reports without a frame missed, in a row.
     calm: u32,
     next_report: Time,
-    /// What the next report will say.
+    /// What the next report will say, of the newest choice of which the reader has seen a frame.
     current: Shares,
     /// Reports under way, with the time of their arrival.
     reports: VecDeque<(Time, Shares)>,
 }
 
-/// How many frames were in time, and how many not.
+/// How many frames given under one choice were in time, and how many not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shares {
+    choice: u32,
     in_time: u64,
     missed: u64,
 }
@@ -141,6 +166,7 @@ impl Selection {
             interval,
             way_back,
             mode: Mode::All,
+            choice: 0,
             calm: 0,
             next_report: start + interval,
             current: Shares::default(),
@@ -151,16 +177,26 @@ impl Selection {
     /// Sends the reports that are due.
     fn report(&mut self, now: Time) {
         while self.next_report <= now {
-            let shares = core::mem::take(&mut self.current);
+            let next = Shares {
+                choice: self.current.choice,
+                ..Shares::default()
+            };
+            let shares = core::mem::replace(&mut self.current, next);
             self.reports
                 .push_back((self.next_report + self.way_back, shares));
             self.next_report += self.interval;
         }
     }
 
-    /// The reader is past a frame.
-    fn on_settled(&mut self, now: Time, is_in_time: bool) {
+    /// The reader is past a frame that was given under a choice.
+    fn on_settled(&mut self, now: Time, choice: u32, is_in_time: bool) {
         self.report(now);
+        if choice != self.current.choice {
+            self.current = Shares {
+                choice,
+                ..Shares::default()
+            };
+        }
         self.current.in_time += u64::from(is_in_time);
         self.current.missed += u64::from(!is_in_time);
     }
@@ -172,13 +208,17 @@ impl Selection {
             && at <= now
         {
             self.reports.pop_front();
-            self.on_report(shares);
+            if shares.choice == self.choice {
+                self.on_report(shares.in_time, shares.missed);
+            }
         }
         self.mode
     }
 
-    fn on_report(&mut self, Shares { in_time, missed }: Shares) {
+    /// A report of frames given under the present choice.
+    fn on_report(&mut self, in_time: u64, missed: u64) {
         let settled = in_time + missed;
+        let before = self.mode;
         if missed > 0 {
             self.calm = 0;
             if (in_time as f64) < TOO_FEW * settled as f64 {
@@ -191,6 +231,7 @@ impl Selection {
                 self.calm = 0;
             }
         }
+        self.choice += u32::from(self.mode != before);
     }
 }
 
@@ -282,10 +323,15 @@ impl TimelineFlow {
         if is_taken {
             self.given += u64::from(bytes);
             self.counts.given += 1;
+            let choice = self
+                .selection
+                .as_ref()
+                .map_or(0, |selection| selection.choice);
             self.open.push_back(Given {
                 end: self.given,
                 deadline,
                 kind,
+                choice,
                 has_gap: false,
             });
         } else {
@@ -296,14 +342,15 @@ impl TimelineFlow {
 
     /// The reader takes what is there.
     pub(super) fn read(&mut self, now: Time, sink: &mut Connection) {
-        while let Some(piece) = sink.read_piece(u64::MAX) {
+        while sink.has_piece()
+            && let Some(piece) = sink.read_piece(u64::MAX)
+        {
             let (Piece::Data { offset, length } | Piece::Gap { offset, length }) = piece;
             let is_gap = matches!(piece, Piece::Gap { .. });
             let end = offset + length;
             while let Some(section) = self.open.front_mut() {
                 // A section of no bytes has no gap, and a piece that ends with a section says nothing of the next.
-                let is_touched = offset.max(self.settled_to) < end.min(section.end);
-                section.has_gap |= is_gap && is_touched;
+                section.has_gap |= is_gap && offset.max(self.settled_to) < end.min(section.end);
                 if section.end > end {
                     break;
                 }
@@ -331,7 +378,7 @@ impl TimelineFlow {
         };
         *of_kind += u64::from(is_in_time);
         if let Some(selection) = &mut self.selection {
-            selection.on_settled(now, is_in_time);
+            selection.on_settled(now, section.choice, is_in_time);
         }
     }
 
@@ -480,7 +527,8 @@ mod tests {
             let end = selection.next_report;
             for number in 0..in_time + missed {
                 let before = end.saturating_sub(Span::from_millis(1));
-                selection.on_settled(before, number < in_time);
+                let choice = selection.choice;
+                selection.on_settled(before, choice, number < in_time);
             }
             // The report is under way until then.
             let under_way = (end + way_back).saturating_sub(Span::from_nanos(1));
@@ -498,6 +546,29 @@ mod tests {
             assert_eq!(second(100, 0), less);
         }
         assert_eq!(second(100, 0), (Mode::IntraAndPredicted, Mode::All));
+    }
+
+    /// Frames of the choice before the present one are settled late: a report of them alone changes nothing, and one
+    /// of both counts the new ones.
+    #[test]
+    fn a_choice_is_judged_by_its_own_frames() {
+        let interval = Span::from_secs(1);
+        let mut selection = Selection::new(interval, Span::ZERO, Time::ZERO);
+        let mut second = |of_choice: &[(u32, u64, u64)]| {
+            let end = selection.next_report;
+            for &(choice, in_time, missed) in of_choice {
+                for number in 0..in_time + missed {
+                    let before = end.saturating_sub(Span::from_millis(1));
+                    selection.on_settled(before, choice, number < in_time);
+                }
+            }
+            selection.mode(end)
+        };
+        assert_eq!(second(&[(0, 50, 10)]), Mode::IntraAndPredicted);
+        assert_eq!(second(&[(0, 0, 40)]), Mode::IntraAndPredicted);
+        assert_eq!(second(&[(0, 0, 20), (1, 30, 0)]), Mode::IntraAndPredicted);
+        assert_eq!(second(&[]), Mode::IntraAndPredicted);
+        assert_eq!(second(&[(1, 20, 10)]), Mode::Intra);
     }
 
     #[test]

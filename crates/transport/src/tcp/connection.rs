@@ -264,7 +264,7 @@ impl Connection {
         if !only_ack
             || self.config.metered
             || self.config.timestamps
-            || self.config.timeline.is_some() && !self.is_without_jump(segment)
+            || self.tells_of_a_jump(segment)
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
         {
@@ -287,13 +287,14 @@ impl Connection {
         if acked <= 0 || self.sender.stream.fin {
             return false;
         }
-        let offset = self.sender.stream.una + u64::from(acked.unsigned_abs());
-        if offset > self.sender.stream.max {
+        let stream = &self.sender.stream;
+        let wire = stream.wire(stream.una) + u64::from(acked.unsigned_abs());
+        if wire > stream.wire(stream.max) {
             return false;
         }
         let ack = Acknowledgement {
-            offset,
-            wire: self.sender.stream.wire(offset),
+            offset: stream.offset(wire),
+            wire,
             window,
             sacked: &[],
             echoed: None,
@@ -304,17 +305,12 @@ impl Connection {
         true
     }
 
-    /// Whether a segment of a time-lined connection tells of no jump, and no jump of ours lies between what was
-    /// acknowledged and what is to be sent.
-    fn is_without_jump(&self, segment: &Segment) -> bool {
-        let stream = &self.sender.stream;
-        let is_straight = stream
-            .line
-            .as_ref()
-            .is_none_or(|line| line.is_straight(stream.una));
-        is_straight
-            && segment.options.seq_update.as_ref().is_none_or(|update| {
-                !update.has_void() && !update.expected.follows(self.receiver.expected())
+    /// Whether a segment of a time-lined connection may say more of its stream than what was known.
+    #[inline]
+    fn tells_of_a_jump(&self, segment: &Segment) -> bool {
+        self.config.timeline.is_some()
+            && segment.options.seq_update.as_ref().is_some_and(|update| {
+                update.has_void() || update.expected.follows(self.receiver.expected())
             })
     }
 

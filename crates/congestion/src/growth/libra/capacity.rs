@@ -1,5 +1,8 @@
 //! The capacity of the bottleneck, from how far apart packets arrive that left together.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::collections::VecDeque;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, Windows};
@@ -53,7 +56,8 @@ use crate::{Answered, Sent};
 /// with data instead of packets of its own, and measures the dispersion by acknowledgements where it has to;
 /// 2. the answer is that of the least sum so far, at any time, instead of the first pair whose sum is that of the
 /// least delays of either packet, and what a packet waits behind its own group is taken off; 3. sums that differ by less than a sixteenth of the dispersion count as equal,
-/// and the dispersions of such are averaged; 4. pairs are forgotten after one to two lengths of a memory.
+/// and the dispersions of such are averaged; 4. pairs are forgotten after one to two lengths of a memory, and the
+/// pauses between pairs in them.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
     memory: Span,

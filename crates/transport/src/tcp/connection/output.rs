@@ -87,26 +87,27 @@ impl Connection {
         if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
             flags |= Flags::PSH;
         }
+        let mut segment = self.segment(now, outgoing.start, outgoing.length, flags);
         if self.sender.stream.line.is_some() {
-            return self.segment_with_update(now, outgoing.start, outgoing.length, flags);
+            self.add_update(outgoing.start, &mut segment.options);
         }
-        let sequence = self.config.initial_sequence + outgoing.start as u32;
-        self.segment(now, sequence, outgoing.length, flags)
+        segment
     }
 
     fn pure_ack(&mut self, now: Time) -> Segment {
         // Not `next`, which goes back after a timeout: an old number would be answered as a probe.
         let max = self.sender.stream.max;
+        let mut segment = self.segment(now, max, 0, Flags::ACK);
         if self.sender.stream.line.is_some() {
-            return self.segment_with_update(now, max, 0, Flags::ACK);
+            self.add_update(max, &mut segment.options);
         }
-        let sequence = self.config.initial_sequence + max as u32;
-        self.segment(now, sequence, 0, Flags::ACK)
+        segment
     }
 
-    /// A segment that acknowledges what arrived, whatever else it carries.
+    /// A segment that begins at the offset `start` and acknowledges what arrived, whatever else it carries.
     #[inline(always)]
-    fn segment(&mut self, now: Time, sequence: SeqNo, payload: u32, flags: Flags) -> Segment {
+    fn segment(&mut self, now: Time, start: u64, payload: u32, flags: Flags) -> Segment {
+        let sequence = self.config.initial_sequence + self.sender.stream.wire(start) as u32;
         let window = self
             .receiver
             .offer(&self.config, self.config.window_scaling);
@@ -127,29 +128,21 @@ impl Connection {
         segment
     }
 
-    /// A segment of a time-lined stream that begins at the offset `start`. An end that gave no section says
-    /// nothing of its stream.
+    /// Says where a time-lined stream stands, on a segment that begins at the offset `start`. An end that gave no
+    /// section says nothing of its stream.
     #[inline(never)]
-    fn segment_with_update(
-        &mut self,
-        now: Time,
-        start: u64,
-        payload: u32,
-        flags: Flags,
-    ) -> Segment {
-        let initial = self.config.initial_sequence;
-        let sequence = initial + self.sender.stream.wire(start) as u32;
-        let mut segment = self.segment(now, sequence, payload, flags);
+    fn add_update(&self, start: u64, options: &mut Options) {
         let stream = &self.sender.stream;
+        let initial = self.config.initial_sequence;
         if let Some(line) = &stream.line
             && line.statistics.sections > 0
         {
-            let options = &mut segment.options;
             options.seq_update = Some(line.update(stream.una, start, initial));
             // What leaves no room for all blocks leaves out the oldest.
-            options.sack.truncate(sack_room(options));
+            if !options.sack.is_empty() {
+                options.sack.truncate(sack_room(options));
+            }
         }
-        segment
     }
 
     /// The options of a segment that is no SYN.

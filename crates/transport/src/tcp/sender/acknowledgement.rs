@@ -92,7 +92,7 @@ impl Transfer {
         ack: &Acknowledgement<'_>,
         config: &Config,
     ) {
-        let acked = ack.offset - stream.una;
+        let advance = ack.offset - stream.una;
         // The flow used what it was allowed if another segment would not have fitted, or had to wait its turn.
         let app_limited = stream.in_flight() + u64::from(config.mss) <= self.window
             && !self.is_held_by_pacer(stream, now);
@@ -128,9 +128,10 @@ impl Transfer {
         let was_syn = stream.una == 0;
         let jump = Clock::may_be_jump(stream, ack);
         stream.una = ack.offset;
-        if let Some(line) = &mut stream.line {
-            line.on_advance(stream.una);
-        }
+        let acked = match &mut stream.line {
+            None => advance,
+            Some(line) => advance.saturating_sub(line.on_advance(stream.una)),
+        };
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
         self.release_edge = 0;
@@ -175,17 +176,19 @@ impl Transfer {
                     },
                 });
             }
-            self.controller.on_ack(&Ack {
-                now,
-                acked: Bytes::new(acked),
-                rtt,
-                in_flight: Bytes::new(stream.in_flight()),
-                app_limited,
-                in_recovery: !reaction.grow,
-                marked: 0,
-                packets: (acked / u64::from(config.mss)).max(1) as u32,
-                sample: None,
-            });
+            if acked > 0 {
+                self.controller.on_ack(&Ack {
+                    now,
+                    acked: Bytes::new(acked),
+                    rtt,
+                    in_flight: Bytes::new(stream.in_flight()),
+                    app_limited,
+                    in_recovery: !reaction.grow,
+                    marked: 0,
+                    packets: (acked / u64::from(config.mss)).max(1) as u32,
+                    sample: None,
+                });
+            }
             if reaction.deflate > 0 {
                 self.controller.on_deflate(Bytes::new(reaction.deflate));
             }

@@ -70,6 +70,7 @@ impl Transfer {
     }
 
     /// An acknowledgement of a time-lined stream was taken in; `is_news` when it confirmed more than any before.
+    #[inline]
     pub(super) fn review_persistence(
         &mut self,
         stream: &Stream,
@@ -85,6 +86,7 @@ impl Transfer {
     }
 
     /// Has a segment without payload sent when nothing else could tell the peer of a jump.
+    #[inline]
     pub(super) fn notify(&mut self, stream: &Stream, now: Time, config: &Config) {
         if self.persistence.is_off() && stream.needs_notice() {
             self.persistence.is_due = true;

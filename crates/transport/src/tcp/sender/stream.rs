@@ -164,9 +164,10 @@ impl Stream {
     }
 
     /// Whether a jump is all that the peer has still to be told.
+    #[inline]
     pub(super) fn needs_notice(&self) -> bool {
-        self.una > 0
-            && self.una == self.max
+        self.una == self.max
+            && self.una > 0
             && self.next >= self.stream_end()
             && self
                 .line

@@ -72,27 +72,30 @@ impl Transfer {
             && self.release_edge == 0
             && self.pace.is_none()
             && config.max_burst.is_none()
-            && stream
-                .line
-                .as_ref()
-                .is_none_or(|line| line.is_quiet(now, stream.una))
+            && stream.line.as_ref().is_none_or(|line| line.is_quiet(now))
             && stream.next == stream.max;
         if !windows_decide {
             return Glance::Unclear;
         }
-        let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);
-        if outgoing.is_empty() {
-            return Glance::Nothing;
-        }
-        let window = self.window.min(stream.peer_window);
-        if outgoing.end_of_data() <= stream.una.saturating_add(window) {
-            return Glance::Segment(outgoing);
+        let peer_edge = stream.peer_edge();
+        let edge = stream.base().saturating_add(self.window).min(peer_edge);
+        if stream.next < edge || stream.next >= stream.end {
+            let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);
+            if outgoing.is_empty() && stream.needs_notice() {
+                return Glance::Unclear;
+            }
+            if outgoing.is_empty() {
+                return Glance::Nothing;
+            }
+            if outgoing.end_of_data() <= edge {
+                return Glance::Segment(outgoing);
+            }
         }
         // A part of a segment may fit into the peer's window, and a window that stays closed is to be probed.
-        let room = stream.room_at(stream.next);
+        let room = peer_edge.saturating_sub(stream.next);
         let is_partial = room > 0 && room >= stream.peer_window_max / 2;
         let is_held = self.window < stream.peer_window;
-        if is_held || stream.una < stream.next && !is_partial {
+        if is_held || stream.lowest_current() < stream.next && !is_partial {
             return Glance::Nothing;
         }
         Glance::Unclear

@@ -31,6 +31,16 @@ struct Jump {
     to: u64,
 }
 
+/// Places between two jumps, which numbers follow without a hole.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// Its first place, and the wire offset of that.
+    at: u64,
+    wire: u64,
+    /// The place of the next jump; `u64::MAX` for none.
+    end: u64,
+}
+
 /// Where the stream stands, in places.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Standing {
@@ -58,6 +68,9 @@ pub(in crate::tcp) struct Line {
     jumps: VecDeque<Jump>,
     /// A copy of the last jump; of no length at the place 0 before the first.
     last: Jump,
+    /// The stretch that the acknowledgement has come to. With the one behind the last jump, in which new data is sent,
+    /// these are the places that nearly every segment asks for; the list is searched for others.
+    here: Stretch,
     /// By how much wire offsets are ahead of places below the first jump.
     base_skip: u64,
     /// The wire offset after the last byte given.
@@ -82,6 +95,8 @@ pub(in crate::tcp) struct Line {
     pub(in crate::tcp) moved_at: Time,
     /// What is taken off a deadline.
     margin: Span,
+    /// When the lifetime timer expires.
+    lifetime: Time,
     /// Whether no deadline of the list is earlier than the one before.
     is_in_order: bool,
     pub(in crate::tcp) statistics: TimelineStatistics,
@@ -98,6 +113,11 @@ impl Line {
                 from: 0,
                 to: 0,
             },
+            here: Stretch {
+                at: 0,
+                wire: 0,
+                end: u64::MAX,
+            },
             base_skip: 0,
             wire_end: 1,
             confirmed: 1,
@@ -110,6 +130,7 @@ impl Line {
             repeated: 0,
             moved_at: Time::ZERO,
             margin: Span::ZERO,
+            lifetime: Time::MAX,
             is_in_order: true,
             statistics: TimelineStatistics::default(),
         }
@@ -122,16 +143,30 @@ impl Line {
     pub(in crate::tcp) fn wire(&self, place: u64) -> u64 {
         if self.last.at <= place {
             self.last.to + (place - self.last.at)
+        } else if self.here.at <= place && place < self.here.end {
+            self.here.wire + (place - self.here.at)
         } else {
-            self.wire_of_earlier(place)
+            self.wire_of_another(place)
         }
     }
 
     #[inline(never)]
-    fn wire_of_earlier(&self, place: u64) -> u64 {
-        match self.jump_before(place) {
-            Some(jump) => jump.to + (place - jump.at),
-            None => place + self.base_skip,
+    fn wire_of_another(&self, place: u64) -> u64 {
+        let stretch = self.stretch_of(place);
+        stretch.wire + (place - stretch.at)
+    }
+
+    /// The stretch that a place lies in.
+    fn stretch_of(&self, place: u64) -> Stretch {
+        let (passed, ahead) = self.around(|jump| jump.at <= place);
+        let (at, wire) = match passed {
+            Some(jump) => (jump.at, jump.to),
+            None => (0, self.base_skip),
+        };
+        Stretch {
+            at,
+            wire,
+            end: ahead.map_or(u64::MAX, |jump| jump.at),
         }
     }
 
@@ -150,6 +185,15 @@ impl Line {
     /// The place of a wire offset; that of a discarded byte is the place of its jump.
     #[inline]
     pub(in crate::tcp) fn place(&self, wire: u64) -> u64 {
+        let here = self.here;
+        if here.wire <= wire && wire - here.wire <= here.end - here.at {
+            return here.at + (wire - here.wire);
+        }
+        self.place_of_another(wire)
+    }
+
+    #[inline(never)]
+    fn place_of_another(&self, wire: u64) -> u64 {
         let (passed, ahead) = self.around(|jump| jump.to <= wire);
         let place = match passed {
             Some(jump) => jump.at + (wire - jump.to),
@@ -203,6 +247,7 @@ impl Line {
             }),
         }
         self.wire_end = end;
+        self.renew_lifetime();
         Ok(())
     }
 
@@ -220,6 +265,7 @@ impl Line {
         if let Some(last) = self.sections.back_mut() {
             last.end = last.end.min(wire_end);
         }
+        self.renew_lifetime();
     }
 
     // ---------------------------------------------------------------- the lifetime timer
@@ -228,15 +274,20 @@ impl Line {
     pub(in crate::tcp) fn on_round_trip(&mut self, smoothed: impl FnOnce() -> Option<Span>) {
         if self.config.clock == DeadlineClock::Receiver {
             self.margin = smoothed().unwrap_or(Span::ZERO) / 2;
+            self.renew_lifetime();
         }
     }
 
     /// When the lifetime timer expires: the deadline of the oldest data that is not obsolete.
     #[inline]
-    pub(in crate::tcp) fn lifetime(&self) -> Time {
-        self.sections
-            .front()
-            .map_or(Time::MAX, |section| self.expiry(section))
+    pub(in crate::tcp) const fn lifetime(&self) -> Time {
+        self.lifetime
+    }
+
+    /// The list begins with another section, or the margin is another.
+    fn renew_lifetime(&mut self) {
+        let first = self.sections.front();
+        self.lifetime = first.map_or(Time::MAX, |section| self.expiry(section));
     }
 
     fn expiry(&self, section: &Section) -> Time {
@@ -260,7 +311,7 @@ impl Line {
             if fresh_wire < section.end {
                 let from = fresh_wire.max(section.start);
                 end -= section.end - from;
-                self.jump(fresh, from, section.end);
+                self.jump(stream.una, fresh, from, section.end);
                 self.obsolete = fresh;
             } else {
                 self.obsolete = self.obsolete.max(self.place(section.end));
@@ -269,6 +320,7 @@ impl Line {
                 self.statistics.expired += 1;
             }
         }
+        self.renew_lifetime();
         if self.config.blind_spot {
             self.floor = self.obsolete;
         }
@@ -288,6 +340,9 @@ impl Line {
     /// Returns the place after the last byte that there is to send.
     pub(in crate::tcp) fn discard_stale(&mut self, now: Time, stream: Standing) -> u64 {
         let mut end = stream.end;
+        if self.is_in_order && now < self.lifetime {
+            return end;
+        }
         loop {
             let fresh = self.wire(stream.max);
             let at = self
@@ -301,17 +356,18 @@ impl Line {
             }
             let from = fresh.max(section.start);
             end -= section.end - from;
-            self.jump(stream.max, from, section.end);
+            self.jump(stream.una, stream.max, from, section.end);
             self.statistics.expired += u64::from(from == section.start);
             if from == section.start {
                 self.sections.remove(at);
             } else if let Some(section) = self.sections.get_mut(at) {
                 section.end = from;
             }
+            self.renew_lifetime();
         }
     }
 
-    fn jump(&mut self, at: u64, from: u64, to: u64) {
+    fn jump(&mut self, una: u64, at: u64, from: u64, to: u64) {
         self.statistics.discarded_bytes += to - from;
         match self.jumps.back_mut() {
             Some(last) if last.at == at => last.to = to,
@@ -321,19 +377,27 @@ impl Line {
             }
         }
         self.last = self.jumps.back().copied().unwrap_or(self.last);
+        self.find_here(una);
     }
 
-    /// Whether all that is outstanding and all that there is to send is current and without a jump, so that
-    /// the windows alone decide.
-    #[inline]
-    pub(in crate::tcp) fn is_quiet(&self, now: Time, una: u64) -> bool {
-        self.is_straight(una) && self.is_in_order && now < self.lifetime()
+    /// The acknowledgement stands at the place `una`, or there is another jump. Of those that are passed, some are kept
+    /// for acknowledgements that come late.
+    fn find_here(&mut self, una: u64) {
+        while self
+            .jumps
+            .get(KEPT_JUMPS)
+            .is_some_and(|later| later.at <= una)
+            && let Some(jump) = self.jumps.pop_front()
+        {
+            self.base_skip = jump.to - jump.at;
+        }
+        self.here = self.stretch_of(una);
     }
 
-    /// Whether no jump lies ahead of `una` and nothing outstanding is obsolete.
+    /// Whether all that there is to send is current, so that the windows alone decide.
     #[inline]
-    pub(in crate::tcp) fn is_straight(&self, una: u64) -> bool {
-        una >= self.obsolete && self.last.at <= una
+    pub(in crate::tcp) fn is_quiet(&self, now: Time) -> bool {
+        self.is_in_order && now < self.lifetime
     }
 
     // ---------------------------------------------------------------- the logical window
@@ -386,6 +450,7 @@ impl Line {
 
     /// How many of the places in `[start, end)` hold something.
     fn count_held(&self, start: u64, end: u64) -> u64 {
+        let start = start.max(self.freed).min(end);
         end - start - self.abandoned.covered(start..end)
     }
 
@@ -492,14 +557,19 @@ impl Line {
         is_news
     }
 
-    /// The acknowledgement moved on to the place `una`.
-    pub(in crate::tcp) fn on_advance(&mut self, una: u64) {
+    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it passed belong to lost
+    /// packets in whose place another was sent, which is acknowledged on its own.
+    pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
+        let mut substituted = 0;
         if una >= self.substituted_to {
-            self.substituted = 0;
+            substituted = core::mem::take(&mut self.substituted);
         }
         if !self.abandoned.as_slice().is_empty() {
             self.abandoned.drop_below(una);
             self.give_up_abandoned(una);
+        }
+        if una >= self.here.end {
+            self.find_here(una);
         }
         let confirmed = self.wire(una);
         // A section that lies ahead of a jump at `una` is done as well.
@@ -509,16 +579,9 @@ impl Line {
             .is_some_and(|section| section.end <= confirmed)
         {
             self.sections.pop_front();
+            self.renew_lifetime();
         }
-        // Some passed ones are kept for acknowledgements that come late.
-        while self
-            .jumps
-            .get(KEPT_JUMPS)
-            .is_some_and(|later| later.at <= una)
-            && let Some(jump) = self.jumps.pop_front()
-        {
-            self.base_skip = jump.to - jump.at;
-        }
+        substituted
     }
 
     // ---------------------------------------------------------------- the option
@@ -529,10 +592,11 @@ impl Line {
     #[inline]
     fn expected(&self, una: u64) -> u64 {
         let nearest = self.wire(una).saturating_sub(MAX_REACH).max(1);
-        if self.is_straight(una) && self.floor <= self.last.at {
-            return self.last.to.max(nearest);
-        }
-        let landing = self.jump_before(una).map_or(1, |jump| jump.to);
+        let landing = if self.here.at <= una && una < self.here.end {
+            self.here.wire
+        } else {
+            self.stretch_of(una).wire
+        };
         landing.max(self.wire(self.floor)).max(nearest)
     }
 
@@ -545,7 +609,7 @@ impl Line {
     pub(in crate::tcp) fn update(&self, una: u64, start: u64, initial: SeqNo) -> SeqUpdate {
         let expected = self.expected(una);
         let number = |wire: u64| initial + wire as u32;
-        if self.is_straight(una) {
+        if self.last.to <= expected {
             return SeqUpdate::to(number(expected));
         }
         match self.jump_before(start) {

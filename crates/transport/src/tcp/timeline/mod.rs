@@ -59,7 +59,8 @@
 //! * *A closed window*: discarding needs none, and the probe carries `seq_update`. A jump takes nothing of the
 //!   window: what was offered for data that will never come holds for what comes in its place.
 //! * *The place of the lost packet*: when a loss of obsolete data is answered with a packet that had not
-//!   been sent before, that packet takes the place of the lost one, so that as many are outstanding as with TCP.
+//!   been sent before, that packet takes the place of the lost one, so that as many are outstanding as with TCP. An
+//!   acknowledgement that passes both counts one of them for the growth law, as that of TCP's repetition does.
 //! * *Deadlines out of order* (the B frames of section 4): unsent data whose time is over is passed over even
 //!   while older data is current. The lifetime timer follows the oldest data alone, so the segments
 //!   behind such a hole name it (`void`), and the receiver gives up nothing else.
