@@ -159,13 +159,13 @@ impl LossDetection {
 }
 
 /// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
-const MIN_THRESHOLD: u64 = 3;
+pub(super) const MIN_THRESHOLD: u64 = 3;
 
 /// A path that reorders no more is waited for no longer than one to two such windows.
-const LATENESS_MEMORY: Span = Span::from_secs(10);
+pub(super) const LATENESS_MEMORY: Span = Span::from_secs(10);
 
 /// Beyond this much reordering, repairing too late costs more than repairing in vain.
-const MAX_THRESHOLD: u64 = 64;
+pub(super) const MAX_THRESHOLD: u64 = 64;
 
 #[cfg(test)]
 mod tests {
