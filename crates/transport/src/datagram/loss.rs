@@ -9,7 +9,8 @@ use comity_units::{Span, Time, Windows};
 /// lost        largest acknowledged − number ≥ threshold, or
 ///             sent before now − max( 9/8 · max(srtt, latest), patience ), and a later packet is acknowledged
 /// patience    9/8 of the longest that a packet which had been declared lost took in the last seconds, at most 2 · srtt
-/// probe       last sent + (srtt + max(4 · variation, 1 ms)) · 2^count + the peer's acknowledgement delay
+/// probe       last sent + max( min( (srtt + max(4 · variation, 1 ms)) · 2^count, 2 s ), 5/4 · srtt )
+///             + the peer's acknowledgement delay
 /// ```
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
