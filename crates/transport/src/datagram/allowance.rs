@@ -265,7 +265,7 @@ impl<P: Payload> Connection<P> {
 }
 
 /// How long a pace holds while the queue does not change.
-const PACE_INTERVAL: Span = Span::from_millis(2);
+pub(super) const PACE_INTERVAL: Span = Span::from_millis(2);
 
 /// By how much faster than needed a burst leaves, so that it does not end at the last moment.
 const HASTE: f64 = 1.1;

@@ -9,7 +9,8 @@ use comity_units::{Span, Time, Windows};
 /// lost        largest acknowledged − number ≥ threshold, or
 ///             sent before now − max( 9/8 · max(srtt, latest), patience ), and a later packet is acknowledged
 /// patience    9/8 of the longest that a packet which had been declared lost took in the last seconds, at most 2 · srtt
-/// probe       last sent + (srtt + max(4 · variation, 1 ms)) · 2^count + the peer's acknowledgement delay
+/// probe       last sent + max( min( (srtt + max(4 · variation, 1 ms)) · 2^count, 2 s ), 5/4 · srtt )
+///             + the peer's acknowledgement delay
 /// ```
 ///
 /// Differs from RFC 9002 in: 1. the packet threshold grows with the reordering that is seen, up to
@@ -159,13 +160,13 @@ impl LossDetection {
 }
 
 /// `kPacketThreshold` of RFC 9002: three later packets, as three duplicate acknowledgements in TCP.
-const MIN_THRESHOLD: u64 = 3;
+pub(super) const MIN_THRESHOLD: u64 = 3;
 
 /// A path that reorders no more is waited for no longer than one to two such windows.
-const LATENESS_MEMORY: Span = Span::from_secs(10);
+pub(super) const LATENESS_MEMORY: Span = Span::from_secs(10);
 
 /// Beyond this much reordering, repairing too late costs more than repairing in vain.
-const MAX_THRESHOLD: u64 = 64;
+pub(super) const MAX_THRESHOLD: u64 = 64;
 
 #[cfg(test)]
 mod tests {

@@ -43,6 +43,8 @@ mod config;
 mod connection;
 mod events;
 mod loss;
+#[cfg(test)]
+mod page;
 mod parts;
 mod receive;
 mod received;

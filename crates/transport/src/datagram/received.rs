@@ -198,10 +198,10 @@ impl ReceivedPackets {
 
 /// The most ranges remembered and sent: an acknowledgement with all of them fits into a packet of 1,200
 /// bytes.
-const MAX_RANGES: usize = 64;
+pub(super) const MAX_RANGES: usize = 64;
 
 /// Ranges this far below one that the peer knows of are not repeated.
-const REPEATED: u64 = 1_024;
+pub(super) const REPEATED: u64 = 1_024;
 
 #[cfg(test)]
 mod tests {

@@ -195,7 +195,7 @@ impl<P: Payload> Connection<P> {
 
 /// A peer that has acknowledged nothing although so many probes in a row asked it to, over two minutes or so, is gone
 /// as one that says nothing: whatever it says, what is sent to it does not arrive.
-const MOST_PROBES: u32 = 64;
+pub(super) const MOST_PROBES: u32 = 64;
 
 /// How often the peer hears how its sections fared while they come.
 pub(super) const REPORT_INTERVAL: Span = Span::from_millis(100);

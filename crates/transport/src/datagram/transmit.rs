@@ -579,17 +579,17 @@ fn micros(span: Span) -> i64 {
 }
 
 /// How often an end measures the round trip that has nothing else to send.
-const MEASURE_INTERVAL: Span = Span::from_millis(500);
+pub(super) const MEASURE_INTERVAL: Span = Span::from_millis(500);
 
 /// So many packets in flight say how much room there is, and acknowledgements say it no more: a peer that never
 /// answers makes no record of them grow.
-const MOST_UNANSWERED: u32 = 4_096;
+pub(super) const MOST_UNANSWERED: u32 = 4_096;
 
 /// Room kept for a tag: its type, kind and fields.
 const TAG_ROOM: usize = 16;
 
 /// Packets that only tell what was given up are at least so far apart.
-const TELL_INTERVAL: Span = Span::from_millis(2);
+pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// Room kept for what a meter reports: its type, kind and fields.
 const REPORT_ROOM: usize = 18;

@@ -9,7 +9,7 @@ use comity_units::{PacketNumber, Span, Time};
 
 use crate::bytes;
 
-const PAGE: &str = include_str!("../../../../docs/protocol.md");
+pub(crate) const PAGE: &str = include_str!("../../../../docs/protocol.md");
 
 /// What the example on the page says in words, in the words of the code.
 fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
