@@ -1,5 +1,7 @@
 //! Media from one end of the machine to the other: what arrives, what is said of what does not, how it ends.
 
+#[path = "stream/copies.rs"]
+mod copies;
 #[path = "stream/ends.rs"]
 mod ends;
 #[path = "stream/times.rs"]

@@ -243,6 +243,30 @@ async fn a_receiver_that_never_reads_holds_no_more_than_its_buffer() {
     }
 }
 
+/// Of several tasks that wait for room all are told, and so is one for whose section there never will be any.
+#[tokio::test]
+async fn room_is_waited_for_without_a_section() {
+    let buffer = 100_000;
+    let sending = options().send_buffer(buffer).build().unwrap();
+    let (caller, listener, _endpoint) = pair(sending, options().build().unwrap()).await;
+    caller.room(buffer as usize).await;
+    caller.room(buffer as usize + 1).await;
+    for section in 0..20 {
+        caller.room(60_000).await;
+        // Two do not fit: there is room for the next when this one has arrived.
+        let given = Section::new(payload(section, 60_000)).deadline(Duration::MAX);
+        let id = caller.try_send(given).expect("room");
+        assert_eq!(id, SectionId(section));
+        tokio::join!(caller.room(40_001), caller.room(50_000), async {
+            let received = listener.recv().await.unwrap().into_section();
+            assert!(received.unwrap().payload == payload(section, 60_000));
+        });
+    }
+    caller.close(CloseCode::DONE, "");
+    caller.closed().await;
+    caller.room(1).await;
+}
+
 /// Carries datagrams between one caller and a listener, until it is cut.
 struct Relay {
     address: SocketAddr,

@@ -39,6 +39,8 @@ pub struct Pair<P: Payload> {
     overhead: u32,
     /// Between these times nothing gets through.
     outage: Option<(Time, Time)>,
+    /// How often time has stood still for something to happen.
+    steps: u64,
 }
 
 impl<P: Payload> Pair<P> {
@@ -63,12 +65,18 @@ impl<P: Payload> Pair<P> {
             order: 0,
             overhead,
             outage: None,
+            steps: 0,
         }
     }
 
     /// The virtual time.
     pub const fn now(&self) -> Time {
         self.now
+    }
+
+    /// How often something happened so far: a timer, or an arrival. Ends at rest have few.
+    pub const fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// From `from` to `to` nothing that is sent gets through in either direction.
@@ -106,6 +114,7 @@ impl<P: Payload> Pair<P> {
                 self.ends.each_ref().map(Connection::next_timer)
             );
             self.now = next;
+            self.steps += 1;
             while let Some(Reverse(packet)) = self.in_flight.peek()
                 && packet.arrival <= self.now
             {

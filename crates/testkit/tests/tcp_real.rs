@@ -283,9 +283,38 @@ proptest! {
     }
 }
 
+proptest! {
+    /// A path that lets no option pass leaves a sender that hears of no level: two segments at a time, the window that it has
+    /// without one, and all arrives. Nothing that a segment without options says is taken for a level or a wave.
+    #[test]
+    fn without_options_the_window_stays_at_two_segments(
+        bytes in 1u64..20_000,
+        delay in 1u64..100,
+        (forth, back) in (any::<bool>(), any::<bool>()),
+    ) {
+        // One way is enough: the receiver measures by what comes forth, the sender hears by what comes back.
+        prop_assume!(forth || back);
+        let path = |strips| {
+            let fate = if strips { Fate::Stripped } else { Fate::Arrives };
+            Path::chaotic(Span::from_millis(delay), Chaos(vec![fate; 2_000]))
+        };
+        let mut pair = Pair::new(sender(METERED), receiver(METERED, law()), path(forth), path(back));
+        pair.check_each(|connection, _| {
+            let window = connection.congestion_window();
+            assert!(window <= 200, "{window} bytes");
+        });
+        pair.call(Side::A, |connection| connection.write(bytes));
+        pair.drive(Time::from_secs(100_000));
+        prop_assert_eq!(pair.end(Side::B).delivered(), bytes);
+        prop_assert!(pair.end(Side::A).is_all_acknowledged());
+        prop_assert!(pair.end(Side::A).statistics().timeouts == 0);
+    }
+}
+
 fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
         4 => Just(Fate::Arrives),
+        2 => Just(Fate::Stripped),
         2 => Just(Fate::Lost),
         1 => (0u64..60).prop_map(|late| Fate::Late(Span::from_millis(late))),
         1 => (0u64..60).prop_map(|later| Fate::Twice(Span::from_millis(later))),

@@ -122,7 +122,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,
 
-    /// As a listener, serve every caller a copy instead of one after the other
+    /// As a listener, serve every caller a copy instead of one after the other; with reliability=full one that is more
+    /// than sndbuf behind the fastest is left
     #[arg(long)]
     pub(crate) all: bool,
 

@@ -32,7 +32,8 @@ pub(super) struct Call {
 /// All calls, answered and not.
 #[derive(Default)]
 pub(super) struct Callers {
-    calls: BTreeMap<ConnectionId, Call>,
+    /// Each in a place of its own: they are large, and a map of them would hold much that is empty and move them about.
+    calls: BTreeMap<ConnectionId, Box<Call>>,
     timers: BTreeSet<(Time, ConnectionId)>,
     ready: VecDeque<ConnectionId>,
 }
@@ -56,20 +57,20 @@ impl Callers {
         let id = caller.id();
         self.calls.insert(
             id,
-            Call {
+            Box::new(Call {
                 caller,
                 address,
                 options,
                 waiting: Some(waiting),
                 timer: Time::MAX,
                 is_ready: false,
-            },
+            }),
         );
         self.make_ready(id);
     }
 
     pub(super) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Call> {
-        self.calls.get_mut(&id)
+        self.calls.get_mut(&id).map(Box::as_mut)
     }
 
     pub(super) fn make_ready(&mut self, id: ConnectionId) {
@@ -158,6 +159,6 @@ impl Callers {
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<Call> {
         let call = self.calls.remove(&id)?;
         self.timers.remove(&(call.timer, id));
-        Some(call)
+        Some(*call)
     }
 }

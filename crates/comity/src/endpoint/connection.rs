@@ -149,6 +149,38 @@ impl Connection {
         self.give(section, source_time, false)
     }
 
+    /// Waits until the send buffer has room for a section of `length` bytes, or such a section cannot be sent at all.
+    ///
+    /// For whoever sends the same to several peers and is not to wait for one of them: the room of each is waited for, and
+    /// whoever has some is given what is next by [`try_send`](Self::try_send). A call that is dropped before it is ready
+    /// loses nothing. Of several tasks that wait, all are told; the first one to send takes the room.
+    pub async fn room(&self, length: usize) {
+        loop {
+            let mut room = pin!(self.shared.room.notified());
+            room.as_mut().enable();
+            {
+                let mut outbound = lock(&self.shared.outbound);
+                let is_hopeless = check_open(&outbound).is_err() || length as u64 > self.longest();
+                if is_hopeless || self.has_room(&outbound, length) {
+                    return;
+                }
+                outbound.is_waited_for = true;
+            }
+            room.await;
+        }
+    }
+
+    /// The longest section that can be given.
+    fn longest(&self) -> u64 {
+        u64::from(MAX_SECTION).min(self.shared.facts.send_buffer)
+    }
+
+    fn has_room(&self, outbound: &Outbound, length: usize) -> bool {
+        let facts = &self.shared.facts;
+        outbound.held_sections < facts.send_sections
+            && outbound.held_bytes + length as u64 <= facts.send_buffer
+    }
+
     fn source_time(&self, section: &Section) -> Time {
         let clock = self.handle.shared.clock;
         section
@@ -165,7 +197,7 @@ impl Connection {
         let facts = &self.shared.facts;
         let length = section.payload.len();
         let stream = section.stream;
-        let most = u64::from(MAX_SECTION).min(facts.send_buffer);
+        let most = self.longest();
         if length == 0 {
             return Err(SendError::Empty { stream });
         }
@@ -217,7 +249,6 @@ impl Connection {
         waits: bool,
         command: impl FnOnce() -> Command,
     ) -> Result<SectionId, SendError> {
-        let facts = &self.shared.facts;
         let mut outbound = lock(&self.shared.outbound);
         check_open(&outbound)?;
         let known = outbound.streams.len();
@@ -238,9 +269,7 @@ impl Connection {
                 needs,
             });
         }
-        if outbound.held_sections >= facts.send_sections
-            || outbound.held_bytes + length as u64 > facts.send_buffer
-        {
+        if !self.has_room(&outbound, length) {
             outbound.is_waited_for |= waits;
             return Err(SendError::Full {
                 held_bytes: outbound.held_bytes,

@@ -166,7 +166,8 @@ pub struct Listener<C> {
     opener: Opener<C>,
     randomness: Randomness,
     cookies: Cookies,
-    sessions: BTreeMap<ConnectionId, Entry<C>>,
+    /// Each in a place of its own: they are large, and a map of them would hold much that is empty and move them about.
+    sessions: BTreeMap<ConnectionId, Box<Entry<C>>>,
     callers: BTreeMap<(SocketAddr, ConnectionId), ConnectionId>,
     /// In order of age.
     half_open: BTreeSet<(Time, ConnectionId)>,
@@ -453,13 +454,13 @@ impl<C: Core> Listener<C> {
         self.callers.insert(caller, own);
         self.sessions.insert(
             own,
-            Entry {
+            Box::new(Entry {
                 session,
                 caller,
                 half_open: Some((answer.clone(), until)),
                 timer: Time::MAX,
                 is_ready: false,
-            },
+            }),
         );
         Ok(answer)
     }

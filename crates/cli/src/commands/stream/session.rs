@@ -129,7 +129,9 @@ impl Session {
             {
                 return ending;
             }
-            let is_open = self.held.is_none() && (!self.is_patient || self.output.was_ready());
+            let is_open = self.held.is_none()
+                && (!self.is_patient || self.output.was_ready())
+                && self.output.has_room();
             let overdue = self.held.as_ref().map(|held| held.due);
             let step = tokio::select! {
                 biased;
@@ -193,12 +195,17 @@ impl Session {
         if let Some(passing) = self.held.take() {
             self.take(Passage::Section(passing)).await?;
         }
-        while let Some(passage) = self.input.next().await? {
+        loop {
+            while !self.output.has_room() {
+                self.output.tend().await?;
+            }
+            let Some(passage) = self.input.next().await? else {
+                return Ok(());
+            };
             if self.take(passage).await? == Written::ReaderGone {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     async fn take(&mut self, passage: Passage) -> Result<Written, Trouble> {

@@ -67,6 +67,9 @@ pub(super) struct Stream {
     importances: Importances,
     /// The latest sections that were given up: what needs them is worthless.
     given_up: BTreeSet<SectionId>,
+    /// Those from the floor on that were lost without a right to be sent again: the peer waits for them until it is told
+    /// that the floor has passed them, and where they have no deadline it would do so for ever.
+    lost: BTreeSet<SectionId>,
 }
 
 impl<P: Payload> Outbox<P> {
@@ -577,6 +580,11 @@ impl<P: Payload> Outbox<P> {
         if fate == Fate::Acknowledged && matches!(entry.stage, Stage::Dropped(_)) {
             self.accounts.given_up_but_arrived += 1;
         }
+        if fate == Fate::Lost
+            && let Some(state) = self.streams.get_mut(&key.0)
+        {
+            state.lost.insert(key.1);
+        }
         self.accounts.sections.settle(fate);
         self.outcomes.push_back(Outcome {
             stream: key.0,
@@ -607,7 +615,11 @@ impl<P: Payload> Outbox<P> {
             .range(section..SectionId(floor))
             .next()
             .is_some()
-            || self.entries.range(passed).next().is_some();
+            || self.entries.range(passed).next().is_some()
+            || state.lost.first().is_some_and(|lost| lost.0 < floor);
+        if !state.lost.is_empty() {
+            state.lost = state.lost.split_off(&SectionId(floor));
+        }
         state.floor = floor;
         if is_news {
             self.moved_floors.insert(stream);

@@ -1,14 +1,10 @@
 //! Sections to another Comity, or to several.
 
-use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use comity::{
-    Connection, End, Reliability, SectionId, SendError, Statistics, StreamId, TargetBitrate,
-};
-use comity_media::{Shedder, ShedderConfig, Verdict};
+use comity::{CloseCode, Connection, End, Reliability, Statistics};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -18,21 +14,30 @@ use super::super::passing::{Missing, Passing};
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
-use super::fates::{Fates, never_given};
+use super::fates::never_given;
+use super::leg::{Books, Leg, Settled, room};
 
 /// As many callers get a copy.
 const MOST_COPIES: usize = 256;
-/// How many numbers of each stream are remembered: more than any section lies behind what needs it.
-const REMEMBERED: usize = 1_024;
 
 /// Sends to one peer after the other, or to all that call.
+///
+/// Where sections have deadlines, one that finds no room with a peer is left out for that peer. Where nothing may be left
+/// out (`reliability=full`), it waits for room, and the input waits until the peer that is furthest ahead has everything:
+/// the fastest of them sets the pace, never the slowest. For a slower one sections are kept here, as many bytes as its
+/// send buffer holds once more. Whoever is further behind than that is left, with a word that says so, and may call again:
+/// somebody who stalls holds up nobody else, and takes up no more memory than that.
 #[derive(Debug)]
 pub(crate) struct ConnectedOutput {
     line: Line,
     reliability: Reliability,
     sheds: bool,
+    /// The most bytes that wait for room with one peer while another has had them.
+    most_behind: u64,
     most_legs: usize,
     legs: Vec<Leg>,
+    /// Those that were left because they were too far behind, until their connections are over.
+    left: Vec<Leg>,
     next_leg: u64,
     ends: JoinSet<(u64, End, Statistics)>,
     reporter: Reporter,
@@ -60,7 +65,7 @@ pub(crate) struct Copying {
 pub(crate) struct Unsent {
     /// There was none.
     pub(crate) unconnected: u64,
-    /// Its send buffer was full.
+    /// Its send buffer was full, or it was so far behind others that it was left.
     pub(crate) no_room: u64,
     /// What they need had not been given to it.
     pub(crate) dependent: u64,
@@ -68,73 +73,20 @@ pub(crate) struct Unsent {
     pub(crate) unfit: u64,
 }
 
-/// One of those who are sent to.
-#[derive(Debug)]
-struct Leg {
-    id: u64,
-    connection: Arc<Connection>,
-    target: TargetBitrate,
-    shedder: Shedder,
-    streams: BTreeMap<u16, Numbers>,
-    fates: Option<Fates>,
-    /// By when all that was given is settled.
-    settled: Settled,
-}
-
-/// When nothing more can become of sections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Settled {
-    At(Instant),
-    /// They have no deadline.
-    Never,
-}
-
-/// The numbers that sections of a stream have at the input, and in the connection.
-#[derive(Debug, Default)]
-struct Numbers {
-    /// The first one that was seen at all.
-    first: Option<u64>,
-    given: BTreeMap<u64, SectionId>,
-}
-
-impl Numbers {
-    /// What `needs` is in the connection; an error where that was not given to it, though it could have been.
-    fn needed(&self, needs: Option<u64>) -> Result<Option<SectionId>, NotGiven> {
-        let Some(needs) = needs else { return Ok(None) };
-        match (self.given.get(&needs), self.oldest()) {
-            (Some(&id), _) => Ok(Some(id)),
-            // It was before this connection, or is too long ago: the receiver may have it.
-            (None, oldest) if oldest.is_none_or(|oldest| needs < oldest) => Ok(None),
-            (None, _) => Err(NotGiven),
-        }
-    }
-
-    fn oldest(&self) -> Option<u64> {
-        match self.given.len() < REMEMBERED {
-            true => self.first,
-            false => self.given.first_key_value().map(|(&number, _)| number),
-        }
-    }
-
-    fn see(&mut self, number: u64) {
-        self.first.get_or_insert(number);
-    }
-
-    fn give(&mut self, number: u64, id: SectionId) {
-        self.given.insert(number, id);
-        if self.given.len() > REMEMBERED {
-            self.given.pop_first();
-        }
+impl Unsent {
+    fn add(&mut self, other: Self) {
+        self.unconnected += other.unconnected;
+        self.no_room += other.no_room;
+        self.dependent += other.dependent;
+        self.unfit += other.unfit;
     }
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NotGiven;
 
 impl ConnectedOutput {
+    /// An output with the reliability and the send buffer that the URI names.
     pub(crate) fn new(
         line: Line,
-        reliability: Reliability,
+        (reliability, send_buffer): (Reliability, u64),
         copying: Copying,
         reporter: Reporter,
     ) -> Self {
@@ -146,7 +98,9 @@ impl ConnectedOutput {
             line,
             reliability,
             sheds: copying.sheds && reliability != Reliability::Full,
+            most_behind: send_buffer,
             legs: Vec::new(),
+            left: Vec::new(),
             next_leg: 0,
             ends: JoinSet::new(),
             reporter,
@@ -159,7 +113,8 @@ impl ConnectedOutput {
 
     /// The sections that are known to be missing since the last call: at none of the peers, or at one of several.
     pub(crate) fn take_missing(&mut self) -> Vec<Missing> {
-        for fates in self.legs.iter_mut().filter_map(|leg| leg.fates.as_mut()) {
+        let legs = self.legs.iter_mut().chain(&mut self.left);
+        for fates in legs.filter_map(|leg| leg.fates.as_mut()) {
             fates.settle(&mut self.missing);
         }
         std::mem::take(&mut self.missing)
@@ -174,14 +129,18 @@ impl ConnectedOutput {
         self.line.was_connected()
     }
 
-    /// Takes up connections and gives up those that have ended; returns when one of these happened. A call that is
-    /// dropped before it is ready loses nothing.
+    /// Takes up connections, gives up those that have ended, and gives those that were behind what they have room for;
+    /// returns when one of these happened. A call that is dropped before it is ready loses nothing.
     pub(crate) async fn tend(&mut self) -> Result<(), Trouble> {
         let has_room = self.legs.len() < self.most_legs;
         let ended = tokio::select! {
             Some(ended) = self.ends.join_next() => ended,
             connection = self.line.connection(), if has_room => {
                 self.on_connection(connection?);
+                return Ok(());
+            }
+            () = room(&self.legs) => {
+                self.flush();
                 return Ok(());
             }
             else => pending().await,
@@ -202,22 +161,20 @@ impl ConnectedOutput {
         let watched = connection.clone();
         self.ends
             .spawn(async move { (id, watched.closed().await, watched.statistics().await) });
-        self.legs.push(Leg {
-            id,
-            target: connection.target_bitrate(),
-            fates: self.lists.then(|| Fates::new(&connection)),
-            connection,
-            shedder: Shedder::new(ShedderConfig::default()),
-            streams: BTreeMap::new(),
-            settled: Settled::At(now()),
-        });
+        let leg = Leg::new(id, connection, self.lists, self.sheds);
+        self.legs.push(leg);
     }
 
     fn on_end(&mut self, id: u64, end: &End, statistics: &Statistics) -> Result<(), Trouble> {
-        let Some(at) = self.legs.iter().position(|leg| leg.id == id) else {
+        let legs = [&mut self.legs, &mut self.left];
+        let found = legs.into_iter().find_map(|legs| {
+            let at = legs.iter().position(|leg| leg.id == id)?;
+            Some(legs.remove(at))
+        });
+        let Some(mut leg) = found else {
             return Ok(());
         };
-        let mut leg = self.legs.remove(at);
+        leg.forsake(&mut self.books());
         if let Some(fates) = leg.fates.take() {
             fates.close(&mut self.missing);
         }
@@ -231,28 +188,75 @@ impl ConnectedOutput {
     }
 
     /// Gives a section to everybody who is connected.
-    pub(crate) async fn write(&mut self, passing: &Passing) {
+    pub(crate) fn write(&mut self, passing: &Passing) {
         if self.legs.is_empty() {
             self.unsent.unconnected += 1;
             if self.lists {
                 self.missing.push(never_given(passing, "unconnected"));
             }
         }
-        for leg in &mut self.legs {
-            let given = leg
-                .give(passing, (self.reliability, self.sheds), &mut self.unsent)
-                .await;
-            if let (Err(reason), true) = (given, self.lists) {
-                self.missing.push(never_given(passing, reason));
+        let waits = self.reliability == Reliability::Full;
+        let (legs, mut books) = self.legs_and_books();
+        for leg in legs {
+            match waits {
+                true => leg.queue(passing, &mut books),
+                false => leg.give(passing, &mut books),
             }
+        }
+        self.leave_behind();
+    }
+
+    /// Whether anybody has been given everything so far, or there is nobody: the input is to wait otherwise, until
+    /// [`tend`](Self::tend) has changed that.
+    pub(crate) fn has_room(&self) -> bool {
+        self.legs.is_empty() || self.legs.iter().any(|leg| leg.behind() == 0)
+    }
+
+    fn legs_and_books(&mut self) -> (&mut Vec<Leg>, Books<'_>) {
+        let books = Books {
+            unsent: &mut self.unsent,
+            missing: self.lists.then_some(&mut self.missing),
+        };
+        (&mut self.legs, books)
+    }
+
+    fn books(&mut self) -> Books<'_> {
+        self.legs_and_books().1
+    }
+
+    fn flush(&mut self) {
+        let (legs, mut books) = self.legs_and_books();
+        for leg in legs {
+            leg.flush(&mut books);
+        }
+        self.leave_behind();
+    }
+
+    /// Leaves those that are too far behind the first.
+    fn leave_behind(&mut self) {
+        if !self.has_room() {
+            return;
+        }
+        let most = self.most_behind;
+        while let Some(at) = self.legs.iter().position(|leg| leg.behind() > most) {
+            let mut leg = self.legs.remove(at);
+            self.reporter.warn(&format!(
+                "{} is more than {most} bytes behind another receiver and is left, so that it does not hold up the                  others; it may call again. A larger sndbuf would have kept more for it",
+                plain(leg.connection.peer_address()),
+            ));
+            leg.connection
+                .close(CloseCode::APPLICATION, "too far behind other receivers");
+            leg.forsake(&mut self.books());
+            self.left.push(leg);
         }
     }
 
     /// Tells everybody who is connected that a section is missing: it is so in their lists too, under the next
     /// number, and what needs it is worth nothing to them either.
     pub(crate) fn skip(&mut self, missing: &Missing) {
+        let waits = self.reliability == Reliability::Full;
         for leg in &mut self.legs {
-            leg.skip(missing.stream, missing.number);
+            leg.skip(missing.stream, missing.number, waits);
         }
     }
 
@@ -265,8 +269,14 @@ impl ConnectedOutput {
             }));
         }
         self.ends.abort_all();
+        for mut leg in self.left.drain(..) {
+            if let Some(fates) = leg.fates.take() {
+                fates.close(&mut self.missing);
+            }
+            self.past.add(&leg.connection.statistics().await);
+        }
         let mut finishing = JoinSet::new();
-        for leg in self.legs.drain(..) {
+        for mut leg in self.legs.drain(..) {
             // What has deadlines is settled when they have passed; what has none takes as long as it takes.
             let patience = match (self.reliability, leg.settled) {
                 (Reliability::Full, _) | (_, Settled::Never) => Duration::MAX,
@@ -274,17 +284,26 @@ impl ConnectedOutput {
                     moment.saturating_duration_since(now()) + self.line.linger
                 }
             };
+            let lists = self.lists;
             finishing.spawn(async move {
+                let (mut unsent, mut missing) = (Unsent::default(), Vec::new());
+                leg.flush_all(&mut Books {
+                    unsent: &mut unsent,
+                    missing: lists.then_some(&mut missing),
+                })
+                .await;
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
                 let statistics = leg.connection.statistics().await;
-                (leg, finished, statistics)
+                (leg, finished, statistics, (unsent, missing))
             });
         }
         let mut done = Ok(());
         while let Some(finished) = finishing.join_next().await {
-            let Ok((leg, finished, statistics)) = finished else {
+            let Ok((leg, finished, statistics, (unsent, missing))) = finished else {
                 continue;
             };
+            self.unsent.add(unsent);
+            self.missing.extend(missing);
             let peer = plain(leg.connection.peer_address());
             if let Some(fates) = leg.fates {
                 fates.close(&mut self.missing);
@@ -309,107 +328,8 @@ impl ConnectedOutput {
 
     /// The connections that are open, and what the others counted.
     pub(crate) fn connections(&self) -> (Vec<Arc<Connection>>, Totals) {
-        let open = self.legs.iter().map(|leg| leg.connection.clone());
+        let legs = self.legs.iter().chain(&self.left);
+        let open = legs.map(|leg| leg.connection.clone());
         (open.collect(), self.past)
-    }
-}
-
-impl Leg {
-    fn skip(&mut self, stream: u16, number: u64) {
-        let numbers = self.streams.entry(stream).or_default();
-        numbers.see(number);
-        // Where there is no room even for that, the receiver's list has a hole; what it needs is left out all the
-        // same.
-        if let Ok(id) = self.connection.skip(StreamId(stream)) {
-            numbers.give(number, id);
-        }
-    }
-
-    /// Gives it a section; an error says why it was not given.
-    async fn give(
-        &mut self,
-        passing: &Passing,
-        (reliability, sheds): (Reliability, bool),
-        unsent: &mut Unsent,
-    ) -> Result<(), &'static str> {
-        let stream = StreamId(passing.stream);
-        let numbers = self.streams.entry(passing.stream).or_default();
-        numbers.see(passing.number);
-        let Ok(needs) = numbers.needed(passing.needs) else {
-            unsent.dependent += 1;
-            self.skip(passing.stream, passing.number);
-            return Err("dependency");
-        };
-        let is_shed = match &passing.media {
-            Some(section) if sheds => {
-                if let Some(target) = self.target.current() {
-                    self.shedder.retarget(section.source_time, target, None);
-                }
-                self.shedder.offer(section) != Verdict::Keep
-            }
-            _ => false,
-        };
-        let section = passing.section(needs, self.connection.latency());
-        let due = section.deadline.unwrap_or(Duration::MAX);
-        let settled = match passing.source_time.checked_add(due) {
-            Some(moment) => Settled::At(moment),
-            None => Settled::Never,
-        };
-        let given = match reliability {
-            Reliability::Full => self.connection.send(section).await,
-            _ => self.connection.try_send(section),
-        };
-        match given {
-            Ok(id) => {
-                numbers.give(passing.number, id);
-                self.settled = self.settled.max(settled);
-                if let Some(fates) = &mut self.fates {
-                    fates.follow(id, passing);
-                }
-                if is_shed {
-                    // It was given all the same, so that the receiver can name what it does not get.
-                    self.connection.shed(stream, id);
-                }
-            }
-            Err(SendError::Full { .. }) => {
-                unsent.no_room += 1;
-                self.skip(passing.stream, passing.number);
-                return Err("no room");
-            }
-            // Its end is told elsewhere.
-            Err(SendError::Ended(_) | SendError::Finishing) => {
-                unsent.unconnected += 1;
-                return Err("unconnected");
-            }
-            Err(_) => {
-                unsent.unfit += 1;
-                return Err("unfit");
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn needs_are_numbers_of_this_connection() {
-        let mut numbers = Numbers::default();
-        assert_eq!(numbers.needed(None), Ok(None));
-        numbers.see(100);
-        assert_eq!(numbers.needed(Some(99)), Ok(None), "from before");
-        numbers.give(100, SectionId(0));
-        numbers.see(101);
-        numbers.give(102, SectionId(1));
-        assert_eq!(numbers.needed(Some(100)), Ok(Some(SectionId(0))));
-        assert_eq!(numbers.needed(Some(102)), Ok(Some(SectionId(1))));
-        assert_eq!(numbers.needed(Some(101)), Err(NotGiven));
-        for number in 103..103 + REMEMBERED as u64 {
-            numbers.give(number, SectionId(number - 101));
-        }
-        assert_eq!(numbers.given.len(), REMEMBERED);
-        assert_eq!(numbers.needed(Some(101)), Ok(None), "forgotten by now");
     }
 }

@@ -3,6 +3,7 @@
 mod connected;
 mod fates;
 mod ledger;
+mod leg;
 mod media;
 mod target;
 
@@ -48,7 +49,8 @@ impl Output {
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
-                let output = ConnectedOutput::new(line, uri.reliability, copying, reporter.clone());
+                let asked = (uri.reliability, uri.send_buffer.get());
+                let output = ConnectedOutput::new(line, asked, copying, reporter.clone());
                 return Ok(Self::Connected(Box::new(output)));
             }
         };
@@ -71,6 +73,16 @@ impl Output {
         }
     }
 
+    /// Whether more may be written: where nothing is left out, what came before may still wait for room. That changes
+    /// while the output is looked after.
+    pub(crate) fn has_room(&self) -> bool {
+        match self {
+            // A write waits for its own room.
+            Self::Media(_) => true,
+            Self::Connected(output) => output.has_room(),
+        }
+    }
+
     /// Looks after the output; returns when something has changed. A call that is dropped before it is ready loses
     /// nothing.
     pub(crate) async fn tend(&mut self) -> Result<Written, Trouble> {
@@ -89,7 +101,7 @@ impl Output {
         match self {
             Self::Media(output) => output.write(passing).await,
             Self::Connected(output) => {
-                output.write(passing).await;
+                output.write(passing);
                 Ok(Written::Yes)
             }
         }

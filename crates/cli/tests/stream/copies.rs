@@ -1,0 +1,222 @@
+//! One input to every receiver that calls.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::process::{ChildStdin, Stdio};
+
+use super::*;
+
+/// A sender with a pipe for its input that serves everybody who calls.
+struct Copying {
+    sender: Running,
+    pipe: ChildStdin,
+    from: String,
+}
+
+impl Copying {
+    fn start(settings: &str) -> Self {
+        let here = format!("comity://:0?{settings}{SECRET}");
+        let mut sender =
+            Running::spawn(command(&["send", "-", &here, "--all", "--json"]).stdin(Stdio::piped()));
+        let from = format!("comity://127.0.0.1:{}?{settings}{SECRET}", sender.port());
+        let pipe = sender.child.stdin.take().unwrap();
+        Self { sender, pipe, from }
+    }
+
+    /// Somebody who calls and writes to `out`; returns when there is a connection.
+    fn receiver(&mut self, out: &str) -> Running {
+        let receiver = Running::start(&["recv", &self.from, out]);
+        self.sender.event("connected");
+        receiver
+    }
+
+    /// Gives it the first bytes; returns when this many have left it, the copies of all receivers together.
+    fn give(&mut self, bytes: &[u8], leaving: u64) {
+        self.pipe.write_all(bytes).unwrap();
+        while self.sender.event("statistics")["output"]["totals"]["byteSent"]
+            .as_u64()
+            .unwrap()
+            < leaving
+        {}
+    }
+
+    fn end(self) -> (Value, String) {
+        drop(self.pipe);
+        self.sender.end(0)
+    }
+}
+
+/// Bytes of which each thousand is another.
+fn noise(length: usize) -> Vec<u8> {
+    let word = |at: usize| (at as u32 / 4).wrapping_mul(2_654_435_761).to_be_bytes()[at % 4];
+    (0..length).map(word).collect()
+}
+
+#[test]
+fn every_receiver_gets_the_same() {
+    let folder = Folder::new();
+    let clip = fs::read(clip()).unwrap();
+    let mut copying = Copying::start("latency=20s&deliver=early&drop=expired&");
+    let receivers = ["first.ts", "second.ts"].map(|name| {
+        let out = folder.path(name);
+        (copying.receiver(&out), name)
+    });
+    copying.pipe.write_all(&clip).unwrap();
+    let (sent, _) = copying.end();
+    assert_eq!(sent["output"]["totals"]["connections"], 2);
+    assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], 2 * 310);
+    for (receiver, name) in receivers {
+        let (received, _) = receiver.end(0);
+        assert_eq!(
+            received["input"]["totals"]["sectionsOnTime"], 310,
+            "{received}"
+        );
+        assert_same_media(&folder.read(name), &clip);
+    }
+}
+
+/// Whether or not anything may be left out.
+#[test]
+fn a_receiver_that_leaves_takes_nothing_from_the_others() {
+    for settings in [
+        "latency=20s&deliver=early&drop=expired&",
+        "latency=100ms&reliability=full&",
+    ] {
+        let folder = Folder::new();
+        let clip = fs::read(clip()).unwrap();
+        let (before, after) = clip.split_at(clip.len() / 2);
+        let mut copying = Copying::start(settings);
+        let stays = copying.receiver(&folder.path("stays.ts"));
+        let leaves = copying.receiver(&folder.path("leaves.ts"));
+        copying.give(before, 0);
+        leaves.interrupt();
+        leaves.end(0);
+        copying.sender.event("disconnected");
+        copying.pipe.write_all(after).unwrap();
+        let (sent, _) = copying.end();
+        assert_eq!(sent["output"]["totals"]["connections"], 2);
+        stays.end(0);
+        assert_same_media(&folder.read("stays.ts"), &clip);
+    }
+}
+
+#[test]
+fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
+    let folder = Folder::new();
+    let clip = fs::read(clip()).unwrap();
+    let (before, after) = clip.split_at(clip.len() / 2);
+    let mut copying = Copying::start("latency=100ms&reliability=full&");
+    let early = copying.receiver(&folder.path("early.ts"));
+    copying.give(before, before.len() as u64 / 2);
+    let late = copying.receiver(&folder.path("late.ts"));
+    copying.pipe.write_all(after).unwrap();
+    let (sent, _) = copying.end();
+    early.end(0);
+    late.end(0);
+    assert_same_media(&folder.read("early.ts"), &clip);
+    let (written, original) = (folder.read("late.ts"), elementary_streams(&clip));
+    for (pid, units) in elementary_streams(&written) {
+        let all = &original[&pid];
+        // It has the last ones, all that came in since, and nothing of what went before.
+        assert!(all.ends_with(&units), "PID {pid}");
+        assert!(
+            (all.len() / 4..all.len() * 3 / 4).contains(&units.len()),
+            "PID {pid}: {} of {}",
+            units.len(),
+            all.len()
+        );
+    }
+    assert_eq!(
+        sent["output"]["unsent"]["unconnected"], 0,
+        "the input waits for the first receiver"
+    );
+}
+
+/// With `reliability=full` nothing is left out, so one whose reader sleeps has to be left behind: here after the 64 KiB that
+/// wait for it, the 64 KiB of its connection, and what it holds itself.
+#[test]
+fn a_receiver_that_stalls_holds_up_nobody_else() {
+    let folder = Folder::new();
+    let bytes = noise(6_000_000);
+    let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=64KiB&");
+    let awake = copying.receiver(&folder.path("awake"));
+    let from = format!("{}&reconnect=0", copying.from);
+    // Nobody reads what it writes.
+    let asleep = command(&["recv", &from, "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    copying.sender.event("connected");
+    copying.pipe.write_all(&bytes).unwrap();
+    let warning = copying.sender.event("warning");
+    let warning = match warning["message"].as_str().unwrap().contains("no video") {
+        true => copying.sender.event("warning"),
+        false => warning,
+    };
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.contains("more than 65536 bytes behind another receiver and is left"),
+        "{message}"
+    );
+    let lost = copying.sender.event("disconnected");
+    assert!(
+        lost["reason"].as_str().unwrap().contains("too far behind"),
+        "{lost}"
+    );
+    let (sent, _) = copying.end();
+    let (received, _) = awake.end(0);
+    assert!(folder.read("awake") == bytes);
+    assert_eq!(received["passed"]["gaps"], serde_json::json!({}));
+    // What waited for it is counted: less than its place and one section.
+    let unsent = sent["output"]["unsent"]["no_room"].as_u64();
+    assert!(unsent.is_some_and(|sections| sections > 0), "{sent}");
+    let output = asleep.wait_with_output().unwrap();
+    let said = checked(3, &output);
+    assert!(said.contains("too far behind other receivers"), "{said}");
+    // What it had got is what was sent, up to where it was left.
+    assert!(!output.stdout.is_empty() && bytes.starts_with(&output.stdout));
+}
+
+/// Nobody is ahead of the only one: its reader is waited for, and somebody who comes meanwhile is served at once.
+#[test]
+fn the_only_receiver_is_waited_for_until_another_one_comes() {
+    let folder = Folder::new();
+    let bytes = noise(3_000_000);
+    let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=64KiB&");
+    let from = format!("{}&reconnect=0", copying.from);
+    let asleep = command(&["recv", &from, "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    copying.sender.event("connected");
+    let pipe = copying.pipe.as_fd().try_clone_to_owned().unwrap();
+    let given = bytes.clone();
+    let feeding = std::thread::spawn(move || fs::File::from(pipe).write_all(&given));
+    // It is stalled when statistics do not grow any more, all its room being full, and still connected.
+    let mut sent = u64::MAX;
+    loop {
+        let statistics = copying.sender.event("statistics");
+        let now = statistics["output"]["totals"]["sectionsSubmitted"]
+            .as_u64()
+            .unwrap();
+        if now == sent {
+            break;
+        }
+        sent = now;
+    }
+    let awake = copying.receiver(&folder.path("awake"));
+    copying.sender.event("disconnected");
+    feeding.join().unwrap().unwrap();
+    copying.end();
+    awake.end(0);
+    checked(3, &asleep.wait_with_output().unwrap());
+    let written = folder.read("awake");
+    assert!(bytes.ends_with(&written));
+    assert!(
+        (1_000_000..3_000_000).contains(&written.len()),
+        "{} bytes",
+        written.len()
+    );
+}

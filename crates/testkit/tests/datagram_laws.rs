@@ -1,0 +1,223 @@
+//! Laws of the table on the datagram transport.
+
+use bytes::Bytes;
+use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
+use comity_link::{Limit, LinkConfig, Queue};
+use comity_testkit::datagram::Pair;
+use comity_transport::datagram::{Config, Connection};
+use comity_transport::timeline::{
+    Deliver, DropPolicy, Importance, Outgoing, Reliability, StreamId,
+};
+use comity_units::{Rate, Seed, Span, Time};
+
+fn pair(law: &str, parameters: &Parameters, config: Config, path: &LinkConfig) -> Pair<Bytes> {
+    pair_from(law, parameters, config, path, comity_units::Bytes::MAX)
+}
+
+fn pair_from(
+    law: &str,
+    parameters: &Parameters,
+    config: Config,
+    path: &LinkConfig,
+    initial_ssthresh: comity_units::Bytes,
+) -> Pair<Bytes> {
+    let row = table::find(law).expect("a known controller");
+    let ends = [0, 1].map(|end| {
+        let config = Config {
+            seed: Seed::new(end),
+            ..config
+        };
+        let setup = Setup {
+            initial_ssthresh,
+            ..Setup::new(comity_units::Bytes::new(u64::from(config.payload)))
+        };
+        let law = row.build(&setup, parameters).expect("valid parameters");
+        let meter = row
+            .build_meter(&setup, parameters)
+            .filter(|_| end == 1)
+            .map(|meter| meter.expect("valid parameters"));
+        Connection::new(config, config.ack_delay, law, meter, Time::ZERO).expect("a valid config")
+    });
+    Pair::new(ends, [path, path], Seed::new(1))
+}
+
+fn submit(pair: &mut Pair<Bytes>, length: usize, latency: Span) {
+    let now = pair.now();
+    let section = Outgoing {
+        stream: StreamId(0),
+        importance: Importance(100),
+        source_time: now,
+        deadline: now + latency,
+        needs: None,
+        payload: Bytes::from(vec![7; length]),
+    };
+    pair.ends[0].submit(now, section).expect("room");
+}
+
+/// 8 Mb/s, 40 ms there and back, a queue of 60 packets.
+fn path() -> LinkConfig {
+    LinkConfig {
+        queue: Queue::DropTail(Limit::Packets(60)),
+        ..LinkConfig::new(Rate::from_mbps(8), Span::from_millis(20))
+    }
+}
+
+/// What a key frame of 50 packets finds after a stream of 2 Mb/s and a pause.
+#[derive(Debug)]
+struct Found {
+    /// Right before the pause and right after it.
+    windows: [u64; 2],
+    rates: [Option<Rate>; 2],
+    /// What leaves in the first 40 ms, a round trip.
+    let_out: u64,
+    lost: u64,
+}
+
+fn after_a_pause(law: &str, pause: Span) -> Found {
+    let mut pair = pair(law, &Parameters::new(), Config::default(), &path());
+    let latency = Span::from_millis(1_000);
+    for number in 0..100 {
+        pair.run_until(Time::from_millis(40 * (number + 1)));
+        submit(&mut pair, 10_000, latency);
+    }
+    pair.run_until(pair.now() + Span::from_secs(1));
+    let before = pair.ends[0].statistics();
+    pair.run_until(pair.now() + pause);
+    assert!(pair.ends.iter().all(Connection::is_open), "{law}");
+    let after = pair.ends[0].statistics();
+    submit(&mut pair, 70_000, latency);
+    pair.run_until(pair.now() + Span::from_millis(40));
+    let first = pair.ends[0].statistics();
+    pair.run_until(pair.now() + Span::from_secs(3));
+    let last = pair.ends[0].statistics();
+    Found {
+        windows: [before.path.window.get(), after.path.window.get()],
+        rates: [before.path.pacing_rate, after.path.pacing_rate],
+        let_out: first.sent.wire_bytes - after.sent.wire_bytes,
+        lost: last.sent.lost_packets,
+    }
+}
+
+/// An hour in which an end says nothing but that it is still there gives no law a larger window or a higher rate, and lets
+/// no more leave at once after it than a second does. What leaves meets a queue of 60 packets and loses nothing.
+#[test]
+fn an_idle_hour_earns_no_law_anything() {
+    for row in TABLE {
+        let short = after_a_pause(row.name, Span::from_secs(1));
+        let long = after_a_pause(row.name, Span::from_secs(3_600));
+        let seen = format!("{}: {short:?}, {long:?}", row.name);
+        assert!(long.windows[1] <= long.windows[0], "{seen}");
+        // Beside a window the rate is that window over the round trip, which moves a little.
+        if long.windows[1] == u64::MAX {
+            assert!(long.rates[1] <= long.rates[0], "{seen}");
+        }
+        // One packet more or less, by where the pacing of a second and of an hour begins.
+        assert!(long.let_out <= short.let_out + 1_457, "{seen}");
+        assert!(long.let_out > 0, "{seen}");
+        assert_eq!((short.lost, long.lost), (0, 0), "{seen}");
+    }
+}
+
+/// The rows of table "libra" that this test sets: no β, which would need a queue, and no forgetting.
+fn libra(capacity: Option<Rate>) -> Parameters {
+    let parameters = Parameters::new()
+        .with("y", Value::Number(0.0))
+        .with("memory", Value::Span(Span::MAX));
+    match capacity {
+        Some(rate) => parameters.with("capacity", Value::Rate(rate)),
+        None => parameters,
+    }
+}
+
+const SEGMENT: f64 = 1_400.0;
+
+/// The window in segments, and the bytes of sections that were acknowledged.
+fn state(pair: &Pair<Bytes>) -> (f64, u64) {
+    let statistics = pair.ends[0].statistics();
+    let window = statistics.path.window.get() as f64 / SEGMENT;
+    (window, statistics.outbox.bytes.acknowledged)
+}
+
+/// Lets time pass, with enough to send all the while.
+fn run_greedily(pair: &mut Pair<Bytes>, span: Span) {
+    let until = pair.now() + span;
+    while pair.now() < until {
+        while pair.ends[0].statistics().outbox.bytes.queued < 1_000_000 {
+            submit(pair, 50_000, Span::from_secs(3_600));
+        }
+        pair.run_until((pair.now() + Span::from_millis(5)).min(until));
+    }
+}
+
+/// Of the paper's figure 2 and equation (1), with β = 0, read literally: an acknowledged segment adds
+/// `a / window` with `a = X · C · RTT² / (RTT + A)`, so that `window²` grows by `2 · a` for each, and a loss leaves
+/// `1 − B / (2 · (RTT + A))` of it. With X = 2, A = B = 1 s and 40 ms that is a = 0.00308 · C in Mb/s, and 0.519.
+#[test]
+fn libra_follows_its_law_on_sections() {
+    const ROUND_TRIP: f64 = 0.04;
+    let full = Config {
+        reliability: Reliability::Full,
+        drop: DropPolicy::Never,
+        // Nothing waits at the receiver and uses up its room.
+        deliver: Deliver::Early,
+        ack_frequency: 1,
+        ..Config::default()
+    };
+    // Given, on a link that makes nobody wait; and estimated, on one of that capacity, of which the window fills a half.
+    for (given, link) in [(Some(100), 1_000), (None, 20)] {
+        let path = LinkConfig::new(Rate::from_mbps(link), Span::from_millis(20));
+        let parameters = libra(given.map(Rate::from_mbps));
+        let ssthresh = comity_units::Bytes::new(20 * 1_400);
+        let mut pair = pair_from("libra", &parameters, full, &path, ssthresh);
+        run_greedily(&mut pair, Span::from_secs(2));
+        let capacity = pair.ends[0].capacity().expect("known by now").as_mbps_f64();
+        match given {
+            Some(given) => assert!((capacity - given as f64).abs() < 1e-9),
+            None => assert!(
+                (capacity / 20.0 - 1.0).abs() < 0.05,
+                "{capacity} of 20 Mb/s"
+            ),
+        }
+        let step = 2.0 * capacity * ROUND_TRIP * ROUND_TRIP / (ROUND_TRIP + 1.0);
+        let check_growth = |pair: &mut Pair<Bytes>, seconds: u64| {
+            let (before, acked_before) = state(pair);
+            run_greedily(pair, Span::from_secs(seconds));
+            let (after, acked) = state(pair);
+            let segments = (acked - acked_before) as f64 / SEGMENT;
+            let expected = 2.0 * step * segments;
+            let found = after * after - before * before;
+            assert!(
+                (found / expected - 1.0).abs() < 0.08,
+                "{given:?}: window from {before} to {after}, squares {found} apart for {expected}"
+            );
+            // The calendar of pairs lets out a window in a round trip.
+            let rounds = seconds as f64 / ROUND_TRIP;
+            let full = rounds * (before + after) / 2.0;
+            assert!(
+                (0.8..1.05).contains(&(segments / full)),
+                "{segments} of {full} segments"
+            );
+        };
+        check_growth(&mut pair, 10);
+        let (before, _) = state(&pair);
+        let now = pair.now();
+        pair.set_outage(now + Span::from_millis(10), now + Span::from_millis(14));
+        let mut after = before;
+        for _ in 0..40 {
+            run_greedily(&mut pair, Span::from_millis(5));
+            let (window, _) = state(&pair);
+            if window < before * 0.9 {
+                after = window;
+                break;
+            }
+        }
+        let left = 1.0 - 1.0 / (2.0 * (ROUND_TRIP + 1.0));
+        assert!(
+            (after / before / left - 1.0).abs() < 0.03,
+            "{given:?}: {before} became {after}, {left} of it was expected"
+        );
+        run_greedily(&mut pair, Span::from_secs(1));
+        check_growth(&mut pair, 10);
+        assert!(pair.violations.is_empty(), "{:?}", pair.violations);
+    }
+}
