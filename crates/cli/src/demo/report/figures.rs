@@ -301,8 +301,12 @@ pub(crate) fn decision(recording: &Recording) -> Chart {
     } else {
         let share = recording.setup.equal_share().as_mbps_f64();
         let description = format!(
-            "The rate of {controller}, on the average where a burst may go faster; {losses}. An equal share would be \
-             {} Mb/s.",
+            "The rate of {controller}{}; {losses}. An equal share would be {} Mb/s.",
+            if samples.iter().any(|sample| sample.peak_mbps.is_some()) {
+                ", which is an average, and how fast a burst may go"
+            } else {
+                ""
+            },
             decimals(share)
         );
         let rule = Rule {
@@ -402,6 +406,10 @@ pub(crate) fn savings(recording: &Recording) -> Option<Chart> {
             mark: Mark::Line(saved),
         },
     ];
+    let rules = Some(Rule {
+        y: 0.0,
+        name: "nothing saved".into(),
+    });
     Some(Chart {
         id: "savings",
         title: "What the controller had saved up for bursts".into(),
@@ -412,14 +420,12 @@ pub(crate) fn savings(recording: &Recording) -> Option<Chart> {
         x: time_axis(recording),
         y: Axis {
             name: "kB".into(),
-            least: -end(-least.min(0.0)),
+            least: if least < 0.0 { -end(-least) } else { 0.0 },
             most: top(&layers, &[]),
         },
         layers,
-        rules: vec![Rule {
-            y: 0.0,
-            name: "nothing saved".into(),
-        }],
+        // Otherwise it is the axis.
+        rules: rules.filter(|_| least < 0.0).into_iter().collect(),
     })
 }
 
@@ -695,6 +701,11 @@ mod tests {
         };
         assert_eq!((saved[0], saved[100]), ((0.0, 30.0), (10.0, -12.0)));
         assert!(chart.y.least <= -12.0 && chart.y.most >= 30.0);
+        assert_eq!(chart.rules.len(), 1);
+        let mut never = recording.clone();
+        never.length_s = 4.0;
+        let chart = savings(&never).unwrap_or_else(|| panic!("it keeps an account"));
+        assert_eq!((chart.y.least, chart.rules.len()), (0.0, 0));
         let ids: Vec<&str> = all(&recording, &Account::of(&recording))
             .iter()
             .map(|chart| chart.id)

@@ -116,7 +116,7 @@ fn numbers(out: &mut String, recording: &Recording, account: &Account) {
         ),
         (
             percent(account.usable_of_share()),
-            "of the bytes that an equal share carries decodable in time",
+            "of an equal share of bytes decodable in time",
         ),
         (
             grouped(recording.sender.late_bytes),
@@ -310,7 +310,7 @@ mod tests {
             "<div><b>25.0 %</b>of the traffic is the video</div>",
             "<tr><td>P</td><td>2</td><td>0</td><td>0.0 %</td><td>1</td><td>1</td><td>0</td>\
              <td>40</td><td>0</td><td>0</td></tr>",
-            "<div><b>45.0 %</b>of the bytes that an equal share carries decodable in time</div>",
+            "<div><b>45.0 %</b>of an equal share of bytes decodable in time</div>",
             "<tr><td>expired &lt;at&gt; the sender</td><td>1</td><td>0</td><td>1</td><td>0</td><td>0</td></tr>",
             "<tr><td>Reno 1</td><td>4</td><td>50.0 %</td><td>3.38</td></tr>",
             "<tr><td>queue</td><td>60 packets, drop-tail</td></tr>",
