@@ -9,6 +9,7 @@ it has 120 ms, beside others 400 ms.
 
     fair    = min(demand, equal share) for the video, (rate - that) / flows for each other flow
     others  = mean rate of the other flows / their fair rate, and / an equal share
+    carried = bytes on time and decodable / min(all that was given, equal share of the bottleneck, headers off)
 
 A run during which the machine was too busy to emulate the path exactly is marked with `*`, and can be
 repeated (`--retries`).
@@ -67,6 +68,9 @@ def figures(document):
         "need": setup["demand_mbps"] / equal,
         "on_time": 100 * document["pictures"]["on_time"] / document["pictures"]["sent"],
         "decodable": 100 * document["pictures"]["decodable"] / document["pictures"]["sent"],
+        "carried": document["bytes"]["decodable_of_share"],
+        "carried_bytes": document["bytes"]["decodable"],
+        "carriable_bytes": min(document["bytes"]["sent"], document["bytes"]["equal_share"]),
         "I": share("I"),
         "P": share("P"),
         "B": share("B"),
@@ -81,7 +85,7 @@ def figures(document):
     }
 
 
-HEAD = ("rivals     load    need  | on time %          I      P      B  audio  decodable | video Mb/s  of fair | others of fair  of equal"
+HEAD = ("rivals     load    need  | on time %          I      P      B  audio  decodable | decodable / carriable MB = carried (least) | video Mb/s  of fair | others of fair  of equal"
         " | Jain   of fair")
 
 
@@ -90,9 +94,11 @@ def line(rivals, flows, load, rows, exact):
     mean = lambda name: statistics.mean(row[name] for row in rows)
     cell = lambda name: "    -" if rows[0][name] is None else f"{mean(name):5.2f}"
     worst = f"({min(row['on_time'] for row in rows):5.1f})" if len(rows) > 1 else " " * 7
+    least = f"({min(row['carried'] for row in rows):.2f})" if len(rows) > 1 else ""
     label = "alone" if flows == 0 else f"{flows} {rivals}"
     return (f"{label:10} {load:6} {mean('need'):5.2f}  | {mean('on_time'):5.1f} {worst}    {mean('I'):6.1f} {mean('P'):6.1f} {mean('B'):6.1f}"
-            f" {mean('audio'):6.1f} {mean('decodable'):10.1f} | {mean('video_mbps'):10.2f}    {cell('video_of_fair')} |          {cell('others_of_fair')}"
+            f" {mean('audio'):6.1f} {mean('decodable'):10.1f} |"
+            f" {mean('carried_bytes') / 1e6:9.2f} / {mean('carriable_bytes') / 1e6:12.2f} = {mean('carried'):7.2f} {least:>7} | {mean('video_mbps'):10.2f}    {cell('video_of_fair')} |          {cell('others_of_fair')}"
             f"     {cell('others_of_equal')} | {mean('jain'):5.3f}  {mean('jain_of_fair'):5.3f}{'' if exact else ' *'}")
 
 

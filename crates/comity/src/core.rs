@@ -161,7 +161,8 @@ impl Transport {
         for lost in self.connection.take_losses() {
             trace.record(now, Record::Lost(lost));
         }
-        trace.record(now, Record::Path(self.connection.statistics().path));
+        let path = Box::new(self.connection.statistics().path);
+        trace.record(now, Record::Path(path));
     }
 
     fn trace_sent(&mut self, now: Time, number: PacketNumber, payload: &[u8]) {

@@ -146,6 +146,12 @@ pub struct Path {
     /// The rate at which packets are spread.
     #[serde(rename = "mbpsPacing")]
     pub pacing_mbps: Option<f64>,
+    /// How fast a burst may go, for a controller whose rate is an average.
+    #[serde(rename = "mbpsPacingPeak")]
+    pub peak_mbps: Option<f64>,
+    /// What such a controller has saved up of its rate; below zero when it is overdrawn.
+    #[serde(rename = "byteSaved")]
+    pub saved_bytes: Option<i64>,
     /// What the application may send: what an encoder is to be set to.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
@@ -347,6 +353,8 @@ impl Statistics {
                     .map(comity_units::Bytes::get)
                     .filter(|threshold| *threshold != u64::MAX),
                 pacing_mbps: path.pacing_rate.map(mbps),
+                peak_mbps: path.peak_rate.map(mbps),
+                saved_bytes: path.savings,
                 target_mbps: path.target_bitrate.map(mbps),
                 clock_drift_ppm: drift_ppm,
             },

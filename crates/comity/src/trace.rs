@@ -189,7 +189,7 @@ pub(crate) enum Record {
     Sent(PacketRecord),
     Received(PacketRecord),
     Lost(LostPacket),
-    Path(PathStatistics),
+    Path(Box<PathStatistics>),
     Submitted(Submitted),
     Settled(Settled),
     Delivered(Delivered),

@@ -258,6 +258,16 @@ pub struct SectionsReport {
     pub open: u64,
     /// Sections that were on time, as was everything that they need.
     pub decodable: u64,
+    /// Their bytes.
+    pub bytes: SectionBytes,
+    /// What an equal share of the path's narrowest link carries of sections in measured time:
+    ///
+    /// ```text
+    /// bytes = least of (rate / flows whose data crosses the link) · time · payload / wire bytes of a full packet
+    /// ```
+    ///
+    /// over the links on the way to the destination. `None` where none of them has a rate.
+    pub equal_share_bytes: Option<u64>,
     /// Intra frames.
     pub intra: FrameCounts,
     /// Predicted frames.
@@ -285,6 +295,31 @@ pub struct SectionsReport {
     pub slack_median_s: Option<f64>,
     /// When the connection ended, if it did.
     pub closed: Option<Time>,
+}
+
+impl SectionsReport {
+    /// What an equal share could have carried of what the source gave: the share, or all that is settled or
+    /// was refused where that is less.
+    pub fn carriable_bytes(&self) -> Option<u64> {
+        let bytes = &self.bytes;
+        let offered = bytes.submitted + bytes.refused - bytes.open;
+        Some(self.equal_share_bytes?.min(offered))
+    }
+}
+
+/// Bytes of sections, counted as their sections are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct SectionBytes {
+    /// Of those that the transport took.
+    pub submitted: u64,
+    /// Of those that it did not take.
+    pub refused: u64,
+    /// Of those that were complete by their deadline.
+    pub on_time: u64,
+    /// Of those that were on time with everything that they need.
+    pub decodable: u64,
+    /// Of those not settled at the end of the run.
+    pub open: u64,
 }
 
 /// Gaps by reason.

@@ -82,6 +82,11 @@ fn on_a_path_of_its_own_every_frame_is_on_time() {
     assert_eq!(sections.on_time + sections.open, 376);
     assert!((3..=5).contains(&sections.open), "{}", sections.open);
     assert_eq!(sections.decodable, sections.on_time);
+    let bytes = &sections.bytes;
+    assert_eq!(bytes.decodable, bytes.submitted - bytes.open);
+    // 15 s of 8 Mb/s, of which 1,400 bytes in 1,457 are payload, are more than the 4 Mb/s that there are.
+    assert_eq!(sections.equal_share_bytes, Some(14_413_177));
+    assert_eq!(sections.carriable_bytes(), Some(bytes.decodable));
     assert_eq!(sections.intra.submitted, 16);
     assert_eq!(sections.predicted.submitted, 15 * 8);
     assert_eq!(sections.bidirectional.submitted, 15 * 16);
@@ -102,6 +107,35 @@ fn on_a_path_of_its_own_every_frame_is_on_time() {
     let overhead = flow.throughput_bps / flow.goodput_bps;
     assert!((1.04..1.10).contains(&overhead), "{overhead}");
     assert_eq!(flow.kind, "reno/sections");
+}
+
+#[test]
+fn an_equal_share_is_that_of_the_link_with_the_least_for_each() {
+    let spec = spec(400, Config::default());
+    let mut builder = Builder::new(20, 5);
+    let (a, m, b) = (builder.node("a"), builder.node("m"), builder.node("b"));
+    // Of the first of the links there are 9 Mb/s for three flows, of the second 8 for two, and of the way back,
+    // which acknowledgements use too, 2 for one.
+    for (from, to, mbps) in [(a, m, 9), (m, b, 8), (b, m, 2), (m, a, 100)] {
+        builder.link(from, to, link(mbps));
+    }
+    for (from, to) in [(a, b), (a, b), (a, m), (b, m)] {
+        let transport = TransportSpec::Sections(spec.clone());
+        builder.flow("video", (from, to), transport, video(4_000));
+    }
+    let report = play(&builder.network);
+    let of = |flow: usize| report.flows[flow].sections.as_ref().unwrap();
+    // Bits per second for 15 s, of which 1,400 bytes in 1,457 are payload.
+    let carried = |bps: u64| bps * 15 / 8 * 1_400 / 1_457;
+    for (flow, bps) in [
+        (0, 3_000_000),
+        (1, 3_000_000),
+        (2, 3_000_000),
+        (3, 2_000_000),
+    ] {
+        assert_eq!(of(flow).equal_share_bytes, Some(carried(bps)), "{flow}");
+        assert_eq!(of(flow).carriable_bytes(), Some(carried(bps)), "{flow}");
+    }
 }
 
 #[test]

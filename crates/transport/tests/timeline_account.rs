@@ -46,11 +46,26 @@ fn what_may_not_overdraw_waits_and_what_may_goes_past_it() {
     let mut outbox = outbox();
     outbox.submit(ms(0), section(2_000, 9, ms(200))).unwrap();
     outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
-    assert_eq!(next(&mut outbox, ms(0), &saved(1)), Some((1, 0, false)));
-    // The rest of the second is due first, but may not overdraw the account.
-    assert_eq!(next(&mut outbox, ms(1), &saved(-500)), Some((0, 0, false)));
+    // It is due first, but may not overdraw the account.
+    assert_eq!(next(&mut outbox, ms(1), &saved(0)), Some((0, 0, false)));
     assert_eq!(next(&mut outbox, ms(2), &saved(-10_000)), None);
-    assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((1, 1_000, false)));
+    assert_eq!(next(&mut outbox, ms(3), &saved(1)), Some((1, 0, false)));
+}
+
+/// Half of it has left, and so it may owe half of the 8,000 bytes that a section of which all has left may.
+#[test]
+fn what_has_begun_to_leave_may_overdraw_to_be_whole() {
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(2_000, 9, ms(200))).unwrap();
+    outbox.submit(ms(0), section(2_000, 1, ms(100))).unwrap();
+    outbox.submit(ms(0), section(2_000, 1, ms(110))).unwrap();
+    assert_eq!(next(&mut outbox, ms(0), &saved(1)), Some((1, 0, false)));
+    let (least, less) = (saved(-3_999), saved(-4_000));
+    assert_eq!(next(&mut outbox, ms(1), &less), Some((0, 0, false)));
+    assert_eq!(next(&mut outbox, ms(2), &least), Some((1, 1_000, false)));
+    // The third has not begun.
+    assert_eq!(next(&mut outbox, ms(3), &least), Some((0, 1_000, false)));
+    assert_eq!(next(&mut outbox, ms(4), &least), None);
 }
 
 #[test]
@@ -61,9 +76,10 @@ fn an_overdrawn_account_holds_repairs_back_too() {
     let first = outbox.next_chunk(ms(0), 1_000, &saved(1)).unwrap();
     assert_eq!(first.section, SectionId(1));
     outbox.on_lost(ms(40), &first);
-    assert_eq!(next(&mut outbox, ms(40), &saved(0)), Some((0, 0, false)));
-    assert_eq!(next(&mut outbox, ms(40), &saved(0)), None);
-    assert_eq!(next(&mut outbox, ms(41), &saved(9)), Some((1, 0, true)));
+    let (least, less) = (saved(-7_999), saved(-8_000));
+    assert_eq!(next(&mut outbox, ms(40), &less), Some((0, 0, false)));
+    assert_eq!(next(&mut outbox, ms(40), &less), None);
+    assert_eq!(next(&mut outbox, ms(41), &least), Some((1, 0, true)));
 }
 
 /// Tables and sound matter more than any picture, and do not make a key picture one among many.

@@ -26,6 +26,19 @@ pub(crate) struct KindCount {
     pub(crate) gaps: u64,
     /// On time, together with all that they need.
     pub(crate) usable: u64,
+    /// The bytes of what was given, of what was on time, and of what was usable.
+    pub(crate) bytes: ByteCount,
+}
+
+/// Bytes of sections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ByteCount {
+    /// Given to the connection.
+    pub(crate) sent: u64,
+    /// Whole by their deadline.
+    pub(crate) on_time: u64,
+    /// On time, together with all that they need.
+    pub(crate) usable: u64,
 }
 
 impl KindCount {
@@ -67,6 +80,10 @@ pub(crate) struct Account {
     pub(crate) jain: Option<f64>,
     /// Jain's index of rates divided by what is fair for each.
     pub(crate) jain_of_fair: Option<f64>,
+    /// The bytes of all sections.
+    pub(crate) bytes: ByteCount,
+    /// What an equal share of the bottleneck carries of sections in the time of the run.
+    pub(crate) equal_share_bytes: u64,
     /// How much time 99 % of the complete sections had left at least, in milliseconds, and half of them.
     pub(crate) slack_ms: Option<(f64, f64)>,
 }
@@ -90,6 +107,14 @@ impl Account {
                 Fate::Complete { .. } => {}
             }
         }
+        let kinds: Vec<KindCount> = kinds.into_iter().filter(|kind| kind.sent > 0).collect();
+        let bytes = kinds
+            .iter()
+            .fold(ByteCount::default(), |sum, kind| ByteCount {
+                sent: sum.sent + kind.bytes.sent,
+                on_time: sum.on_time + kind.bytes.on_time,
+                usable: sum.usable + kind.bytes.usable,
+            });
         let counted = counted(recording.length_s);
         let flows = shares(&recording.setup, &recording.flows, counted);
         let rates: Vec<f64> = flows.iter().map(|flow| flow.mbps).collect();
@@ -98,7 +123,9 @@ impl Account {
             .map(|flow| flow.mbps / flow.fair_mbps)
             .collect();
         Self {
-            kinds: kinds.into_iter().filter(|kind| kind.sent > 0).collect(),
+            kinds,
+            bytes,
+            equal_share_bytes: recording.setup.equal_share_bytes(recording.length_s),
             gaps,
             gaps_of,
             unreported,
@@ -108,6 +135,14 @@ impl Account {
             counted,
             slack_ms: slack(sections),
         }
+    }
+
+    /// The usable bytes over what an equal share could have carried of all that was given.
+    pub(crate) fn usable_of_share(&self) -> f64 {
+        share(
+            self.bytes.usable,
+            self.equal_share_bytes.min(self.bytes.sent),
+        )
     }
 
     /// All pictures, or all sections, in one line.
@@ -159,15 +194,23 @@ fn count(kind: Kind, sections: &[Sent], usable: &[bool]) -> KindCount {
         late: 0,
         gaps: 0,
         usable: 0,
+        bytes: ByteCount::default(),
     };
     for (section, usable) in sections.iter().zip(usable) {
         if section.kind != kind {
             continue;
         }
         count.sent += 1;
-        count.usable += u64::from(*usable);
+        count.bytes.sent += section.bytes;
+        if *usable {
+            count.usable += 1;
+            count.bytes.usable += section.bytes;
+        }
         match section.fate {
-            Fate::Complete { slack_ms } if slack_ms >= 0.0 => count.on_time += 1,
+            Fate::Complete { slack_ms } if slack_ms >= 0.0 => {
+                count.on_time += 1;
+                count.bytes.on_time += section.bytes;
+            }
             Fate::Complete { .. } => count.late += 1,
             Fate::Gap(_) => count.gaps += 1,
             Fate::Unreported => {}
@@ -240,10 +283,15 @@ pub(crate) mod tests {
 
     /// Ten seconds of three flows at 9 Mb/s; four pictures, of which one needs one that was late.
     pub(crate) fn recording() -> Recording {
-        let sent = |kind, at_s, needs, fate| Sent {
+        let sent = |kind: Kind, at_s, needs, fate| Sent {
             kind,
             at_s,
-            bytes: 1_000,
+            bytes: match kind {
+                Kind::Intra => 40_000,
+                Kind::Predicted => 20_000,
+                Kind::Bidirectional => 10_000,
+                Kind::Audio | Kind::Other => 1_000,
+            },
             needs,
             fate,
         };
@@ -257,6 +305,9 @@ pub(crate) mod tests {
                     window_bytes: Some(20_000),
                     ssthresh_bytes: None,
                     in_flight_bytes: 10_000,
+                    pacing_mbps: None,
+                    peak_mbps: None,
+                    saved_bytes: None,
                     target_mbps: Some(3.0),
                     loss_events: u64::from(step > 50),
                 })
@@ -348,6 +399,32 @@ pub(crate) mod tests {
             .get(&("expired <at> the sender", Kind::Predicted));
         assert_eq!(of_kind, Some(&1));
         assert_eq!(account.unreported, 0);
+        let all = ByteCount {
+            sent: 40_000 + 20_000 + 10_000 + 20_000 + 1_000,
+            on_time: 40_000 + 10_000 + 1_000,
+            usable: 40_000 + 1_000,
+        };
+        assert_eq!(account.bytes, all);
+    }
+
+    #[test]
+    fn usable_bytes_are_held_against_what_an_equal_share_carries() {
+        let mut recording = recording();
+        // 3 Mb/s for 10 s, of which 1,400 bytes in 1,477 are sections: more than was given.
+        let account = Account::of(&recording);
+        assert_eq!(account.equal_share_bytes, 3_554_502);
+        let near = |account: &Account, expected: f64| {
+            assert!((account.usable_of_share() - expected).abs() < 1e-9);
+        };
+        near(&account, 41.0 / 91.0);
+        // Of a picture a hundred times as large the share carries but a part.
+        recording.sections[1].bytes = 4_000_000;
+        recording.sections[1].fate = Fate::Complete { slack_ms: 0.0 };
+        let account = Account::of(&recording);
+        assert_eq!(account.bytes.usable, 4_051_000);
+        near(&account, 4_051_000.0 / 3_554_502.0);
+        recording.sections.clear();
+        near(&Account::of(&recording), 1.0);
     }
 
     #[test]

@@ -13,9 +13,13 @@ const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 
 /// What each datagram has on the wire beside bytes of sections: IP and UDP 28, header and tag 29, some 20 for
 /// the departure and the frame, and, measured on an empty path, 33 for the packets without sections.
-const OVERHEAD: u64 = 110;
+const OVERHEAD: u64 = WITH_SECTIONS + 33;
+/// That of it which a datagram with sections has.
+const WITH_SECTIONS: u64 = 28 + 29 + 20;
 /// Bytes of sections in a full datagram of 1,452 bytes.
 const PER_DATAGRAM: u64 = 1_400;
+/// The part of a full datagram on the wire that is sections.
+pub(crate) const PAYLOAD_OF_WIRE: f64 = PER_DATAGRAM as f64 / (PER_DATAGRAM + WITH_SECTIONS) as f64;
 
 /// What a section holds, as people tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -469,6 +469,9 @@ impl Watch {
                 window_bytes: path.window_bytes,
                 ssthresh_bytes: path.ssthresh_bytes,
                 in_flight_bytes: path.in_flight_bytes,
+                pacing_mbps: path.pacing_mbps,
+                peak_mbps: path.peak_mbps,
+                saved_bytes: path.saved_bytes,
                 target_mbps: path.target_mbps,
                 loss_events: sender.sent.loss_events,
             });

@@ -2,7 +2,7 @@
 
 use comity_units::{Rate, Span};
 
-use super::clip::Kind;
+use super::clip::{Kind, PAYLOAD_OF_WIRE};
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +39,11 @@ impl Setup {
     /// What each flow would get if all were greedy.
     pub(crate) fn equal_share(&self) -> Rate {
         self.rate.mul_f64(1.0 / (f64::from(self.flows) + 1.0))
+    }
+
+    /// What an equal share carries of sections in this time: that of full datagrams is headers for the rest.
+    pub(crate) fn equal_share_bytes(&self, length_s: f64) -> u64 {
+        (self.equal_share().as_bps() as f64 / 8.0 * PAYLOAD_OF_WIRE * length_s) as u64
     }
 
     /// What the greedy flows are, as people write the name of their controller.
@@ -109,6 +114,12 @@ pub(crate) struct Sample {
     pub(crate) ssthresh_bytes: Option<u64>,
     /// What is in flight.
     pub(crate) in_flight_bytes: u64,
+    /// The rate of the controller, where it says one: at every moment, or on the average.
+    pub(crate) pacing_mbps: Option<f64>,
+    /// How fast a burst may go, where that rate is an average.
+    pub(crate) peak_mbps: Option<f64>,
+    /// What has been saved up of such a rate; below zero when it is overdrawn.
+    pub(crate) saved_bytes: Option<i64>,
     /// What the application may send.
     pub(crate) target_mbps: Option<f64>,
     /// Loss episodes so far.

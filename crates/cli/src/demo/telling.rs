@@ -96,6 +96,7 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
             percent(share(usable, pictures)),
         ),
     );
+    state("bytes", bytes(account));
     state("missing", missing(account));
     let sender = &recording.sender;
     state(
@@ -137,6 +138,26 @@ pub(crate) fn statements(recording: &Recording, account: &Account) -> Vec<Statem
         ),
     );
     statements
+}
+
+fn bytes(account: &Account) -> String {
+    let counted = &account.bytes;
+    let most = counted.sent.min(account.equal_share_bytes);
+    let most = if most == counted.sent {
+        "all that there was, which an equal share of the bottleneck carries".to_owned()
+    } else {
+        format!(
+            "the {} that an equal share of the bottleneck carries in that time",
+            megabytes(most)
+        )
+    };
+    format!(
+        "of {} of pictures, sound and tables {} were on time, and {} could be decoded: {} of {most}.",
+        megabytes(counted.sent),
+        megabytes(counted.on_time),
+        megabytes(counted.usable),
+        percent(account.usable_of_share()),
+    )
 }
 
 fn missing(account: &Account) -> String {
@@ -235,6 +256,9 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
                 "late": count.late,
                 "gaps": count.gaps,
                 "decodable": count.usable,
+                "sent_bytes": count.bytes.sent,
+                "on_time_bytes": count.bytes.on_time,
+                "decodable_bytes": count.bytes.usable,
                 "gaps_by_reason": account
                     .gaps_of
                     .iter()
@@ -290,6 +314,13 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             "on_time": pictures_on_time,
             "decodable": decodable,
         },
+        "bytes": {
+            "sent": account.bytes.sent,
+            "on_time": account.bytes.on_time,
+            "decodable": account.bytes.usable,
+            "equal_share": account.equal_share_bytes,
+            "decodable_of_share": account.usable_of_share(),
+        },
         "kinds": kinds,
         "gaps": account.gaps,
         "slack_ms": account.slack_ms.map(|(least, median)| json!({ "p1": least, "p50": median })),
@@ -314,10 +345,14 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
     })
 }
 
+fn megabytes(bytes: u64) -> String {
+    format!("{:.2} MB", bytes as f64 / 1e6)
+}
+
 /// A share in percent with one decimal, rounded down: 100 % is all.
 pub(crate) fn percent(share: f64) -> String {
     let tenths = (share * 1_000.0 + 1e-9).floor();
-    if tenths >= 1_000.0 {
+    if tenths == 1_000.0 {
         "100 %".into()
     } else {
         format!("{:.1} %", tenths / 10.0)
@@ -360,6 +395,7 @@ mod tests {
         assert_eq!(percent(0.99999), "99.9 %", "not all is not 100 %");
         assert_eq!(percent(0.995), "99.5 %");
         assert_eq!(percent(0.0), "0.0 %");
+        assert_eq!(percent(1.0421), "104.2 %", "of a share there can be more");
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
@@ -395,6 +431,13 @@ mod tests {
             about("missing"),
             Some(
                 "1 section never whole (1 expired <at> the sender); 1 section whole, but only after the deadline."
+            )
+        );
+        assert_eq!(
+            about("bytes"),
+            Some(
+                "of 0.09 MB of pictures, sound and tables 0.05 MB were on time, and 0.04 MB could be decoded: 45.0 % \
+                 of all that there was, which an equal share of the bottleneck carries."
             )
         );
         assert!(

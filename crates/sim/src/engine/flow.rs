@@ -345,8 +345,13 @@ impl Flow {
         size_of::<Self>() + agent + self.counts.delay.memory()
     }
 
-    /// The report of a flow.
-    pub(super) fn report(&mut self, spec: &FlowSpec, watch: Watch) -> FlowReport {
+    /// The report of a flow, of which an equal share of its path is `share` bytes on the wire.
+    pub(super) fn report(
+        &mut self,
+        spec: &FlowSpec,
+        watch: Watch,
+        share: Option<Bytes>,
+    ) -> FlowReport {
         let counts = &self.counts;
         let seconds = watch.end.saturating_since(watch.warmup).as_secs_f64();
         let per_second = |bytes: u64| {
@@ -382,7 +387,7 @@ impl Flow {
                 tcp.complete(&mut report, settings, watch);
             }
             (Agent::Sections(sections), TransportSpec::Sections(settings)) => {
-                sections.complete(&mut report, settings);
+                sections.complete(&mut report, settings, share);
                 report.arrival_spacing = sections.arrivals.summary();
             }
             (Agent::Datagram(datagram), _) => {

@@ -29,6 +29,7 @@ pub(super) struct Ledger {
 struct Entry {
     source_time: Time,
     kind: FrameKind,
+    bytes: u32,
     needs: Option<SectionId>,
     is_measured: bool,
     fate: Option<Fate>,
@@ -51,10 +52,16 @@ impl Ledger {
     }
 
     /// The transport took a section; its number is one above that of the last.
-    pub(super) fn on_submitted(&mut self, now: Time, kind: FrameKind, needs: Option<SectionId>) {
+    pub(super) fn on_submitted(
+        &mut self,
+        now: Time,
+        (bytes, kind): (u32, FrameKind),
+        needs: Option<SectionId>,
+    ) {
         let is_measured = now >= self.warmup;
         if is_measured {
             self.counts.submitted += 1;
+            self.counts.bytes.submitted += u64::from(bytes);
             if let Some(frames) = frames(&mut self.counts, kind) {
                 frames.submitted += 1;
             }
@@ -62,6 +69,7 @@ impl Ledger {
         self.entries.push_back(Entry {
             source_time: now,
             kind,
+            bytes,
             needs,
             is_measured,
             fate: None,
@@ -69,8 +77,11 @@ impl Ledger {
     }
 
     /// The transport did not take a section.
-    pub(super) fn on_refused(&mut self, now: Time) {
-        self.counts.refused += u64::from(now >= self.warmup);
+    pub(super) fn on_refused(&mut self, now: Time, bytes: u32) {
+        if now >= self.warmup {
+            self.counts.refused += 1;
+            self.counts.bytes.refused += u64::from(bytes);
+        }
     }
 
     /// A section was whole at `completed`.
@@ -92,6 +103,7 @@ impl Ledger {
                 .record(completed.saturating_since(entry.source_time));
             if fate == Fate::OnTime {
                 self.counts.on_time += 1;
+                self.counts.bytes.on_time += u64::from(entry.bytes);
                 if let Some(frames) = frames(&mut self.counts, entry.kind) {
                     frames.on_time += 1;
                 }
@@ -156,6 +168,7 @@ impl Ledger {
             }
             if entry.is_measured && is_decodable {
                 self.counts.decodable += 1;
+                self.counts.bytes.decodable += u64::from(entry.bytes);
                 if let Some(frames) = frames(&mut self.counts, entry.kind) {
                     frames.decodable += 1;
                 }
@@ -169,6 +182,7 @@ impl Ledger {
         for entry in &self.entries {
             if entry.is_measured && entry.fate.is_none() {
                 counts.open += 1;
+                counts.bytes.open += u64::from(entry.bytes);
                 if let Some(frames) = frames(&mut counts, entry.kind) {
                     frames.open += 1;
                 }
@@ -201,6 +215,7 @@ fn frames(counts: &mut SectionsReport, kind: FrameKind) -> Option<&mut FrameCoun
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::SectionBytes;
 
     const LATENCY: Span = Span::from_millis(100);
 
@@ -209,7 +224,9 @@ mod tests {
         let mut last = None;
         for (number, &kind) in (0..).zip(kinds) {
             let needs = if kind == FrameKind::Intra { None } else { last };
-            ledger.on_submitted(Time::from_millis(10 * number), kind, needs);
+            // 100, 200, 400, .. bytes: every sum tells which of them are in it.
+            let bytes = 100 << number;
+            ledger.on_submitted(Time::from_millis(10 * number), (bytes, kind), needs);
             if matches!(kind, FrameKind::Intra | FrameKind::Predicted) {
                 last = Some(SectionId(number));
             }
@@ -239,6 +256,16 @@ mod tests {
         );
         // Only the first frame: the second is missing, and the second group began late.
         assert_eq!(report.decodable, 1);
+        assert_eq!(
+            report.bytes,
+            SectionBytes {
+                submitted: 12_700,
+                refused: 0,
+                on_time: 100 + 400 + 800 + 1_600 + 6_400,
+                decodable: 100,
+                open: 0
+            }
+        );
         assert_eq!(report.predicted.on_time, 2);
         assert_eq!(report.predicted.decodable, 0);
         assert_eq!(
@@ -250,6 +277,24 @@ mod tests {
                 open: 0
             }
         );
+    }
+
+    #[test]
+    fn what_is_refused_counts_as_offered_from_the_warm_up_on() {
+        let mut ledger = Ledger::new(Time::from_millis(10), Some(LATENCY));
+        ledger.on_refused(Time::from_millis(9), 1_000);
+        ledger.on_refused(Time::from_millis(10), 300);
+        submit(&mut ledger, &[FrameKind::Other; 3]);
+        arrive(&mut ledger, 0, 40);
+        arrive(&mut ledger, 1, 40);
+        let mut report = ledger.report();
+        assert_eq!((report.refused, report.bytes.refused), (1, 300));
+        assert_eq!(report.carriable_bytes(), None, "there is no share");
+        // The second is whole, the third open: 200 and 300 bytes are offered.
+        report.equal_share_bytes = Some(501);
+        assert_eq!(report.carriable_bytes(), Some(500));
+        report.equal_share_bytes = Some(499);
+        assert_eq!(report.carriable_bytes(), Some(499));
     }
 
     #[test]
@@ -269,6 +314,9 @@ mod tests {
             "number 1 is open still"
         );
         assert!((report.slack_p1_s.unwrap() - 0.07).abs() < 0.001);
+        let bytes = report.bytes;
+        assert_eq!((bytes.submitted, bytes.on_time), (1_400, 400));
+        assert_eq!((bytes.open, bytes.decodable), (1_000, 0));
         arrive(&mut ledger, 1, 100);
         assert_eq!(
             ledger.report().decodable,

@@ -31,6 +31,7 @@ mod room;
 mod route;
 mod schedule;
 mod sections;
+mod shares;
 mod standstill;
 mod timeline;
 mod tokens;
@@ -55,6 +56,7 @@ use links::{LinkState, Model, Watch, link_view};
 use packet::{Arena, Header, Slot};
 use paths::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
 use queue::{Class, Event, EventQueue};
+use shares::Shares;
 
 /// How a run is made; none of it changes the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -647,11 +649,15 @@ impl<O: Observer> Engine<'_, O> {
             })
             .collect();
         let watch = self.watch;
+        let shares = Shares::new(network, &self.flows, &self.paths, watch);
         let flows = network
             .flows
             .iter()
             .zip(&mut self.flows)
-            .map(|(spec, flow)| flow.report(spec, watch))
+            .map(|(spec, flow)| {
+                let share = shares.of(flow.forward, &self.paths);
+                flow.report(spec, watch, share)
+            })
             .collect();
         RunReport {
             seed,

@@ -29,6 +29,14 @@ pub(super) struct Path {
     pub(super) start: u32,
 }
 
+/// The links of a path in the engine's list of path entries, in their order.
+pub(super) fn links(path: Path, entries: &[u32]) -> impl Iterator<Item = u32> {
+    entries[path.start as usize..]
+        .iter()
+        .take_while(|&&entry| entry & END == 0)
+        .map(|&entry| entry & LINK)
+}
+
 /// All paths, and which links follow which.
 #[derive(Default)]
 pub(super) struct Paths {

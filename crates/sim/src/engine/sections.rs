@@ -179,7 +179,8 @@ impl SectionFlow {
             if self.source.connection.submit(now, section).is_err() {
                 return;
             }
-            self.ledger.on_submitted(now, FrameKind::Other, None);
+            self.ledger
+                .on_submitted(now, (bytes, FrameKind::Other), None);
             // Sections that are given up at once leave room for ever more of them.
             if self.source.connection.backlog() <= before {
                 return;
@@ -201,10 +202,10 @@ impl SectionFlow {
         };
         let Some(id) = taken else {
             self.is_broken |= is_reference;
-            self.ledger.on_refused(now);
+            self.ledger.on_refused(now, bytes);
             return;
         };
-        self.ledger.on_submitted(now, kind, needs);
+        self.ledger.on_submitted(now, (bytes, kind), needs);
         if is_reference {
             self.reference = Some(id);
             self.depth += 1;
@@ -274,7 +275,12 @@ impl SectionFlow {
     }
 
     /// Adds to a report what only these ends know.
-    pub(super) fn complete(&self, report: &mut FlowReport, settings: &SectionsSpec) {
+    pub(super) fn complete(
+        &self,
+        report: &mut FlowReport,
+        settings: &SectionsSpec,
+        share: Option<Bytes>,
+    ) {
         let Statistics { sent, path, .. } = self.source.connection.statistics();
         let received = self.sink.connection.statistics().received;
         let before = &self.at_warmup;
@@ -288,6 +294,11 @@ impl SectionFlow {
         report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
         report.capacity_bps = self.source.connection.capacity().map(Rate::as_bps);
         let mut sections = self.ledger.report();
+        let payload = u128::from(settings.config.payload);
+        let packet = payload + u128::from(settings.config.overhead);
+        // A part of the share, and so no longer than that.
+        sections.equal_share_bytes =
+            share.map(|share| (u128::from(share.get()) * payload / packet) as u64);
         sections.late_bytes = sent.late_bytes;
         sections.repeated_bytes = sent.repeated_bytes - before.sent.repeated_bytes;
         sections.lost_packets = sent.lost_packets - before.sent.lost_packets;

@@ -367,13 +367,18 @@ fn axes<'a>(runs: impl Iterator<Item = &'a CompletedRun>) -> Result<Vec<Axis<'a>
 /// Adds what became of the sections of a flow; empty for other flows.
 fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
     type Count = fn(&SectionsReport) -> u64;
-    const COUNTS: [(&str, Count); 30] = [
+    const COUNTS: [(&str, Count); 35] = [
         ("sections_submitted", |of| of.submitted),
         ("sections_refused", |of| of.refused),
         ("sections_on_time", |of| of.on_time),
         ("sections_late", |of| of.late),
         ("sections_open", |of| of.open),
         ("sections_decodable", |of| of.decodable),
+        ("sections_submitted_bytes", |of| of.bytes.submitted),
+        ("sections_refused_bytes", |of| of.bytes.refused),
+        ("sections_on_time_bytes", |of| of.bytes.on_time),
+        ("sections_decodable_bytes", |of| of.bytes.decodable),
+        ("sections_open_bytes", |of| of.bytes.open),
         ("gaps_closed", |of| of.gaps.closed),
         ("gaps_obsolete", |of| of.gaps.obsolete),
         ("gaps_overdue", |of| of.gaps.overdue),
@@ -404,6 +409,7 @@ fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a
     });
     let of = |row: &Row<'a, FlowReport>| row.of.sections.as_ref();
     counts
+        .maybe_unsigned("equal_share_bytes", move |row| of(row)?.equal_share_bytes)
         .maybe_number("target_bitrate_bps", move |row| of(row)?.target_bitrate_bps)
         .maybe_number("section_age_mean_s", move |row| {
             let age = of(row)?.age;

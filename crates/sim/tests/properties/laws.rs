@@ -132,6 +132,11 @@ fn check_sections(spec: &FlowSpec, flow: &FlowReport) -> Result<(), TestCaseErro
     let fates = report.on_time + report.late + report.gaps.sum() + report.open;
     prop_assert_eq!(report.submitted, fates, "{:?}", report);
     prop_assert!(report.decodable <= report.on_time);
+    let bytes = &report.bytes;
+    prop_assert!(bytes.decodable <= bytes.on_time);
+    prop_assert!(bytes.on_time + bytes.open <= bytes.submitted);
+    prop_assert_eq!(report.decodable == 0, bytes.decodable == 0);
+    prop_assert_eq!(report.refused == 0, bytes.refused == 0);
     let kinds = [report.intra, report.predicted, report.bidirectional];
     for kind in kinds {
         prop_assert!(kind.decodable <= kind.on_time && kind.on_time <= kind.submitted);

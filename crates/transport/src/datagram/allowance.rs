@@ -94,8 +94,16 @@ impl<P: Payload> Connection<P> {
         self.account.bucket.take(Bytes::new(u64::from(size)));
     }
 
+    /// How fast a burst may go, where the law keeps an account.
+    pub(super) const fn peak_rate(&self) -> Option<Rate> {
+        match self.decision.pacing {
+            Pacing::Bucket { peak, .. } => Some(peak),
+            _ => None,
+        }
+    }
+
     /// The account as sections see it.
-    fn savings(&self) -> Option<Savings> {
+    pub(super) fn savings(&self) -> Option<Savings> {
         let Pacing::Bucket { depth, .. } = self.decision.pacing else {
             return None;
         };

@@ -396,6 +396,8 @@ impl<P: Payload> Connection<P> {
             in_flight: Bytes::new(self.sent.in_flight()),
             ssthresh: self.decision.ssthresh,
             pacing_rate: self.pacing_rate(),
+            peak_rate: self.peak_rate(),
+            savings: self.savings().map(|savings| savings.level),
             phase: self.decision.phase,
             target_bitrate: self.target.current(),
         };

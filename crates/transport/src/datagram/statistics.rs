@@ -83,6 +83,12 @@ pub struct PathStatistics {
     pub ssthresh: Option<Bytes>,
     /// The rate at which packets are spread, where they are.
     pub pacing_rate: Option<Rate>,
+    /// How fast a burst may go, where the law keeps an account ([`Pacing::Bucket`]).
+    ///
+    /// [`Pacing::Bucket`]: comity_congestion::Pacing::Bucket
+    pub peak_rate: Option<Rate>,
+    /// The bytes in that account as of the last packet; below zero when it is overdrawn.
+    pub savings: Option<i64>,
     /// The phase of the controller.
     pub phase: Phase,
     /// What the application may send.

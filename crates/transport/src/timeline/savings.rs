@@ -32,12 +32,15 @@ impl Savings {
 ///
 /// ```text
 /// overdraft(importance) = 1                                                    for the highest of its stream of late
-///                         1/2 · (importance − lowest) / (highest − lowest)     between
+///                         4/5 · (importance − lowest) / (highest − lowest)     between
 ///                         0                                                    for the lowest, and below
+///
+/// of a section that has begun to leave: so much of the way from there up to 4/5 as of it has left
 /// ```
 ///
 /// so that a key picture finds room in an account that the pictures before it have emptied, and those that
-/// others are predicted from find more than those that nothing needs.
+/// others are predicted from find more than those that nothing needs. What has left of a section is lost with the
+/// rest of it: a few packets, or a repair, make all of it worth what it cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Overdraft(u16);
 
@@ -47,6 +50,16 @@ impl Overdraft {
     /// The whole depth.
     pub const ALL: Self = Self(1_000);
 
+    /// The most that is not kept for the highest importance.
+    pub(super) const SHARED: Self = Self(800);
+
+    /// That of a section of this overdraft of whose `length` bytes so many have left.
+    pub(super) fn begun(self, sent: u32, length: u32) -> Self {
+        let missing = u64::from(Self::SHARED.0.saturating_sub(self.0));
+        let more = missing * u64::from(sent.min(length)) / u64::from(length.max(1));
+        Self(self.0 + u16::try_from(more).unwrap_or(0))
+    }
+
     /// That of an importance in a stream whose importances lie between these two.
     pub fn of(importance: Importance, lowest: Importance, highest: Importance) -> Self {
         if importance >= highest {
@@ -54,7 +67,7 @@ impl Overdraft {
         }
         let above = u32::from(importance.0.saturating_sub(lowest.0));
         let range = u32::from(highest.0.saturating_sub(lowest.0)).max(1);
-        Self(u16::try_from(500 * above / range).unwrap_or(Self::ALL.0))
+        Self(u16::try_from(u32::from(Self::SHARED.0) * above / range).unwrap_or(Self::ALL.0))
     }
 }
 
@@ -101,13 +114,27 @@ mod tests {
         };
         assert_eq!(available(0, 110), 1_000);
         assert_eq!(available(0, 200), 1_000);
-        assert_eq!(available(0, 60), 250, "half of the way up");
+        assert_eq!(available(0, 60), 400, "half of the way up");
         assert_eq!(available(0, 10), 0);
         assert_eq!(available(0, 3), 0);
-        assert_eq!(available(-300, 60), -50);
+        assert_eq!(available(-450, 60), -50);
         assert_eq!(available(i64::MIN, 110), i64::MIN + 1_000);
         let widest = Overdraft::of(Importance(254), Importance(0), Importance(u8::MAX));
-        assert_eq!(widest, Overdraft(498));
+        assert_eq!(widest, Overdraft(796));
+    }
+
+    #[test]
+    fn what_has_left_brings_the_rest_nearer_to_its_end() {
+        let begun = |own, sent| Overdraft(own).begun(sent, 1_000);
+        assert_eq!(begun(0, 0), Overdraft::NONE);
+        assert_eq!(
+            begun(0, 500),
+            Overdraft(400),
+            "half of the way to four fifths"
+        );
+        assert_eq!(begun(400, 500), Overdraft(600));
+        assert_eq!(begun(400, 1_000), Overdraft::SHARED);
+        assert_eq!(begun(1_000, 500), Overdraft::ALL);
     }
 
     #[test]

@@ -14,6 +14,11 @@ pub(super) struct Sections {
     on_time: Vec<f64>,
     late: Vec<f64>,
     decodable: Vec<f64>,
+    on_time_bytes: Vec<f64>,
+    decodable_bytes: Vec<f64>,
+    equal_share_bytes: Vec<f64>,
+    /// Decodable bytes over what an equal share could have carried of the source.
+    decodable_of_share: Vec<f64>,
     intra: Vec<f64>,
     predicted: Vec<f64>,
     bidirectional: Vec<f64>,
@@ -40,6 +45,9 @@ pub(super) fn header(unit: RateUnit) -> Vec<String> {
         "P",
         "B",
         "decodable",
+        "on time MB",
+        "decodable MB",
+        "of share",
         "late bytes",
         "repeated kB",
         "lost",
@@ -76,6 +84,17 @@ impl Sections {
         share(&mut self.on_time, sum(|of| of.on_time), settled);
         share(&mut self.late, sum(|of| of.late), settled);
         share(&mut self.decodable, sum(|of| of.decodable), settled);
+        self.on_time_bytes.push(sum(|of| of.bytes.on_time) as f64);
+        let decodable = sum(|of| of.bytes.decodable);
+        self.decodable_bytes.push(decodable as f64);
+        let all = |of: fn(&SectionsReport) -> Option<u64>| -> Option<u64> {
+            reports.iter().map(|report| of(report)).sum()
+        };
+        self.equal_share_bytes
+            .extend(all(|of| of.equal_share_bytes).map(|bytes| bytes as f64));
+        if let Some(carriable) = all(SectionsReport::carriable_bytes) {
+            share(&mut self.decodable_of_share, decodable, carriable);
+        }
         let given_up = |of: &SectionsReport| of.gaps.sum() - of.gaps.overdue;
         share(&mut self.given_up, sum(given_up), settled);
         share(&mut self.overdue, sum(|of| of.gaps.overdue), settled);
@@ -112,6 +131,7 @@ impl Sections {
     pub(super) fn row(&self, unit: RateUnit) -> Vec<String> {
         let share = |values: &[f64]| or_dash(mean(values), percent);
         let count = |values: &[f64]| or_dash(mean(values), |mean| thousands(mean.round() as u64));
+        let megabytes = |values: &[f64]| or_dash(mean(values), |bytes| digits(bytes / 1e6));
         let millis = |values: &[f64]| or_dash(mean(values), |seconds| digits(seconds * 1e3));
         vec![
             count(&self.submitted),
@@ -124,6 +144,11 @@ impl Sections {
             share(&self.predicted),
             share(&self.bidirectional),
             share(&self.decodable),
+            megabytes(&self.on_time_bytes),
+            megabytes(&self.decodable_bytes),
+            or_dash(mean(&self.decodable_of_share), |ratio| {
+                format!("{ratio:.2}")
+            }),
             count(&self.sent_late),
             or_dash(mean(&self.repeated), |bytes| digits(bytes / 1e3)),
             count(&self.lost),
@@ -146,6 +171,11 @@ impl Sections {
             "given_up_ratio": estimate(&self.given_up),
             "overdue_ratio": estimate(&self.overdue),
             "decodable_ratio": estimate(&self.decodable),
+            "on_time_bytes": estimate(&self.on_time_bytes),
+            "decodable_bytes": estimate(&self.decodable_bytes),
+            "equal_share_bytes": estimate(&self.equal_share_bytes),
+            "decodable_of_share_ratio": estimate(&self.decodable_of_share),
+            "decodable_of_share_least_ratio": least(&self.decodable_of_share),
             "intra_on_time_ratio": estimate(&self.intra),
             "predicted_on_time_ratio": estimate(&self.predicted),
             "bidirectional_on_time_ratio": estimate(&self.bidirectional),

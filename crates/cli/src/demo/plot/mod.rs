@@ -84,13 +84,14 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    const fn is_empty(&self) -> bool {
+    /// Whether there is nothing to be seen of it.
+    fn is_empty(&self) -> bool {
         match self {
             Self::Bars(bars) => bars.is_empty(),
-            Self::Crosses(points)
-            | Self::Dots(points, _)
-            | Self::Line(points)
-            | Self::ThinLine(points) => points.is_empty(),
+            Self::Crosses(points) | Self::Dots(points, _) => points.is_empty(),
+            Self::Line(points) | Self::ThinLine(points) => !points
+                .iter()
+                .any(|(at, value)| at.is_finite() && value.is_finite()),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::account::Account;
 use super::super::clip::Kind;
 use super::super::plot::scale::end;
 use super::super::plot::{Axis, Chart, Colour, Layer, Mark, Rule};
-use super::super::recording::{Fate, Flow, Recording};
+use super::super::recording::{Fate, Flow, Recording, Sample};
 use super::super::telling::{decimals, grouped, percent};
 
 /// Over how long a rate is measured.
@@ -16,14 +16,15 @@ const PACKET_BITS: f64 = 1_480.0 * 8.0;
 
 /// All of them, in the order in which the page has them.
 pub(crate) fn all(recording: &Recording, account: &Account) -> Vec<Chart> {
-    vec![
+    let mut charts = vec![
         timeline(recording, account),
         rates(recording),
         queue(recording),
-        window(recording),
-        target(recording),
-        slack(recording),
-    ]
+        decision(recording),
+    ];
+    charts.extend(savings(recording));
+    charts.extend([target(recording), slack(recording)]);
+    charts
 }
 
 fn colour(kind: Kind) -> Colour {
@@ -275,71 +276,181 @@ pub(crate) fn queue(recording: &Recording) -> Chart {
     }
 }
 
-/// What the video's controller decided: its window.
-pub(crate) fn window(recording: &Recording) -> Chart {
+/// What the video's controller decided: its window, or its rate if it has no window.
+pub(crate) fn decision(recording: &Recording) -> Chart {
     let samples = video(recording);
-    let kilobytes = |of: fn(&super::super::recording::Sample) -> Option<u64>| {
-        samples
-            .iter()
-            .map(|sample| {
-                let value = of(sample).map_or(f64::NAN, |bytes| bytes as f64 / 1e3);
-                (sample.at_s, value)
-            })
-            .collect::<Vec<_>>()
+    let has_window = samples.iter().any(|sample| sample.window_bytes.is_some());
+    let (layers, what, unit) = if has_window {
+        (window(&samples), "window", "kB")
+    } else {
+        (pacing(&samples), "rate", "rate (Mb/s)")
     };
-    let window = kilobytes(|sample| sample.window_bytes);
-    let losses: Vec<(f64, f64)> = samples
-        .windows(2)
-        .filter_map(|pair| match pair {
-            [before, after] if after.loss_events > before.loss_events => {
-                let at = after.window_bytes.unwrap_or(0) as f64 / 1e3;
-                Some((after.at_s, at))
-            }
-            _ => None,
-        })
-        .collect();
-    let count = samples
+    let episodes = samples
         .last()
         .zip(samples.first())
         .map_or(0, |(last, first)| last.loss_events - first.loss_events);
-    let layers = vec![
+    let controller = &recording.setup.controller;
+    let losses = match episodes {
+        1 => "one loss episode".to_owned(),
+        _ => format!("{} loss episodes", grouped(episodes)),
+    };
+    let (description, rules) = if has_window {
+        let description =
+            format!("The congestion window of {controller} and what was in flight; {losses}.");
+        (description, Vec::new())
+    } else {
+        let share = recording.setup.equal_share().as_mbps_f64();
+        let description = format!(
+            "The rate of {controller}{}; {losses}. An equal share would be {} Mb/s.",
+            if samples.iter().any(|sample| sample.peak_mbps.is_some()) {
+                ", which is an average, and how fast a burst may go"
+            } else {
+                ""
+            },
+            decimals(share)
+        );
+        let rule = Rule {
+            y: share,
+            name: "equal share".into(),
+        };
+        (description, vec![rule])
+    };
+    Chart {
+        id: "decision",
+        title: format!("What the video\u{2019}s controller decided: its {what}"),
+        description,
+        x: time_axis(recording),
+        y: Axis {
+            name: unit.into(),
+            least: 0.0,
+            most: top(&layers, &rules),
+        },
+        layers,
+        rules,
+    }
+}
+
+fn window(samples: &[Sample]) -> Vec<Layer> {
+    vec![
         Layer {
             name: Some("in flight".into()),
             colour: Colour::Series(4),
-            mark: Mark::ThinLine(kilobytes(|sample| Some(sample.in_flight_bytes))),
+            mark: Mark::ThinLine(kilobytes(samples, |sample| {
+                Some(sample.in_flight_bytes as f64)
+            })),
         },
         Layer {
             name: Some("slow-start threshold".into()),
             colour: Colour::Series(3),
-            mark: Mark::ThinLine(kilobytes(|sample| sample.ssthresh_bytes)),
+            mark: Mark::ThinLine(kilobytes(samples, |sample| {
+                sample.ssthresh_bytes.map(|bytes| bytes as f64)
+            })),
         },
         Layer {
             name: Some("window".into()),
             colour: Colour::Series(0),
-            mark: Mark::Line(window),
+            mark: Mark::Line(kilobytes(samples, window_of)),
+        },
+        losses(&kilobytes(samples, window_of), samples),
+    ]
+}
+
+fn window_of(sample: &Sample) -> Option<f64> {
+    sample.window_bytes.map(|bytes| bytes as f64)
+}
+
+fn pacing(samples: &[Sample]) -> Vec<Layer> {
+    let rate = over_time(samples, |sample| sample.pacing_mbps);
+    let peak = over_time(samples, |sample| sample.peak_mbps);
+    let losses = losses(&rate, samples);
+    vec![
+        Layer {
+            name: Some("burst".into()),
+            colour: Colour::Series(4),
+            mark: Mark::ThinLine(peak),
         },
         Layer {
-            name: Some("after losses".into()),
-            colour: Colour::Bad,
-            mark: Mark::Crosses(losses),
+            name: Some("rate".into()),
+            colour: Colour::Series(0),
+            mark: Mark::Line(rate),
+        },
+        losses,
+    ]
+}
+
+/// What a controller whose rate is an average has saved up of it, if it keeps such an account.
+pub(crate) fn savings(recording: &Recording) -> Option<Chart> {
+    let samples = video(recording);
+    let saved = kilobytes(&samples, |sample| {
+        sample.saved_bytes.map(|bytes| bytes as f64)
+    });
+    let ends = saved.iter().filter(|(_, y)| y.is_finite());
+    let (least, most) = ends.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(least, most), (_, y)| (least.min(*y), most.max(*y)),
+    );
+    if least > most {
+        return None;
+    }
+    let layers = vec![
+        Layer {
+            name: Some("in flight".into()),
+            colour: Colour::Series(4),
+            mark: Mark::ThinLine(kilobytes(&samples, |sample| {
+                Some(sample.in_flight_bytes as f64)
+            })),
+        },
+        Layer {
+            name: Some("saved".into()),
+            colour: Colour::Series(0),
+            mark: Mark::Line(saved),
         },
     ];
-    Chart {
-        id: "window",
-        title: "What the video\u{2019}s controller decided: its window".into(),
+    let rules = Some(Rule {
+        y: 0.0,
+        name: "nothing saved".into(),
+    });
+    Some(Chart {
+        id: "savings",
+        title: "What the controller had saved up for bursts".into(),
         description: format!(
-            "The congestion window of {} and what was in flight; {} loss episodes.",
-            recording.setup.controller,
-            grouped(count)
+            "What was not sent of the rate is saved up and spent on large pictures: between {least:.0} and {most:.0} kB. \
+             Below zero the account is overdrawn, which only important pictures may do."
         ),
         x: time_axis(recording),
         y: Axis {
             name: "kB".into(),
-            least: 0.0,
+            least: if least < 0.0 { -end(-least) } else { 0.0 },
             most: top(&layers, &[]),
         },
         layers,
-        rules: Vec::new(),
+        // Otherwise it is the axis.
+        rules: rules.filter(|_| least < 0.0).into_iter().collect(),
+    })
+}
+
+/// A value of the samples over time, with a hole wherever there is none.
+fn over_time(samples: &[Sample], of: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
+    let point = |sample: &Sample| (sample.at_s, of(sample).unwrap_or(f64::NAN));
+    samples.iter().map(point).collect()
+}
+
+fn kilobytes(samples: &[Sample], bytes: impl Fn(&Sample) -> Option<f64>) -> Vec<(f64, f64)> {
+    over_time(samples, |sample| Some(bytes(sample)? / 1e3))
+}
+
+/// A cross on a line through the samples wherever losses were told of.
+fn losses(line: &[(f64, f64)], samples: &[Sample]) -> Layer {
+    let had_losses = samples.windows(2).map(|pair| match pair {
+        [before, after] => after.loss_events > before.loss_events,
+        _ => false,
+    });
+    let after = line.iter().skip(1).zip(had_losses);
+    let crosses = after.filter_map(|(point, had_losses)| had_losses.then_some(*point));
+    Layer {
+        name: Some("after losses".into()),
+        colour: Colour::Bad,
+        mark: Mark::Crosses(crosses.filter(|(_, y)| y.is_finite()).collect()),
     }
 }
 
@@ -389,7 +500,7 @@ pub(crate) fn target(recording: &Recording) -> Chart {
     }
 }
 
-fn video(recording: &Recording) -> Vec<super::super::recording::Sample> {
+fn video(recording: &Recording) -> Vec<Sample> {
     let samples = recording.flows.first().map(|flow| flow.samples.as_slice());
     samples
         .unwrap_or_default()
@@ -521,13 +632,88 @@ mod tests {
         assert!(chart.description.contains("79 ms; 3 packets"));
     }
 
+    fn named<'a>(chart: &'a Chart, name: &str) -> &'a Mark {
+        let layer = chart
+            .layers
+            .iter()
+            .find(|layer| layer.name.as_deref() == Some(name));
+        &layer.unwrap_or_else(|| panic!("{chart:?}")).mark
+    }
+
     #[test]
     fn losses_are_marked_where_they_were() {
-        let chart = window(&recording());
-        let Some(Mark::Crosses(points)) = chart.layers.last().map(|layer| &layer.mark) else {
+        let recording = recording();
+        let chart = decision(&recording);
+        assert_eq!(
+            named(&chart, "after losses"),
+            &Mark::Crosses(vec![(5.1, 20.0)])
+        );
+        assert!(chart.title.ends_with("its window"));
+        assert_eq!(chart.y.name, "kB");
+        assert_eq!(savings(&recording), None, "it keeps no account");
+        let svg = chart.standalone();
+        assert!(!svg.contains("slow-start"), "what there is nothing of");
+    }
+
+    /// The recording with a law that has no window, but a rate that rises from 2 Mb/s by 0.1 in a second.
+    fn without_a_window() -> Recording {
+        let mut recording = recording();
+        for sample in &mut recording.flows[0].samples {
+            sample.window_bytes = None;
+            sample.pacing_mbps = Some(2.0 + sample.at_s / 10.0);
+            sample.peak_mbps = Some(6.0);
+            sample.saved_bytes = Some(if sample.at_s < 5.0 { 30_000 } else { -12_000 });
+        }
+        recording
+    }
+
+    #[test]
+    fn a_law_without_a_window_is_drawn_by_its_rate() {
+        let recording = without_a_window();
+        let chart = decision(&recording);
+        let Mark::Line(rate) = named(&chart, "rate") else {
             panic!("{chart:?}");
         };
-        assert_eq!(points.as_slice(), [(5.1, 20.0)]);
+        assert_eq!(rate.len(), 101);
+        assert_eq!((rate[0], rate[100]), ((0.0, 2.0), (10.0, 3.0)));
+        let Mark::ThinLine(peak) = named(&chart, "burst") else {
+            panic!("{chart:?}");
+        };
+        assert!(peak.len() == 101 && peak.iter().all(|(_, peak)| *peak == 6.0));
+        let Mark::Crosses(losses) = named(&chart, "after losses") else {
+            panic!("{chart:?}");
+        };
+        let [(at, on)] = losses.as_slice() else {
+            panic!("{losses:?}");
+        };
+        assert!((at - 5.1).abs() < 1e-9 && (on - 2.51).abs() < 1e-9);
+        assert_eq!((chart.y.least, chart.y.most), (0.0, 6.0));
+        assert_eq!(chart.rules.first().map(|rule| rule.y), Some(3.0));
+        assert!(chart.description.contains("one loss episode."));
+    }
+
+    #[test]
+    fn what_was_saved_can_be_overdrawn() {
+        let recording = without_a_window();
+        let chart = savings(&recording).unwrap_or_else(|| panic!("it keeps an account"));
+        let Mark::Line(saved) = named(&chart, "saved") else {
+            panic!("{chart:?}");
+        };
+        assert_eq!((saved[0], saved[100]), ((0.0, 30.0), (10.0, -12.0)));
+        assert!(chart.y.least <= -12.0 && chart.y.most >= 30.0);
+        assert_eq!(chart.rules.len(), 1);
+        let mut never = recording.clone();
+        never.length_s = 4.0;
+        let chart = savings(&never).unwrap_or_else(|| panic!("it keeps an account"));
+        assert_eq!((chart.y.least, chart.rules.len()), (0.0, 0));
+        let ids: Vec<&str> = all(&recording, &Account::of(&recording))
+            .iter()
+            .map(|chart| chart.id)
+            .collect();
+        let expected = [
+            "timeline", "rates", "queue", "decision", "savings", "target", "slack",
+        ];
+        assert_eq!(ids, expected);
     }
 
     #[test]

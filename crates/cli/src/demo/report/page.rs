@@ -19,7 +19,7 @@ h1{font-size:1.7rem;line-height:1.2;margin:0 0 8px}
 h2{font-size:1.2rem;margin:40px 0 8px}
 p{margin:8px 0;max-width:70ch}
 .soft{color:var(--soft)}
-.numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:12px;margin:20px 0}
+.numbers{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px;margin:20px 0}
 .numbers div{background:var(--card);border-radius:8px;padding:12px 14px}
 .numbers b{display:block;font-size:1.5rem;line-height:1.3}
 .warn{background:var(--warn-page);color:var(--warn);border-radius:8px;padding:12px 14px}
@@ -115,6 +115,10 @@ fn numbers(out: &mut String, recording: &Recording, account: &Account) {
             "of pictures decodable in time",
         ),
         (
+            percent(account.usable_of_share()),
+            "of an equal share of bytes decodable in time",
+        ),
+        (
             grouped(recording.sender.late_bytes),
             "bytes sent after their deadline",
         ),
@@ -175,6 +179,9 @@ fn kinds(out: &mut String, account: &Account) {
                 grouped(count.late),
                 grouped(count.gaps),
                 grouped(count.usable),
+                grouped(count.bytes.sent / 1_000),
+                grouped(count.bytes.on_time / 1_000),
+                grouped(count.bytes.usable / 1_000),
             ]
         })
         .collect();
@@ -185,7 +192,10 @@ fn kinds(out: &mut String, account: &Account) {
         "",
         "late",
         "never whole",
-        "usable in time",
+        "decodable",
+        "kB sent",
+        "on time",
+        "decodable",
     ];
     table(out, "Sections of the video by type", &heads, &rows);
 }
@@ -298,7 +308,9 @@ mod tests {
             "<h1>60.0 % of the video was on time</h1>",
             "<div><b>0</b>bytes sent after their deadline</div>",
             "<div><b>25.0 %</b>of the traffic is the video</div>",
-            "<tr><td>P</td><td>2</td><td>0</td><td>0.0 %</td><td>1</td><td>1</td><td>0</td></tr>",
+            "<tr><td>P</td><td>2</td><td>0</td><td>0.0 %</td><td>1</td><td>1</td><td>0</td>\
+             <td>40</td><td>0</td><td>0</td></tr>",
+            "<div><b>45.0 %</b>of an equal share of bytes decodable in time</div>",
             "<tr><td>expired &lt;at&gt; the sender</td><td>1</td><td>0</td><td>1</td><td>0</td><td>0</td></tr>",
             "<tr><td>Reno 1</td><td>4</td><td>50.0 %</td><td>3.38</td></tr>",
             "<tr><td>queue</td><td>60 packets, drop-tail</td></tr>",

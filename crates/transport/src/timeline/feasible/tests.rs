@@ -156,7 +156,7 @@ fn the_budget_is_rate_times_the_time_that_is_left() {
         depth: 100_000,
     });
     assert_eq!(forecast.budget(now, deadline, of(9)), 120_000);
-    assert_eq!(forecast.budget(now, deadline, of(5)), 55_000);
+    assert_eq!(forecast.budget(now, deadline, of(5)), 70_000);
     assert_eq!(forecast.budget(now, deadline, of(1)), 30_000);
     assert!(forecast.is_within_reach(now, deadline));
     assert!(!forecast.is_within_reach(Time::from_millis(980), deadline));

@@ -45,7 +45,7 @@ impl<P: Payload> Outbox<P> {
             if entry.stage == Stage::Live
                 && is_missing
                 && can_arrive
-                && outlook.allows(entry.overdraft)
+                && outlook.allows(entry.overdraft())
                 && room(meta, copy.offset) >= copy.length
             {
                 return Some(self.hand_out_again(now, copy));

@@ -38,7 +38,7 @@ pub(super) struct Entry<P> {
     pub(super) stage: Stage,
     /// By when it should arrive: its deadline, or so much earlier that what is lost of it can be repaired.
     pub(super) due: Time,
-    /// How far it may overdraw the account.
+    /// How far its importance lets it overdraw the account.
     pub(super) overdraft: Overdraft,
     /// The place in the order of submission, over all streams.
     pub(super) order: u64,
@@ -55,6 +55,11 @@ pub(super) struct Entry<P> {
 }
 
 impl<P> Entry<P> {
+    /// How far it may overdraw the account now.
+    pub(super) fn overdraft(&self) -> Overdraft {
+        self.overdraft.begun(self.sent, self.meta.length)
+    }
+
     /// Bytes that were never handed out.
     pub(super) const fn unsent(&self) -> u32 {
         self.meta.length - self.sent
@@ -79,7 +84,7 @@ impl<P> Entry<P> {
             left: u64::from(self.left()),
             deadline: self.meta.deadline,
             importance: self.meta.importance,
-            overdraft: self.overdraft,
+            overdraft: self.overdraft(),
             needs: None,
         }
     }

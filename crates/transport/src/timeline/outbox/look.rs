@@ -152,8 +152,8 @@ impl<P: Payload> Outbox<P> {
             let Some(entry) = self.entries.get(key) else {
                 continue;
             };
-            most = most.max(Some(savings.available(entry.overdraft)));
-            if entry.overdraft == Overdraft::ALL {
+            most = most.max(Some(savings.available(entry.overdraft())));
+            if entry.overdraft() == Overdraft::ALL {
                 break;
             }
         }

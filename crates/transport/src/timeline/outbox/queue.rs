@@ -326,7 +326,7 @@ impl<P: Payload> Outbox<P> {
     fn most_urgent(&self, outlook: &Outlook) -> Option<(Key, bool)> {
         let fits = |key: &Key, is_begun: bool| {
             self.entries.get(key).is_some_and(|entry| {
-                (!is_begun || entry.sent > 0) && outlook.allows(entry.overdraft)
+                (!is_begun || entry.sent > 0) && outlook.allows(entry.overdraft())
             })
         };
         let fresh = match (outlook.fresh_bytes, outlook.fresh_sections) {

@@ -1,0 +1,38 @@
+//! What an equal share of the links on a flow's way would carry.
+
+use comity_units::{Bytes, Rate};
+
+use super::build;
+use super::flow::Flow;
+use super::links::Watch;
+use super::paths::{Path, links};
+use crate::network::Network;
+
+/// For each link an equal part of what its rate allows in the watched interval: one for each flow whose data
+/// crosses it, however much that wants and whenever it starts. Acknowledgements that cross it take no part.
+pub(super) struct Shares(Vec<Option<Bytes>>);
+
+impl Shares {
+    pub(super) fn new(network: &Network, flows: &[Flow], paths: &[u32], watch: Watch) -> Self {
+        let mut crossing = vec![0_u64; network.links.len()];
+        for flow in flows {
+            for link in links(flow.forward, paths) {
+                crossing[link as usize] += 1;
+            }
+        }
+        let watched = watch.end.saturating_since(watch.warmup);
+        let of = |rate: Rate, flows: u64| Bytes::new(rate.amount_in(watched).get() / flows.max(1));
+        let shares = network.links.iter().zip(crossing).map(|(link, flows)| {
+            let rate = build::mean_rate(&link.config, watch)?;
+            Some(of(rate, flows))
+        });
+        Self(shares.collect())
+    }
+
+    /// The least on a path; `None` when none of its links has a rate.
+    pub(super) fn of(&self, path: Path, paths: &[u32]) -> Option<Bytes> {
+        links(path, paths)
+            .filter_map(|link| self.0[link as usize])
+            .min()
+    }
+}
