@@ -409,3 +409,25 @@ proptest! {
         }
     }
 }
+
+/// A law that takes over on a new path numbers its rounds after those of the other, twice if need be: the receiver takes none
+/// that it has had.
+#[test]
+fn rounds_go_on_where_the_path_changes() {
+    let mut law = started(false, true);
+    send_round(&mut law, 1, 2);
+    let last = send(&mut law, at_round(2));
+    assert_eq!(last, Tag::Round { round: 2, rtt: RTT });
+    for _ in 0..2 {
+        law = self::law(false, true);
+        law.on_succession(last);
+        let asks = Tag::Round {
+            round: 2,
+            rtt: Span::ZERO,
+        };
+        assert_eq!(send(&mut law, Time::ZERO), asks);
+    }
+    law.on_ack(&ack(Time::ZERO + RTT, PACKET, RTT, Bytes::ZERO));
+    let next = send(&mut law, at_round(3));
+    assert_eq!(next, Tag::Round { round: 3, rtt: RTT });
+}

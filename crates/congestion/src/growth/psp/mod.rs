@@ -281,12 +281,19 @@ impl Controller for Psp {
         }
     }
 
+    /// The receiver knows the rounds of the other path, and takes later ones only.
+    fn on_succession(&mut self, last: Tag) {
+        if let Tag::Round { round, .. } = last {
+            self.next_round = round;
+        }
+    }
+
     fn tag(&mut self, now: Time) -> Tag {
         self.is_tagged = true;
         let Some(length) = self.round() else {
             // The packet that measures the round trip: the receiver answers it at once.
             return Tag::Round {
-                round: 0,
+                round: self.next_round,
                 rtt: Span::ZERO,
             };
         };

@@ -32,7 +32,7 @@ const MEMORY: Parameter = Parameter {
 const PEAK: Parameter = Parameter {
     name: "peak",
     summary: "How many times the average rate a burst may go.",
-    default: Value::Number(4.0),
+    default: Value::Number(3.5),
     domain: Domain::Number {
         min: 1.0,
         max: 100.0,
