@@ -35,7 +35,9 @@
 //! 9. the paper's acknowledgement names one packet, so that one that is lost leaves a gap as the loss of its packet
 //! would; the transport's names all that arrived of late, and the next one closes the gap; 10. what the transport sends
 //! for itself (a ping, how much room there is) is no packet of a sweep, and its probe for a lost tail leaves with the
-//! timeout, as the one packet of the round that begins then.
+//! timeout, as the one packet of the round that begins then; 11. `Wmax`, the receiver's maximum, is told to the sender's
+//! law once ([`IftpConfig::max_packets`]): room that the receiver gives later holds the transport back, and `n` goes on
+//! growing meanwhile only as long as sweeps are complete (6.).
 
 mod outstanding;
 
