@@ -105,6 +105,7 @@ fn what_cannot_be_played_is_refused_with_the_reason() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(part), "{args:?}: {said}");
+        assert!(!said.contains("Playing"), "{args:?}: {said}");
         assert!(output.stdout.is_empty(), "{args:?}");
     }
 }

@@ -167,6 +167,21 @@ impl Folder {
     fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }
+
+    /// The sections of a list of gaps, each of which stands in it once.
+    fn listed(&self, name: &str) -> BTreeSet<(u64, u64)> {
+        let list = String::from_utf8(self.read(name)).unwrap();
+        let mut sections = BTreeSet::new();
+        for line in list.lines() {
+            let gap: Value = serde_json::from_str(line).unwrap();
+            let number = |name: &str| gap[name].as_u64().unwrap();
+            assert!(
+                sections.insert((number("stream"), number("section"))),
+                "{gap}"
+            );
+        }
+        sections
+    }
 }
 
 fn assert_same_media(received: &[u8], sent: &[u8]) {

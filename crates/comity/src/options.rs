@@ -53,6 +53,7 @@ pub struct Options {
     connect_timeout: Duration,
     stream_name: Option<String>,
     most_connections: usize,
+    most_served: usize,
     most_waiting: usize,
     marking: Marking,
     qlog: Option<Qlog>,
@@ -118,6 +119,10 @@ impl Options {
 
     pub(crate) fn most_connections(&self) -> usize {
         self.most_connections
+    }
+
+    pub(crate) fn most_served(&self) -> usize {
+        self.most_served
     }
 
     pub(crate) fn most_waiting(&self) -> usize {
@@ -216,6 +221,7 @@ pub struct OptionsBuilder {
     keep_alive: Duration,
     stream_name: Option<String>,
     most_connections: usize,
+    most_served: usize,
     most_waiting: usize,
     datagram_size: u32,
     marking: Marking,
@@ -249,6 +255,7 @@ impl Default for OptionsBuilder {
             keep_alive: Duration::from_secs(1),
             stream_name: None,
             most_connections: 4_096,
+            most_served: 1 << 20,
             most_waiting: 128,
             datagram_size: 1_452,
             marking: Marking::default(),
@@ -450,7 +457,16 @@ impl OptionsBuilder {
         self
     }
 
-    /// How many open connections may wait to be accepted; 128. Those beyond are closed with
+    /// How many open connections a listener has until it refuses further callers with
+    /// [`CallError::Busy`](crate::session::CallError::Busy), which keep asking until their time is over; as many as there
+    /// may be. For who serves one caller after the other.
+    #[must_use]
+    pub fn most_served(mut self, connections: usize) -> Self {
+        self.most_served = connections;
+        self
+    }
+
+    /// How many open connections may wait to be accepted; 128. Nothing that they send is acknowledged meanwhile. Those beyond are closed with
     /// [`CloseCode::REFUSED`](crate::CloseCode::REFUSED).
     #[must_use]
     pub fn most_waiting(mut self, connections: usize) -> Self {
@@ -520,6 +536,7 @@ impl OptionsBuilder {
                 1,
                 1 << 20,
             ),
+            ("most served", self.most_served as u128, 1, 1 << 20),
             (
                 "most waiting connections",
                 self.most_waiting as u128,
@@ -572,6 +589,7 @@ impl OptionsBuilder {
             connect_timeout: self.connect_timeout,
             stream_name: self.stream_name,
             most_connections: self.most_connections,
+            most_served: self.most_served,
             most_waiting: self.most_waiting,
             marking: self.marking,
             qlog: self.qlog,

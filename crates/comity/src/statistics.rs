@@ -80,6 +80,9 @@ pub struct Received {
     /// Their bytes on the wire, headers of all layers included.
     #[serde(rename = "byteRecvUnique")]
     pub wire_bytes: u64,
+    /// Packets that never came, by the numbers missing among those that did: what comes late is taken back.
+    #[serde(rename = "pktRcvLoss")]
+    pub missing_packets: u64,
     /// Packets that arrived again.
     #[serde(rename = "pktRecvDuplicate")]
     pub duplicates: u64,
@@ -327,6 +330,7 @@ impl Statistics {
             received: Received {
                 packets: received.packets,
                 wire_bytes: received.wire_bytes,
+                missing_packets: received.missing_packets,
                 duplicates: received.duplicates,
                 marked_packets: received.marked_packets,
                 delivered_bytes: inbox.delivered,

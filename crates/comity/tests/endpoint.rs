@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use comity::session::{PresharedKey, StaticKey};
+use comity::session::{PresharedKey, RefusedCaller, StaticKey};
 use comity::{
-    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, Event, Fate, GapReason,
-    Item, Options, OptionsBuilder, OptionsError, Reason, Section, SectionId, SendError, StreamId,
-    connect,
+    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, EndpointEvent, Event,
+    Fate, GapReason, Item, Options, OptionsBuilder, OptionsError, Reason, Section, SectionId,
+    SendError, StreamId, connect,
 };
 
 fn options() -> OptionsBuilder {
@@ -632,4 +632,130 @@ async fn what_is_skipped_is_a_gap_and_takes_along_what_needs_it() {
         ),
         (1, 1, 1)
     );
+}
+
+#[tokio::test]
+async fn nothing_is_acknowledged_before_it_is_accepted() {
+    let options = options().build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
+    let caller = connect(endpoint.local_address(), options).await.unwrap();
+    let mut events = caller.events();
+    let soon = Section::new(payload(0, 5_000)).deadline(Duration::from_millis(150));
+    caller.send(soon).await.unwrap();
+    let Some(Event::Outcome(outcome)) = events.next().await else {
+        panic!("a section has an outcome");
+    };
+    assert_eq!(outcome.fate, Fate::ExpiredInNetwork);
+    let statistics = caller.statistics().await;
+    assert_eq!(statistics.sent.sections.acknowledged, 0);
+    assert!(
+        statistics
+            .peer
+            .is_none_or(|peer| peer.complete_sections == 0)
+    );
+    // Whoever is accepted later is served from then on.
+    let accepted = endpoint.accept().await.unwrap();
+    let later = Section::new(payload(1, 5_000)).deadline(Duration::MAX);
+    caller.send(later).await.unwrap();
+    let received = loop {
+        let item = accepted.recv().await.unwrap();
+        if item.id() == SectionId(1) {
+            break item.into_section().unwrap();
+        }
+    };
+    assert_eq!(received.payload, payload(1, 5_000));
+    assert_eq!(caller.finish().await, Ok(()));
+    assert_eq!(caller.statistics().await.sent.sections.acknowledged, 1);
+}
+
+#[tokio::test]
+async fn who_waits_in_vain_hears_why() {
+    let options = options().build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
+    let caller = connect(endpoint.local_address(), options).await.unwrap();
+    endpoint.close().await;
+    let end = caller.closed().await;
+    assert!(
+        matches!(
+            &end,
+            End::Peer {
+                code: CloseCode::SHUTDOWN,
+                ..
+            }
+        ),
+        "{end}"
+    );
+}
+
+#[tokio::test]
+async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room() {
+    let listener = options().most_served(1).build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), listener).unwrap();
+    let address = endpoint.local_address();
+    let mut events = endpoint.events();
+    let options = options()
+        .connect_timeout(Duration::from_secs(20))
+        .build()
+        .unwrap();
+    let (first, accepted) = tokio::join!(connect(address, options.clone()), endpoint.accept());
+    let (first, accepted) = (first.unwrap(), accepted.unwrap());
+    // Both know that they are connected.
+    first.send(Section::new("media")).await.unwrap();
+    accepted.recv().await.unwrap();
+    let second = tokio::spawn(connect(address, options));
+    let refused = events.next().await.unwrap();
+    assert!(
+        matches!(
+            refused,
+            EndpointEvent::Refused {
+                why: RefusedCaller::Busy,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    drop((first, accepted));
+    let second = second.await.unwrap().unwrap();
+    let accepted = endpoint.accept().await.unwrap();
+    second.send(Section::new("more")).await.unwrap();
+    assert!(accepted.recv().await.is_some());
+}
+
+#[tokio::test]
+async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
+    let options = || Options::builder().preshared_key(PresharedKey::new([7; 32]));
+    let options = options()
+        .latency(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+    let mut events = caller.events();
+    for section in 0..40 {
+        if section == 20 {
+            let first = events.next().await;
+            assert!(matches!(first, Some(Event::Outcome(_))), "{first:?}");
+            listener.stop_receiving();
+            // An answer says that it has been heard.
+            listener.statistics().await;
+        }
+        let given = Section::new(payload(section, 3_000));
+        caller.send(given).await.unwrap();
+    }
+    listener.close(CloseCode::DONE, "");
+    let (mut whole, mut gaps) = (0, 0);
+    while let Some(item) = listener.recv().await {
+        assert_eq!(item.id(), SectionId(whole + gaps), "each in its order");
+        match item {
+            Item::Section(_) => whole += 1,
+            Item::Gap(gap) => {
+                assert_eq!(gap.reason, GapReason::Closed);
+                gaps += 1;
+            }
+        }
+    }
+    caller.closed().await;
+    let sent = caller.statistics().await.sent.sections;
+    assert!((1..=20).contains(&whole), "{whole}, {gaps}");
+    assert!(sent.acknowledged <= whole, "{sent:?}");
+    assert!(sent.acknowledged >= 1, "{sent:?}");
 }

@@ -4,11 +4,13 @@ use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
 use comity_link::{Jitter, Limit, LinkConfig, Queue};
 use comity_testkit::datagram::Pair;
-use comity_transport::datagram::{Config, Connection};
+use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::inbox::GapReason;
+use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{
     Delivery, DropPolicy, Importance, Outgoing, Reliability, StreamId,
 };
+use comity_transport::wire::CloseCode;
 use comity_units::{Rate, Seed, Span, Time};
 
 const VIDEO: StreamId = StreamId(0);
@@ -396,7 +398,7 @@ mod random_paths {
             let sender = pair.ends[0].statistics();
             prop_assert_eq!(sender.sent.late_bytes, 0);
             let outcomes = pair.events[0].iter().filter(|(_, event)| {
-                matches!(event, comity_transport::datagram::Event::Outcome(_))
+                matches!(event, Event::Outcome(_))
             });
             prop_assert_eq!(outcomes.count(), 60);
             prop_assert_eq!(sender.outbox.bytes.queued + sender.outbox.bytes.in_flight, 0);
@@ -600,4 +602,161 @@ fn on_a_new_path_both_halves_begin_again() {
     seen.dedup();
     assert_eq!(seen.get(..5), Some(&[2, 4, 8, 16, 24][..]), "{seen:?}");
     check_accounts(&pair);
+}
+
+/// Each packet is lost with this probability.
+fn losses(share: f64) -> Vec<comity_link::Loss> {
+    vec![comity_link::Loss {
+        model: comity_link::LossModel::Bernoulli(share),
+        place: comity_link::LossPlace::AfterTransmission,
+    }]
+}
+
+/// The fates of the sections of end 0, by number.
+fn fates(pair: &Pair<Bytes>) -> Vec<Fate> {
+    let outcomes = pair.events[0].iter().filter_map(|(_, event)| match event {
+        Event::Outcome(outcome) => Some((outcome.section, outcome.fate)),
+        _ => None,
+    });
+    let fates: std::collections::BTreeMap<_, _> = outcomes.collect();
+    fates.into_values().collect()
+}
+
+#[test]
+fn what_nobody_has_taken_is_not_acknowledged() {
+    let path = link(Rate::from_mbps(10));
+    let mut pair = Pair::new(
+        ends("cubic", Config::default()),
+        [&path, &path],
+        Seed::new(3),
+    );
+    pair.ends[1].await_taker();
+    stream(&mut pair, 20, 5_000, Span::from_millis(200));
+    let statistics = pair.ends[0].statistics();
+    assert_eq!(statistics.outbox.sections.acknowledged, 0);
+    let fates = fates(&pair);
+    assert_eq!(fates.len(), 20, "each has its fate: {fates:?}");
+    assert!(fates.iter().all(|fate| *fate != Fate::Acknowledged));
+    assert!(pair.ends[0].is_open(), "it may still be taken");
+    assert_eq!(pair.violations, []);
+}
+
+#[test]
+fn who_is_taken_at_once_notices_nothing_of_it() {
+    let path = link(Rate::from_mbps(10));
+    let mut pair = Pair::new(
+        ends("cubic", Config::default()),
+        [&path, &path],
+        Seed::new(3),
+    );
+    pair.ends[1].await_taker();
+    let first = section(Time::ZERO, 0, 5_000, Span::from_secs(1));
+    pair.ends[0].submit(Time::ZERO, first).unwrap();
+    // All of it is there, and nothing was answered.
+    pair.run_until(Time::from_millis(40));
+    assert_eq!(pair.ends[0].statistics().received.packets, 0);
+    assert!(pair.ends[1].statistics().received.packets >= 4);
+    pair.ends[1].take_sections(pair.now());
+    assert!(!pair.ends[1].awaits_taker());
+    pair.run_until(Time::from_millis(70));
+    assert_eq!(fates(&pair), [Fate::Acknowledged]);
+    let sent = pair.ends[0].statistics().sent;
+    assert_eq!((sent.lost_packets, sent.repeated_bytes), (0, 0));
+}
+
+#[test]
+fn an_end_that_takes_no_more_accounts_for_all_that_it_acknowledged() {
+    const COUNT: u64 = 25;
+    let latency = Span::from_millis(400);
+    let path = LinkConfig {
+        losses: losses(0.02),
+        ..link(Rate::from_mbps(10))
+    };
+    for stop in [410, 415, 433, 500] {
+        let mut pair = Pair::new(
+            ends("cubic", Config::default()),
+            [&path, &path],
+            Seed::new(stop),
+        );
+        for number in 0..COUNT {
+            let at = Time::from_millis(40 * (number + 1));
+            let stop = Time::from_millis(stop);
+            if pair.now() < stop && stop <= at {
+                pair.run_until(stop);
+                pair.ends[1].refuse_sections();
+            }
+            if at > stop + latency && pair.ends[1].is_open() {
+                let now = pair.now();
+                pair.ends[1].close(now, CloseCode::DONE, "");
+            }
+            pair.run_until(at);
+            let section = section(pair.now(), number, 5_000, latency);
+            // It fails when the connection is over.
+            let _ = pair.ends[0].submit(pair.now(), section);
+        }
+        pair.run_until(Time::from_secs(3));
+        assert_eq!(pair.violations, []);
+        let fates = fates(&pair);
+        let acknowledged = fates.iter().filter(|fate| **fate == Fate::Acknowledged);
+        let deliveries = &pair.deliveries[1];
+        let arrived = deliveries
+            .iter()
+            .filter(|(_, delivery)| matches!(delivery, Delivery::Section(_)));
+        let (acknowledged, arrived) = (acknowledged.count(), arrived.count());
+        assert!(
+            (6..13).contains(&acknowledged) && acknowledged <= arrived && arrived < 13,
+            "stopped at {stop}: {acknowledged} of {arrived}"
+        );
+        // Every section that it heard of is delivered, once and in order, and those after the stop are gaps.
+        let numbers: Vec<u64> = deliveries
+            .iter()
+            .map(|(_, delivery)| number(delivery))
+            .collect();
+        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+        assert!(numbers.len() > arrived, "{} heard of", numbers.len());
+        for (at, fate) in fates.iter().enumerate() {
+            let is_whole = deliveries
+                .get(at)
+                .is_some_and(|(_, delivery)| matches!(delivery, Delivery::Section(_)));
+            assert!(is_whole || *fate != Fate::Acknowledged, "section {at}");
+        }
+    }
+}
+
+fn number(delivery: &Delivery<Bytes>) -> u64 {
+    match delivery {
+        Delivery::Section(section) => section.meta.section.0,
+        Delivery::Gap(gap) => gap.section.0,
+    }
+}
+
+/// What the link dropped is what is missing, but for few numbers that are excused.
+#[test]
+fn the_receiver_knows_how_many_packets_were_lost() {
+    for (share, least, most) in [(0.0, 0, 0), (0.05, 95, 125)] {
+        let path = LinkConfig {
+            losses: losses(share),
+            ..link(Rate::from_mbps(100))
+        };
+        let clean = link(Rate::from_mbps(100));
+        let mut pair = Pair::new(
+            ends("cubic", Config::default()),
+            [&path, &clean],
+            Seed::new(5),
+        );
+        stream(&mut pair, 800, 3_500, Span::from_secs(1));
+        let (sent, received) = (
+            pair.ends[0].statistics().sent.packets,
+            pair.ends[1].statistics().received,
+        );
+        let missing = received.missing_packets;
+        let lost = sent - received.packets;
+        assert!(sent > 2_000, "{sent} packets");
+        assert!(
+            (least..=most).contains(&missing)
+                && missing <= lost + 2
+                && lost <= missing + sent / 250,
+            "{missing} for {lost} of {sent}"
+        );
+    }
 }

@@ -44,9 +44,9 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     for file in files.into_iter().flatten() {
         open(file)?;
     }
-    for line in wrap(&format!("Playing {}", situation(&setup)), WIDTH) {
-        say(&line);
-    }
+    let opening = wrap(&format!("Playing {}", situation(&setup)), WIDTH);
+    // Not before everything that was asked for is known to be possible.
+    let begin = || opening.iter().for_each(|line| say(line));
     let plan = clip.plan(args.copies, args.duration);
     let is_stopped = interrupt();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -54,7 +54,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         .build()
         .map_err(|error| complain(&format!("cannot start: {error}")))?;
     let mut live = Live::new(&setup);
-    let played = play(setup, plan, is_stopped.clone(), |progress| {
+    let played = play(setup, plan, is_stopped.clone(), begin, |progress| {
         live.tell(progress);
     });
     let recording = runtime.block_on(played);

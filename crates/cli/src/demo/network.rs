@@ -124,6 +124,7 @@ pub(crate) async fn play(
     setup: Setup,
     plan: Vec<Planned>,
     is_stopped: Arc<AtomicBool>,
+    begin: impl FnOnce(),
     mut tell: impl FnMut(&Progress),
 ) -> Result<Recording, Trouble> {
     let key = PresharedKey::new(Randomness::system().bytes());
@@ -154,6 +155,7 @@ pub(crate) async fn play(
             .build()?;
         flows.push(join(name, &endpoint, bottleneck, options).await?);
     }
+    begin();
     let [main, competitors @ ..] = flows.as_slice() else {
         return Err(Trouble::NoReceiver);
     };

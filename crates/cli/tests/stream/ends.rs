@@ -25,7 +25,20 @@ fn mistakes_are_named_with_what_to_do() {
     let (missing, nowhere) = (folder.path("no/out.ts"), folder.path("no"));
     let kept = folder.path("out.ts");
     let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
-    let cases: [(i32, &[&str], &[&str]); 15] = [
+    let (media, link) = (folder.path("media.ts"), folder.path("link.ts"));
+    fs::copy(clip, &media).unwrap();
+    std::os::unix::fs::symlink(&media, &link).unwrap();
+    let cases: [(i32, &[&str], &[&str]); 17] = [
+        (
+            USAGE,
+            &["relay", &media, &link],
+            &["OUTPUT: ", "the same file as INPUT", &link],
+        ),
+        (
+            USAGE,
+            &["send", &media, here, "--gaps", &media],
+            &["--gaps: ", "the same file as INPUT"],
+        ),
         (
             UNOPENED,
             &["send", "nosuch.ts", here],
@@ -103,7 +116,82 @@ fn mistakes_are_named_with_what_to_do() {
             !said.contains("passphrase=short"),
             "secrets are not repeated"
         );
+        assert!(!said.contains("listening"), "before it knows: {said}");
     }
+    assert_eq!(fs::read(&media).unwrap(), fs::read(clip).unwrap());
+    assert!(!Path::new(&kept).exists(), "an output that never was");
+}
+
+#[test]
+fn a_list_that_cannot_be_opened_leaves_no_output_and_the_other_way_round() {
+    let folder = Folder::new();
+    let (out, list) = (folder.path("out.ts"), folder.path("list"));
+    let listener = format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    let nowhere = folder.path("no/list");
+    let said = ends(6, &["recv", &listener, &out, "--gaps", &nowhere]);
+    assert!(
+        !said.contains("listening") && !Path::new(&out).exists(),
+        "{said}"
+    );
+    let nowhere = folder.path("no/out.ts");
+    let said = ends(6, &["recv", &listener, &nowhere, "--gaps", &list]);
+    assert!(
+        !said.contains("listening") && !Path::new(&list).exists(),
+        "{said}"
+    );
+    // What a list held before stays as well.
+    fs::write(&list, "before").unwrap();
+    ends(6, &["recv", &listener, &nowhere, "--gaps", &list]);
+    assert_eq!(fs::read(&list).unwrap(), b"before");
+}
+
+#[test]
+fn a_second_caller_is_told_that_another_one_is_served() {
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    let folder = Folder::new();
+    let mut receiver = Running::start(&[
+        "recv",
+        &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
+        &folder.path("out.ts"),
+    ]);
+    let port = receiver.port();
+    let uri = format!("comity://127.0.0.1:{port}?{SECRET}");
+    let first = Running::start(&["send", clip, &uri]);
+    receiver.event("connected");
+    let list = folder.path("list");
+    let hasty = format!("{uri}&conntimeo=300ms");
+    let said = ends(3, &["send", clip, &hasty, "--gaps", &list]);
+    assert!(said.contains("serves another caller"), "{said}");
+    assert!(!said.contains("connected with"), "{said}");
+    let refused = receiver.event("refused");
+    assert_eq!(refused["reason"], "busy");
+    assert!(
+        refused["address"]
+            .as_str()
+            .unwrap()
+            .starts_with("127.0.0.1:")
+    );
+    // It does not give up where it is to keep calling.
+    let mut patient = Running::start(&["send", clip, &hasty, "--reconnect", "always"]);
+    let note = patient.event("note")["message"].clone();
+    assert!(
+        note.as_str().unwrap().contains("serves another caller"),
+        "{note}"
+    );
+    patient.interrupt();
+    patient.end(0);
+    let (sent, _) = first.end(0);
+    let (received, said) = receiver.end(0);
+    assert!(said.contains("turned 127.0.0.1:"), "{said}");
+    assert!(received["input"]["refused"]["busy"].as_u64().unwrap() >= 2);
+    assert_eq!(received["input"]["totals"]["connections"], 1);
+    let (sent, received) = (&sent["output"]["totals"], &received["input"]["totals"]);
+    assert_eq!(sent["sectionsAcknowledged"], received["sectionsOnTime"]);
+    assert_eq!(sent["sectionsAcknowledged"], sent["sectionsSubmitted"]);
+    let reported = sent["peerSectionsOnTime"].as_u64().unwrap();
+    assert!(reported > 0 && reported <= received["sectionsOnTime"].as_u64().unwrap());
+    assert_eq!(received["pktRcvLoss"], 0);
 }
 
 #[test]
@@ -134,8 +222,15 @@ fn connections_that_cannot_be_made_say_why() {
         said.contains("no address of this host") && said.contains("ip addr"),
         "{said}"
     );
+    // The listener says whom it turned away and why, each reason once in a while.
+    for reason in ["unproven", "credentials"] {
+        let refused = receiver.event("refused");
+        assert_eq!(refused["reason"], reason, "{refused}");
+    }
     receiver.interrupt();
-    receiver.end(0);
+    let (told, said) = receiver.end(0);
+    assert!(said.contains("it has another passphrase or key"), "{said}");
+    assert!(told["input"]["refused"]["unproven"].as_u64().unwrap() >= 1);
     let said = ends(
         3,
         &[
@@ -177,7 +272,12 @@ fn a_key_that_is_not_on_the_list_is_refused() {
     let said = checked(4, &send(&call("stranger", &public[0])).unwrap());
     assert!(said.contains("allow=.. list"), "{said}");
     checked(0, &send(&call("guest", &public[0])).unwrap());
-    receiver.end(0);
+    let (told, said) = receiver.end(0);
+    assert!(
+        said.contains(&format!("its key {} is not on", public[2])),
+        "{said}"
+    );
+    assert!(told["input"]["refused"]["key"].as_u64().unwrap() >= 1);
     assert!(folder.read("out.ts").len() > 100_000);
 }
 
@@ -192,6 +292,8 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
                 "recv",
                 &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
                 &folder.path("out.ts"),
+                "--gaps",
+                &folder.path("received.gaps"),
             ]);
             let uri = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", receiver.port());
             let mut sender = Running::start(&[
@@ -202,6 +304,8 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
                 "2",
                 "--reconnect",
                 "no",
+                "--gaps",
+                &folder.path("sent.gaps"),
             ]);
             sender.event("connected");
             for _ in 0..2 {
@@ -232,10 +336,24 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
                 .as_u64()
                 .unwrap();
             assert!(units > 20 && arrived < 310, "{units} units of {arrived}");
-            if !receiver_stops {
-                // What the sender had given is delivered, to the last one.
-                assert_eq!(units + tables, arrived);
-                assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], arrived);
+            // What had arrived is written, to the last one, and the sender counts nothing else as arrived.
+            assert_eq!(units + tables, arrived);
+            let count = |name: &str| sent["output"]["totals"][name].as_u64().unwrap();
+            let lists = [folder.listed("sent.gaps"), folder.listed("received.gaps")];
+            if receiver_stops {
+                let acknowledged = count("sectionsAcknowledged");
+                assert!(acknowledged <= arrived, "{acknowledged} of {arrived}");
+                // The others are in its list, those that the receiver has heard of in that one's too.
+                let [unsent, missing] = &lists;
+                assert_eq!(
+                    acknowledged + unsent.len() as u64,
+                    count("sectionsSubmitted")
+                );
+                assert!(missing.is_subset(unsent), "{missing:?} of {unsent:?}");
+                assert!(!unsent.is_empty(), "some came after the stop");
+            } else {
+                assert_eq!(count("sectionsAcknowledged"), arrived);
+                assert_eq!(lists, [BTreeSet::new(), BTreeSet::new()]);
             }
         }
     }
@@ -413,6 +531,8 @@ fn prometheus_is_answered() {
         "comity_connections{side=\"output\"} 1",
         "comity_sent_bytes_total{side=\"output\"} ",
         "comity_sections_sent_total{fate=\"arrived\"} ",
+        "comity_sections_reported_total{fate=\"on_time\"} ",
+        "comity_packets_missing{side=\"output\"} 0",
         "comity_round_trip_seconds{side=\"output\",peer=\"127.0.0.1:",
     ] {
         assert!(answer.contains(name), "{name} is not in\n{answer}");

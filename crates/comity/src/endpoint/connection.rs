@@ -376,6 +376,18 @@ impl Connection {
         Some(Some(item))
     }
 
+    /// Takes no more sections: from now on none is acknowledged, and the peer is told that there is no room. What had
+    /// arrived still comes from [`recv`](Self::recv) in its time, and after [`close`](Self::close) the rest of it, so
+    /// that whoever receives until `None` has every section that the peer counts as arrived.
+    pub fn stop_receiving(&self) {
+        self.command(Command::Refuse);
+    }
+
+    /// The connection has an owner now, who takes what comes.
+    pub(super) fn take_over(&self) {
+        self.command(Command::Take);
+    }
+
     // ----------------------------------------------------------------------------------------------- watching
 
     /// What happens to the connection from now on. Events that nobody asks for are not kept: at most 1,024 wait.

@@ -11,6 +11,7 @@ use comity_transport::wire::header::{self, Packet};
 use comity_units::{Seed, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::callers::{Callers, Waiting};
 use super::connection::Connection;
@@ -662,15 +663,20 @@ fn offer(
         return connection.close(now, CloseCode::SHUTDOWN, "");
     };
     let offered = Connection::new(link.shared.clone(), handle);
-    if accepting.try_send(offered).is_err() {
-        connection.close(
-            now,
-            CloseCode::REFUSED,
-            "too many connections wait to be accepted",
-        );
-        counts.connections_unaccepted += 1;
-        let from = session.address();
-        // It fails when nobody listens.
-        let _ = shared.events.send(EndpointEvent::Unaccepted { from });
+    match accepting.try_send(offered) {
+        Ok(()) => {}
+        // Nobody accepts connections any more.
+        Err(TrySendError::Closed(_)) => connection.close(now, CloseCode::SHUTDOWN, ""),
+        Err(TrySendError::Full(_)) => {
+            connection.close(
+                now,
+                CloseCode::REFUSED,
+                "too many connections wait to be accepted",
+            );
+            counts.connections_unaccepted += 1;
+            let from = session.address();
+            // It fails when nobody listens.
+            let _ = shared.events.send(EndpointEvent::Unaccepted { from });
+        }
     }
 }

@@ -152,6 +152,8 @@ impl Link {
                 let connection = session.core_mut().connection_mut();
                 connection.close(now, code, &reason);
             }
+            Command::Take => session.core_mut().connection_mut().take_sections(now),
+            Command::Refuse => session.core_mut().connection_mut().refuse_sections(),
             command => self.pending.push_back(command),
         }
     }
@@ -206,6 +208,8 @@ impl Link {
                 Command::Submit(_)
                 | Command::Skip(_)
                 | Command::Statistics(_)
+                | Command::Take
+                | Command::Refuse
                 | Command::Close(..) => {}
             }
         }
@@ -220,6 +224,11 @@ impl Link {
         arrived: &mut Vec<Arc<ConnectionShared>>,
     ) {
         if self.is_told && lock(&self.shared.inbound).is_over {
+            return;
+        }
+        // What nobody has accepted yet is not received yet, and not counted so.
+        if core.connection().awaits_taker() && self.end.is_none() && !self.is_abandoned {
+            core.set_stalled(true, false);
             return;
         }
         let most_bytes = MOST_BYTES.min((self.shared.facts.receive_buffer / 4) as usize);

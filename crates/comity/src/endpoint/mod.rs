@@ -45,7 +45,7 @@ use self::socket::Socket;
 use crate::core::Transport;
 use crate::error::{BindError, ConnectError};
 use crate::options::Options;
-use crate::session::{Listener, ListenerConfig, Randomness, RefusedCaller};
+use crate::session::{Listener, ListenerConfig, Opener, Randomness, RefusedCaller};
 use crate::statistics::EndpointStatistics;
 
 /// One UDP socket and its connections, both those that it accepts and those that it opens.
@@ -163,10 +163,11 @@ impl Endpoint {
                     .expect("valid options give valid parameters");
                 let config = ListenerConfig {
                     most_connections: options.most_connections(),
+                    most_served: options.most_served(),
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));
-                let opener = Transport::opener(options.clone(), seed);
+                let opener = awaiting_taker(Transport::opener(options.clone(), seed));
                 let now = shared.clock.now();
                 let listener = Listener::new(now, config, opener, randomness.split())
                     .expect("valid options give a valid configuration");
@@ -200,9 +201,14 @@ impl Endpoint {
 
     /// Waits for a caller that has proved itself; `None` when the endpoint is closed, or does not listen.
     ///
+    /// What a caller sends before it is accepted is kept, and acknowledged only then: nobody is told that something
+    /// arrived which nobody takes. A caller that is not accepted in time counts its sections as expired.
+    ///
     /// A call that is dropped before it is ready loses nothing.
     pub async fn accept(&self) -> Option<Connection> {
-        self.accepted.lock().await.recv().await
+        let connection = self.accepted.lock().await.recv().await?;
+        connection.take_over();
+        Some(connection)
     }
 
     /// Opens a connection to the endpoint that listens at `address`, with the options of this one.
@@ -263,6 +269,15 @@ impl Endpoint {
         // It fails only when the thread is gone already.
         let _ = is_over.wait_for(|is_over| *is_over).await;
     }
+}
+
+/// The connections of `opener` acknowledge no sections before somebody has accepted them.
+fn awaiting_taker(mut opener: Opener<Transport>) -> Opener<Transport> {
+    Box::new(move |now, role, overhead, parameters| {
+        let mut transport = opener(now, role, overhead, parameters)?;
+        transport.connection_mut().await_taker();
+        Ok(transport)
+    })
 }
 
 /// Opens a connection to the endpoint that listens at `address`, from a socket of its own.

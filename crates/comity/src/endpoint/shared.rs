@@ -170,6 +170,10 @@ pub(crate) enum Command {
     /// Close when everything is settled.
     Finish,
     Close(CloseCode, String),
+    /// Somebody has accepted the connection.
+    Take,
+    /// Nobody takes sections any more.
+    Refuse,
     Statistics(oneshot::Sender<Statistics>),
 }
 

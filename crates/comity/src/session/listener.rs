@@ -57,6 +57,10 @@ pub struct ListenerConfig {
     pub most_half_open: usize,
     /// How many connections there may be in all, at least 1.
     pub most_connections: usize,
+    /// How many open connections there are until callers are refused as too many, at least 1; beyond
+    /// [`most_connections`](Self::most_connections) it has no effect. Those that were half open at that moment may still
+    /// open.
+    pub most_served: usize,
     /// How long a connection may be half open.
     pub half_open_for: Span,
 }
@@ -72,6 +76,7 @@ impl ListenerConfig {
             retry: Retry::Always,
             most_half_open: 256,
             most_connections: 4096,
+            most_served: usize::MAX,
             half_open_for: Span::from_secs(5),
         }
     }
@@ -198,6 +203,9 @@ impl<C: Core> Listener<C> {
         }
         if config.most_connections == 0 {
             return Err(ListenerConfigError::Zero("most_connections"));
+        }
+        if config.most_served == 0 {
+            return Err(ListenerConfigError::Zero("most_served"));
         }
         Ok(Self {
             cookies: Cookies::new(now, &mut randomness),
@@ -401,7 +409,7 @@ impl<C: Core> Listener<C> {
             return Err(RefusedCaller::Pattern(initial.pattern));
         }
         let open = self.sessions.len() - self.half_open.len();
-        if open >= self.config.most_connections {
+        if open >= self.config.most_connections.min(self.config.most_served) {
             return Err(RefusedCaller::Busy);
         }
         let answering = Answering::new(

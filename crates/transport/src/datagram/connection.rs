@@ -12,10 +12,12 @@ use super::allowance::Account;
 use super::config::{Config, ConfigError};
 use super::events::{CloseReason, Event, LostPacket, PathFrame, Violation};
 use super::loss::LossDetection;
+use super::missing::{LEAST_DISTANCE, MissingPackets};
 use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since, State};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
 use super::statistics::{PathStatistics, Statistics};
+use super::taking::Taking;
 use super::target::TargetBitrate;
 use super::timers::REPORT_INTERVAL;
 use crate::Pacer;
@@ -48,6 +50,8 @@ pub struct Connection<P: Payload> {
     pub(super) clock: ClockMap,
     pub(super) sent: SentPackets<Contents>,
     pub(super) received: ReceivedPackets,
+    pub(super) taking: Taking,
+    pub(super) missing: MissingPackets,
     pub(super) loss: LossDetection,
     pub(super) controller: Box<dyn Controller>,
     pub(super) meter: Option<Box<dyn Meter>>,
@@ -125,6 +129,8 @@ impl<P: Payload> Connection<P> {
             clock: ClockMap::default(),
             sent: SentPackets::new(now),
             received: ReceivedPackets::new(config.ack_frequency, config.ack_delay),
+            taking: Taking::Now,
+            missing: MissingPackets::default(),
             loss: LossDetection::new(peer_ack_delay),
             controller,
             meter,
@@ -381,6 +387,7 @@ impl<P: Payload> Connection<P> {
     /// A snapshot of all counters.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics.clone();
+        statistics.received.missing_packets = self.missing.count();
         statistics.outbox = *self.outbox.accounts();
         statistics.inbox = *self.inbox.accounts();
         statistics.path = PathStatistics {
@@ -467,5 +474,5 @@ fn most_records(config: &Config) -> usize {
 
 /// How many numbers are used between two that are left out: 128 to 383, by the seed.
 fn skip_distance(seed: Seed, next: u64) -> u64 {
-    128 + (seed.derive("skip").index(next).get() & 0xff)
+    LEAST_DISTANCE + (seed.derive("skip").index(next).get() & 0xff)
 }

@@ -43,6 +43,7 @@ mod config;
 mod connection;
 mod events;
 mod loss;
+mod missing;
 #[cfg(test)]
 mod page;
 mod parts;
@@ -50,6 +51,7 @@ mod receive;
 mod received;
 mod sent;
 mod statistics;
+mod taking;
 mod target;
 mod timers;
 mod transmit;

@@ -50,7 +50,7 @@ impl<P: Payload> Connection<P> {
             }
             State::Draining { .. } | State::Closed => return Ok(()),
         }
-        if self.received.is_known(number) {
+        if self.received.is_known(number) || self.taking.withholds(number) {
             self.statistics.received.duplicates += 1;
             return Ok(());
         }
@@ -80,8 +80,10 @@ impl<P: Payload> Connection<P> {
         }
         self.clock.on_arrival(now, packet.departure.as_micros());
         self.last_received_at = now;
+        self.missing.on_packet(number);
         let reading = self.read_frames(now, number, packet.frames)?;
-        if reading.is_refused {
+        let kind = (reading.section_bytes > 0, reading.wants_answer);
+        if reading.is_refused || !self.acknowledge(now, number, ecn, kind) {
             return Ok(());
         }
         self.has_heard |= reading.section_bytes > 0;
@@ -91,8 +93,6 @@ impl<P: Payload> Connection<P> {
         self.statistics.received.wire_bytes += wire;
         let marked = ecn == Ecn::CongestionExperienced;
         self.statistics.received.marked_packets += u64::from(marked);
-        self.received
-            .on_packet(now, number, ecn, reading.wants_answer);
         if let Some(meter) = &mut self.meter
             && reading.wants_answer
         {
@@ -187,6 +187,13 @@ impl<P: Payload> Connection<P> {
             frame::Data::Elided(length) => (length, [].as_slice()),
         };
         reading.section_bytes += u64::from(length);
+        if self.taking.is_over() {
+            reading.is_refused = true;
+            return self
+                .inbox
+                .on_refused(meta.stream, meta.section)
+                .map_err(Violation::Sections);
+        }
         let (inbox, clock) = (&mut self.inbox, &self.clock);
         let result = inbox.on_chunk(now, clock, &meta, header.offset, length, bytes);
         Self::take_or_refuse(result, reading)

@@ -159,8 +159,11 @@ impl<P: Payload> Connection<P> {
 
     /// How many bytes this end has room for, beside those that it holds. A quarter is kept back for what is under
     /// way when the peer learns of it. The rest of sections that are not whole counts as room: the peer may
-    /// always go on with what it has begun.
+    /// always go on with what it has begun. Where nobody takes anything any more there is none.
     pub(super) fn room(&self) -> u64 {
+        if self.taking.is_over() {
+            return 0;
+        }
         (self.config.receive_buffer / 4 * 3).saturating_sub(self.inbox.accounts().held)
     }
 

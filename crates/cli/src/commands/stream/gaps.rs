@@ -36,19 +36,48 @@ struct Line<'a> {
 #[derive(Debug)]
 pub(crate) struct GapList {
     path: PathBuf,
+    /// Whether there was no such file before.
+    is_new: bool,
     file: BufWriter<File>,
     began: Instant,
 }
 
 impl GapList {
-    /// An empty list.
-    pub(crate) fn create(path: &Path, began: Instant) -> Result<Self, Trouble> {
-        let file = File::create(path).map_err(|error| Trouble::open(path, &error))?;
+    /// Opens the file, and leaves what it holds for now.
+    pub(crate) fn open(path: &Path, began: Instant) -> Result<Self, Trouble> {
+        let is_new = !path.exists();
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| Trouble::open(path, &error))?;
         Ok(Self {
             path: path.to_owned(),
+            is_new,
             file: BufWriter::new(file),
             began,
         })
+    }
+
+    /// Empties the list, which is in the place of the one before from now on.
+    pub(crate) fn begin(&mut self) -> Result<(), Trouble> {
+        let file = self.file.get_ref();
+        let is_stored = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        match is_stored {
+            true => file
+                .set_len(0)
+                .map_err(|error| Trouble::open(&self.path, &error)),
+            false => Ok(()),
+        }
+    }
+
+    /// Nothing comes of it: the file is as it was before.
+    pub(crate) fn withdraw(self) {
+        if self.is_new {
+            // It is empty; that it cannot be removed is no trouble of its own.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// Adds a section that is known to be missing at `now`.
@@ -92,7 +121,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gaps.jsonl");
         let began = super::super::now();
-        let mut list = GapList::create(&path, began).unwrap();
+        let mut list = GapList::open(&path, began).unwrap();
         let mut missing = Missing {
             stream: 1,
             number: 12,

@@ -15,6 +15,7 @@ use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, Qlog};
 use tokio::task::JoinHandle;
 
 use super::now;
+use super::refusals::{Counts, Refusals};
 use super::sockets::resolve;
 use super::status::Reporter;
 use super::trouble::{Trouble, may_pass};
@@ -39,6 +40,8 @@ pub(crate) struct LineOptions {
     pub(crate) early: bool,
     /// How much later what is received is due for those whom it is passed on to.
     pub(crate) add_latency: Duration,
+    /// Whether a listener serves many callers at a time, or one after the other.
+    pub(crate) serves_many: bool,
     /// Where connections write what they see.
     pub(crate) qlog: Option<Qlog>,
 }
@@ -56,6 +59,7 @@ pub(crate) struct Line {
     last: Option<(Instant, Duration)>,
     /// How long a connection that is being closed waits for what is under way.
     pub(crate) linger: Duration,
+    refusals: Refusals,
     reporter: Reporter,
 }
 
@@ -91,6 +95,7 @@ impl Line {
         reporter: Reporter,
     ) -> Result<Self, Trouble> {
         let options = options(uri, line, &reporter)?;
+        let refusals = Refusals::default();
         let role = match &uri.role {
             Role::Caller { host, port, bind } => Opened::Caller(Arc::new(Dial {
                 host: host.clone(),
@@ -100,6 +105,8 @@ impl Line {
             })),
             Role::Listener { host, port } => {
                 let endpoint = listen(host.as_ref(), *port, options)?;
+                let watch = refusals.clone().watch(endpoint.events(), reporter.clone());
+                tokio::spawn(watch);
                 reporter.listening(endpoint.local_address());
                 Opened::Listener(endpoint)
             }
@@ -115,6 +122,7 @@ impl Line {
             was_connected: false,
             last: None,
             linger: uri.linger.into(),
+            refusals,
             reporter,
         })
     }
@@ -185,6 +193,11 @@ impl Line {
     /// Whether there was ever a connection.
     pub(crate) const fn was_connected(&self) -> bool {
         self.was_connected
+    }
+
+    /// How many callers were turned away, by the reason.
+    pub(crate) fn refused(&self) -> Counts {
+        self.refusals.counts()
     }
 
     pub(crate) const fn listens(&self) -> bool {
@@ -307,6 +320,10 @@ fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<O
         .type_of_service(uri.type_of_service)
         .send_buffer(uri.send_buffer.get())
         .receive_buffer(uri.receive_buffer.get());
+    if !line.serves_many {
+        // Whoever would only wait is told so, and keeps what it has to send.
+        builder = builder.most_served(1);
+    }
     if let Some(name) = &uri.stream_id {
         builder = builder.stream_name(name.clone());
     }

@@ -230,6 +230,41 @@ impl Collector for Metrics {
         plain("packets_received", "Packets received, each once.")
             .counters(encoder, total(|totals| totals.received_packets))?;
         plain(
+            "packets_missing",
+            "Packets to this end that have not come: what comes late is taken back.",
+        )
+        .gauges(
+            encoder,
+            total(|totals| totals.missing_packets)
+                .into_iter()
+                .map(|(labels, missing)| (labels, missing as f64)),
+        )?;
+        plain("calls_refused", "Calls turned away, by the reason.").counters(
+            encoder,
+            sides.iter().flat_map(|(name, side)| {
+                side.refused.iter().map(|(word, count)| {
+                    let mut labels = of(name);
+                    labels.push(("reason", (*word).to_owned()));
+                    (labels, *count)
+                })
+            }),
+        )?;
+        plain(
+            "sections_reported",
+            "Sections sent, by what the receivers said of them last.",
+        )
+        .counters(
+            encoder,
+            snapshot.output.totals.iter().flat_map(|totals| {
+                [
+                    ("on_time", totals.peer_on_time),
+                    ("late", totals.peer_late),
+                    ("missing", totals.peer_gaps),
+                ]
+                .map(|(fate, count)| (vec![("fate", fate.to_owned())], count))
+            }),
+        )?;
+        plain(
             "sections_sent",
             "Sections given to connections, by what became of them.",
         )
@@ -338,6 +373,8 @@ mod tests {
         snapshot.output.totals = Some(Totals {
             sent_bytes: 1_500,
             shed: 3,
+            missing_packets: 4,
+            peer_late: 5,
             ..Totals::default()
         });
         let peer = comity::Peer {
@@ -353,6 +390,7 @@ mod tests {
                 ..Statistics::default()
             },
         });
+        snapshot.input.refused.insert("busy", 6);
         snapshot.passed.gaps.insert("overdue", 2);
         metrics.update(&snapshot);
         let mut registry = Registry::with_prefix("comity");
@@ -373,6 +411,9 @@ mod tests {
             "comity_sent_bytes_total{side=\"output\"} 1500",
             "comity_media_bytes_total{side=\"input\"} 188",
             "comity_sections_sent_total{fate=\"shed\"} 3",
+            "comity_packets_missing{side=\"output\"} 4.0",
+            "comity_sections_reported_total{fate=\"late\"} 5",
+            "comity_calls_refused_total{side=\"input\",reason=\"busy\"} 6",
             "comity_gaps_total{reason=\"overdue\"} 2",
             "comity_connections{side=\"output\"} 1.0",
             "comity_one_way_delay_seconds{side=\"output\",peer=\"192.0.2.1:9\"} 0.0315",

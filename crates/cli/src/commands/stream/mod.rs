@@ -16,6 +16,8 @@ mod line;
 mod metrics;
 mod output;
 pub(crate) mod passing;
+mod places;
+mod refusals;
 mod session;
 mod snapshot;
 mod sockets;
@@ -114,6 +116,7 @@ fn run(
             "--add-latency: is for deadlines that are passed on; expected it from comity:// to comity://",
         ));
     }
+    places::check(&input, &output, args.gaps.as_deref())?;
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
         _ => Channel::Output,
@@ -143,11 +146,12 @@ fn run(
     };
     let began = now();
     let done = runtime.block_on(async {
-        let options = |early| LineOptions {
+        let options = |early, serves_many| LineOptions {
             insecure: args.insecure,
             reconnect: args.reconnect,
             early,
             add_latency,
+            serves_many,
             qlog: qlog.clone(),
         };
         let metrics = match args.metrics_bind {
@@ -159,10 +163,11 @@ fn run(
                 Some(metrics)
             }
         };
-        let gaps = args
+        let mut gaps = args
             .gaps
             .as_deref()
-            .map(|path| GapList::create(path, began));
+            .map(|path| GapList::open(path, began))
+            .transpose()?;
         let copying = Copying {
             to_all: args.all,
             sheds: !args.no_shed,
@@ -178,11 +183,36 @@ fn run(
             assumed_rate: args.input_rate,
         };
         let is_passed_on = matches!(output, Uri::Comity(_));
+        let opened = Input::open(
+            &input,
+            from,
+            reading,
+            &options(is_passed_on, false),
+            &reporter,
+        )
+        .and_then(|opened| {
+            let options = options(false, args.all);
+            let output = Output::open(&output, to, room, copying, &options, &reporter)?;
+            Ok((opened, output))
+        });
+        let (opened_input, opened_output) = match opened {
+            Ok(opened) => opened,
+            Err(trouble) => {
+                if let Some(gaps) = gaps {
+                    gaps.withdraw();
+                }
+                return Err(trouble);
+            }
+        };
+        if let Some(gaps) = &mut gaps {
+            gaps.begin()?;
+        }
+        reporter.opened();
         let session = Session {
             is_patient: Input::is_patient(&input),
-            input: Input::open(&input, from, reading, &options(is_passed_on), &reporter)?,
-            output: Output::open(&output, to, room, copying, &options(false), &reporter)?,
-            gaps: gaps.transpose()?,
+            input: opened_input,
+            output: opened_output,
+            gaps,
             metrics,
             reporter: reporter.clone(),
             every,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::input::Input;
 use super::output::{Output, Unsent};
 use super::passing::{KINDS, Missing};
+use super::refusals::Counts;
 use super::status::plain;
 use super::totals::Totals;
 
@@ -83,6 +84,9 @@ pub(crate) struct Side {
     /// All connections together, those that are over too; `None` for media.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) totals: Option<Totals>,
+    /// Callers that were turned away, by the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) refused: Counts,
     /// What no connection was given; `None` unless it sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unsent: Option<Unsent>,
@@ -115,12 +119,16 @@ impl Snapshot {
             elapsed_s: (super::now().saturating_duration_since(began)).as_millis() as f64 / 1e3,
             input: match input {
                 Input::Media(input) => media(input.bytes),
-                Input::Connected(input) => connected(input.connections()).await,
+                Input::Connected(input) => Side {
+                    refused: input.refused(),
+                    ..connected(input.connections()).await
+                },
             },
             output: match output {
                 Output::Media(output) => media(output.bytes),
                 Output::Connected(output) => Side {
                     unsent: Some(output.unsent),
+                    refused: output.refused(),
                     ..connected(output.connections()).await
                 },
             },

@@ -21,6 +21,8 @@ struct Telling {
     json: Option<Channel>,
     /// Whether the last line of the terminal is the status.
     has_status: bool,
+    /// Where it listens, until everything else is open too; `None` from then on.
+    listening: Option<Vec<SocketAddr>>,
     /// The bytes of the last status, and when that was.
     before: (f64, u64, u64),
 }
@@ -41,6 +43,7 @@ impl Reporter {
             is_terminal: io::stderr().is_terminal() && json != Some(Channel::Error),
             json,
             has_status: false,
+            listening: Some(Vec::new()),
             before: (0.0, 0, 0),
         })))
     }
@@ -72,14 +75,45 @@ impl Reporter {
         }
     }
 
-    /// Where somebody may call, or send to.
+    /// Where somebody may call, or send to. It is told when all that is to be opened is open.
     pub(crate) fn listening(&self, address: SocketAddr) {
+        if let Some(waiting) = &mut self.telling().listening {
+            waiting.push(address);
+            return;
+        }
         self.event(
             "listening",
             address,
             None,
             &format!("listening on {address}"),
         );
+    }
+
+    /// Everything is open.
+    pub(crate) fn opened(&self) {
+        let waiting = self.telling().listening.take();
+        for address in waiting.unwrap_or_default() {
+            self.listening(address);
+        }
+    }
+
+    /// A caller was turned away, and so many more for the same reason since that was told last.
+    pub(crate) fn refused(&self, address: SocketAddr, word: &str, text: &str, more: u64) {
+        let mut telling = self.telling();
+        telling.object(&json!({
+            "event": "refused",
+            "address": address.to_string(),
+            "reason": word,
+            "message": text,
+            "more": more,
+        }));
+        if telling.json != Some(Channel::Error) {
+            let before = match more {
+                0 => String::new(),
+                more => format!(", and {more} more like it since"),
+            };
+            telling.line(&format!("warning: turned {address} away{before}: {text}"));
+        }
     }
 
     pub(crate) fn connected(&self, connection: &Connection) {
@@ -229,16 +263,16 @@ fn describe_side(side: &Side, text: &mut String) {
     }
     if side.unsent.is_none() {
         let _ = write!(text, "  on time {}  late {}", totals.on_time, totals.late);
+        if totals.missing_packets > 0 {
+            let _ = write!(text, "  packets lost {:.2} %", totals.missing_share());
+        }
         return;
     }
-    let peers = side.connections.iter();
-    let (mut on_time, mut late, mut gaps) = (0, 0, 0);
-    for peer in peers.filter_map(|peer| peer.statistics.peer.as_ref()) {
-        on_time += peer.on_time_sections;
-        late += peer.late_sections;
-        gaps += peer.gap_sections;
-    }
-    let _ = write!(text, "  on time {on_time}  late {late}  gaps {gaps}");
+    let _ = write!(
+        text,
+        "  on time {}  late {}  gaps {}",
+        totals.peer_on_time, totals.peer_late, totals.peer_gaps
+    );
     if totals.shed > 0 {
         let _ = write!(text, "  shed {}", totals.shed);
     }
@@ -269,11 +303,13 @@ fn account(snapshot: &Snapshot) -> String {
     if let Some(totals) = &snapshot.input.totals {
         let _ = writeln!(
             text,
-            "received: {} on time, {} late, {} gaps; {} packets, {} bytes on the wire",
+            "received: {} on time, {} late, {} gaps; {} packets, {} lost on the way ({:.2} %), {} bytes on the wire",
             totals.on_time,
             totals.late,
             totals.gaps,
             totals.received_packets,
+            totals.missing_packets,
+            totals.missing_share(),
             totals.received_bytes,
         );
     }
@@ -297,6 +333,20 @@ fn account(snapshot: &Snapshot) -> String {
             totals.repeated_bytes,
             totals.late_bytes,
         );
+        let _ = writeln!(
+            text,
+            "  as the receiver said last: {} on time, {} late, {} missing",
+            totals.peer_on_time, totals.peer_late, totals.peer_gaps,
+        );
+    }
+    for side in [&snapshot.input, &snapshot.output] {
+        if !side.refused.is_empty() {
+            let reasons = side.refused.iter();
+            let reasons: Vec<String> = reasons
+                .map(|(word, count)| format!("{count} {word}"))
+                .collect();
+            let _ = writeln!(text, "calls turned away: {}", reasons.join(", "));
+        }
     }
     if let Some(unsent) = snapshot
         .output
@@ -350,6 +400,7 @@ mod tests {
             is_terminal: false,
             json: None,
             has_status: false,
+            listening: None,
             before: (1.0, 1_000_000, 0),
         };
         let mut snapshot = Snapshot {
@@ -388,7 +439,8 @@ mod tests {
         snapshot.output.bytes = Some(188);
         assert_eq!(
             account(&snapshot),
-            "0.0 s, 1 sections (1 key)\nreceived: 1 on time, 0 late, 3 gaps; 0 packets, 0 bytes on the wire\n  \
+            "0.0 s, 1 sections (1 key)\nreceived: 1 on time, 0 late, 3 gaps; 0 packets, 0 lost on the way \
+             (0.00 %), 0 bytes on the wire\n  \
              overdue: 3\nwritten: 188 bytes\n"
         );
     }

@@ -22,6 +22,8 @@ pub(crate) struct Totals {
     pub(crate) lost_packets: u64,
     #[serde(rename = "pktRecvUnique")]
     pub(crate) received_packets: u64,
+    #[serde(rename = "pktRcvLoss")]
+    pub(crate) missing_packets: u64,
     #[serde(rename = "sectionsSubmitted")]
     pub(crate) submitted: u64,
     #[serde(rename = "sectionsAcknowledged")]
@@ -40,9 +42,24 @@ pub(crate) struct Totals {
     pub(crate) late: u64,
     #[serde(rename = "sectionsGap")]
     pub(crate) gaps: u64,
+    /// What the peers said last of the sections that they received: whole by their deadline,
+    #[serde(rename = "peerSectionsOnTime")]
+    pub(crate) peer_on_time: u64,
+    /// whole only after it,
+    #[serde(rename = "peerSectionsLate")]
+    pub(crate) peer_late: u64,
+    /// or not whole.
+    #[serde(rename = "peerSectionsGap")]
+    pub(crate) peer_gaps: u64,
 }
 
 impl Totals {
+    /// The share of the packets to this end that never came, in percent.
+    pub(crate) fn missing_share(&self) -> f64 {
+        let sent = self.received_packets + self.missing_packets;
+        100.0 * self.missing_packets as f64 / sent.max(1) as f64
+    }
+
     /// Adds a connection.
     pub(crate) fn add(&mut self, statistics: &Statistics) {
         let (sent, received) = (&statistics.sent, &statistics.received);
@@ -55,6 +72,7 @@ impl Totals {
         self.sent_packets += sent.packets;
         self.lost_packets += sent.lost_packets;
         self.received_packets += received.packets;
+        self.missing_packets += received.missing_packets;
         self.submitted += sections.submitted;
         self.acknowledged += sections.acknowledged;
         self.expired += sections.expired_unsent + sections.expired_in_network;
@@ -65,6 +83,11 @@ impl Totals {
         self.on_time += received.on_time_sections;
         self.late += received.late_sections;
         self.gaps += gaps.sum();
+        if let Some(peer) = &statistics.peer {
+            self.peer_on_time += peer.on_time_sections;
+            self.peer_late += peer.late_sections;
+            self.peer_gaps += peer.gap_sections;
+        }
     }
 }
 
@@ -86,6 +109,13 @@ mod tests {
         account.dependency = 7;
         account.shed = 8;
         account.cancelled = 9;
+        statistics.received.missing_packets = 10;
+        statistics.peer = Some(comity::Peer {
+            on_time_sections: 11,
+            late_sections: 12,
+            gap_sections: 13,
+            ..Default::default()
+        });
         let mut totals = Totals::default();
         totals.add(&statistics);
         totals.add(&statistics);
@@ -96,5 +126,8 @@ mod tests {
             totals.open + totals.acknowledged + totals.expired + totals.given_up + totals.shed
         );
         assert_eq!((totals.expired, totals.given_up, totals.shed), (14, 54, 16));
+        assert_eq!(totals.missing_packets, 20);
+        let peers = (totals.peer_on_time, totals.peer_late, totals.peer_gaps);
+        assert_eq!(peers, (22, 24, 26));
     }
 }

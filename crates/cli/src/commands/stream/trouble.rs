@@ -119,6 +119,9 @@ impl Trouble {
             ConnectError::Call(CallError::StaticKey { .. }) => {
                 "; put this key on the listener's allow=.. list, and the listener's into peerkey=.."
             }
+            ConnectError::Call(CallError::Busy { .. }) => {
+                ": it serves another caller. --reconnect always keeps calling until that one is done"
+            }
             ConnectError::Call(CallError::Pattern { .. }) => {
                 "; both ends need the same kind: a passphrase, keys, or --insecure"
             }

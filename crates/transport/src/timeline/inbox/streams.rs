@@ -232,6 +232,20 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
+    /// A piece of a section has come that is not taken. The section is known of from now on: unless the rest of it is
+    /// taken, it becomes a gap.
+    ///
+    /// # Errors
+    /// When the section is beyond the end of the stream or too far ahead.
+    pub fn on_refused(&mut self, stream: StreamId, section: SectionId) -> Result<(), Violation> {
+        let config = self.config;
+        let state = self.stream(stream)?;
+        check_end(state, stream, section.0)?;
+        check_limit(state, &config, stream, section)?;
+        state.known = state.known.max(section.0 + 1);
+        Ok(())
+    }
+
     /// All sections of the stream below `floor` are obsolete for the sender.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use comity::{CloseCode, Connection, GapReason, Item, Reason};
 use super::super::line::{Line, Lost};
 use super::super::now;
 use super::super::passing::{Due, Missing, Passage, Passing, kind_of};
+use super::super::refusals::Counts;
 use super::super::status::Reporter;
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
@@ -50,8 +51,14 @@ impl ConnectedInput {
             let Some(connection) = &self.connection else {
                 return Ok(None);
             };
-            let item = tokio::time::timeout_at(until.into(), connection.recv()).await;
-            let item = item.ok().flatten();
+            let item = match tokio::time::timeout_at(until.into(), connection.recv()).await {
+                Ok(item) => item,
+                Err(_) => {
+                    // Whatever is left comes at once, with the sections that are not whole as gaps.
+                    connection.close(CloseCode::DONE, "");
+                    connection.recv().await
+                }
+            };
             return Ok(item.map(|item| passage(item, self.add_latency)));
         }
         loop {
@@ -81,8 +88,12 @@ impl ConnectedInput {
         }
     }
 
-    /// Lets only that come which has arrived already. Its turn comes within the latency at the latest.
+    /// Lets only that come which has arrived already. Its turn comes within the latency at the latest; nothing else is
+    /// taken meanwhile, so that the sender does not count it as arrived.
     pub(crate) fn cut(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.stop_receiving();
+        }
         let latency = self
             .connection
             .as_ref()
@@ -112,6 +123,11 @@ impl ConnectedInput {
             self.past.add(&connection.statistics().await);
         }
         self.line.close().await;
+    }
+
+    /// How many callers were turned away, by the reason.
+    pub(crate) fn refused(&self) -> Counts {
+        self.line.refused()
     }
 
     /// The connection that is open, and what those before it counted.

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use super::super::line::{Line, Lost};
 use super::super::now;
 use super::super::passing::{Missing, Passing};
+use super::super::refusals::Counts;
 use super::super::status::{Reporter, plain};
 use super::super::totals::Totals;
 use super::super::trouble::Trouble;
@@ -324,6 +325,11 @@ impl ConnectedOutput {
         }
         self.line.close().await;
         done
+    }
+
+    /// How many callers were turned away, by the reason.
+    pub(crate) fn refused(&self) -> Counts {
+        self.line.refused()
     }
 
     /// The connections that are open, and what the others counted.
