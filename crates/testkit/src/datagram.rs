@@ -39,6 +39,8 @@ pub struct Pair<P: Payload> {
     overhead: u32,
     /// Between these times nothing gets through.
     outage: Option<(Time, Time)>,
+    /// What is larger on the wire gets lost, in either direction.
+    largest: u32,
 }
 
 impl<P: Payload> Pair<P> {
@@ -63,6 +65,7 @@ impl<P: Payload> Pair<P> {
             order: 0,
             overhead,
             outage: None,
+            largest: u32::MAX,
         }
     }
 
@@ -74,6 +77,11 @@ impl<P: Payload> Pair<P> {
     /// From `from` to `to` nothing that is sent gets through in either direction.
     pub const fn set_outage(&mut self, from: Time, to: Time) {
         self.outage = Some((from, to));
+    }
+
+    /// From now on packets with more bytes on the wire are swallowed without a word, in either direction.
+    pub const fn set_largest(&mut self, bytes: u32) {
+        self.largest = bytes;
     }
 
     /// Lets time pass until `until`.
@@ -142,7 +150,7 @@ impl<P: Payload> Pair<P> {
                 let is_out = self
                     .outage
                     .is_some_and(|(from, to)| from <= self.now && self.now < to);
-                if is_out {
+                if is_out || sent.payload + self.overhead > self.largest {
                     continue;
                 }
                 let ecn_capable = sent.ecn == Ecn::Capable0;

@@ -47,6 +47,7 @@ mod parts;
 mod receive;
 mod received;
 mod sent;
+mod size;
 mod statistics;
 mod target;
 mod timers;

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use comity::session::{Allow, PublicKey, StaticKey};
 use comity::uri::{ComityUri, Credentials, Host, Local, Role};
-use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, Qlog};
+use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, PathSize, Qlog};
 use tokio::task::JoinHandle;
 
 use super::now;
 use super::sockets::resolve;
-use super::status::Reporter;
+use super::status::{Reporter, plain};
 use super::trouble::{Trouble, may_pass};
 use crate::args::Reconnect;
 
@@ -26,6 +26,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const PASSPHRASE: &str = "COMITY_PASSPHRASE";
 /// What header and tag add to the protected bytes of a packet.
 const SEALING: u32 = 29;
+/// What UDP and IPv6, the longer of the two, add to a datagram: as `mtu=` counts.
+const UDP_AND_IP: u32 = 48;
 
 /// What the command line says of connections.
 #[derive(Clone, Debug)]
@@ -157,7 +159,30 @@ impl Line {
         self.was_connected = true;
         let pause = self.last.map_or(Duration::ZERO, |(_, pause)| pause);
         self.last = Some((now(), pause));
+        self.tell_sizes(&connection);
         Ok(connection)
+    }
+
+    /// Says so when the path turns out to carry less than both ends take.
+    fn tell_sizes(&self, connection: &Connection) {
+        let mut sizes = connection.path_sizes();
+        let peer = plain(connection.peer_address());
+        let reporter = self.reporter.clone();
+        // It ends with the connection.
+        tokio::spawn(async move {
+            while let Some(PathSize { datagram, most }) = sizes.next().await {
+                match datagram < most {
+                    true => reporter.warn(&format!(
+                        "the path to {peer} carries no datagrams of {most} bytes, but such of {datagram}: packets are no \
+                         larger from now on; mtu={} in the URI says so from the beginning",
+                        datagram + UDP_AND_IP
+                    )),
+                    false => reporter.note(&format!(
+                        "the path to {peer} carries datagrams of {most} bytes again"
+                    )),
+                }
+            }
+        });
     }
 
     /// Waits until the peers have had the chance to hear that their connections are over.
