@@ -2,6 +2,8 @@
 
 #[path = "stream/ends.rs"]
 mod ends;
+#[path = "stream/narrow.rs"]
+mod narrow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
