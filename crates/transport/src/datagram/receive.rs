@@ -409,12 +409,15 @@ impl<P: Payload> Connection<P> {
         if lost.contents.is_empty() {
             return;
         }
-        self.statistics.sent.lost_packets += lost.contents.len() as u64;
+        let losses = lost.packets.iter().zip(&lost.contents);
+        let losses = losses.filter(|(_, contents)| !contents.tries_size);
+        let losses = losses.map(|(packet, _)| *packet);
+        self.statistics.sent.lost_packets += losses.clone().count() as u64;
         let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
         self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
         self.account.on_queue_changed();
-        if let Some(losses) = &mut self.losses {
-            losses.extend(&lost.packets);
+        if let Some(kept) = &mut self.losses {
+            kept.extend(losses);
         }
         for contents in lost.contents {
             self.requeue(now, contents);

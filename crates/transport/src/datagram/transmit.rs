@@ -530,7 +530,11 @@ impl<P: Payload> Connection<P> {
         }
         out.resize(start + size as usize, 0);
         self.size.on_tried(now, self.sent.next_number(), size);
-        Some(self.commit(now, size, false, 0, Contents::default()))
+        let contents = Contents {
+            tries_size: true,
+            ..Contents::default()
+        };
+        Some(self.commit(now, size, false, 0, contents))
     }
 
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
