@@ -17,6 +17,7 @@ use super::sockets::resolve;
 use super::status::{Reporter, plain};
 use super::trouble::{Trouble, may_pass};
 use crate::args::Reconnect;
+use crate::commands::keygen::exposure;
 
 /// The first pause between two calls; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -358,9 +359,11 @@ fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<O
         },
         (Credentials::Passphrase(secret), false) => builder.passphrase(secret.expose()),
         (Credentials::CallerKey { key, listener }, false) => {
+            warn_of_exposure(key, reporter);
             builder.static_key(own_key(key)?).listener_key(*listener)
         }
         (Credentials::ListenerKey { key, allow }, false) => {
+            warn_of_exposure(key, reporter);
             builder.static_key(own_key(key)?).allow(match allow {
                 Some(file) => Allow::Only(allowed(file)?),
                 None => Allow::Anyone,
@@ -375,6 +378,13 @@ fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<O
         reporter.warn(&format!("INSECURE: {warning}"));
     }
     Ok(options)
+}
+
+/// Says so when others can read the file of a secret.
+fn warn_of_exposure(file: &Path, reporter: &Reporter) {
+    if let Some(warning) = exposure(file) {
+        reporter.warn(&warning);
+    }
 }
 
 fn own_key(file: &Path) -> Result<StaticKey, Trouble> {
@@ -402,7 +412,7 @@ fn allowed(file: &Path) -> Result<std::collections::BTreeSet<PublicKey>, Trouble
     }
     match keys.is_empty() {
         true => Err(Trouble::usage(format!(
-            "{}: lists no key; expected one of 64 hexadecimal digits a line",
+            "{}: lists no key; expected public keys, one a line, as comity keygen prints them",
             file.display()
         ))),
         false => Ok(keys),
