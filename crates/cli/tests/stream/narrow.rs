@@ -5,6 +5,10 @@ use super::*;
 
 /// Runs `script` in a network of its own, whose loopback interface carries packets of `mtu` bytes; `None`, with the
 /// reason on the standard error, where that cannot be.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test that was skipped has to say why"
+)]
 fn in_network(mtu: u32, script: &str, variables: &[(&str, &str)]) -> Option<Output> {
     let prepare = format!("ip link set lo mtu {mtu} up");
     let unshare = |script: &str| {

@@ -96,7 +96,7 @@ impl PathSize {
     }
 
     /// The size that is to be tried now.
-    pub(super) fn to_try(&mut self, now: Time) -> Option<u32> {
+    pub(super) fn next_try(&mut self, now: Time) -> Option<u32> {
         if let Search::Complete { again_at } = self.search {
             if again_at > now {
                 return None;
@@ -247,7 +247,7 @@ mod tests {
     /// Searches on a path that carries packets up to `carried`; how many were tried.
     fn search(size: &mut PathSize, now: Time, carried: u32, first: u64) -> u64 {
         let mut number = first;
-        while let Some(tried) = size.to_try(now) {
+        while let Some(tried) = size.next_try(now) {
             size.on_tried(now, PacketNumber::new(number), tried);
             match tried <= carried {
                 true => size.on_success(now),
@@ -263,7 +263,7 @@ mod tests {
     fn the_search_by_hand() {
         let mut size = PathSize::new(Some(1_171), 1_423);
         assert_eq!(
-            (size.current(), size.to_try(Time::ZERO)),
+            (size.current(), size.next_try(Time::ZERO)),
             (1_171, Some(1_423))
         );
         assert_eq!(search(&mut size, Time::ZERO, 1_423, 0), 1);
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(size.news(), None, "told once");
         // Ten minutes later the path has become wider.
         let later = Time::from_secs(600);
-        assert_eq!(size.to_try(Time::from_nanos(later.as_nanos() - 1)), None);
+        assert_eq!(size.next_try(Time::from_nanos(later.as_nanos() - 1)), None);
         assert_eq!(search(&mut size, later, 9_000, 100), 1);
         assert_eq!((size.current(), size.news()), (1_423, Some(1_423)));
     }
@@ -284,7 +284,7 @@ mod tests {
     fn without_a_base_nothing_is_tried_and_nothing_falls() {
         let mut size = PathSize::new(None, 1_400);
         assert_eq!(
-            (size.current(), size.to_try(Time::from_secs(86_400))),
+            (size.current(), size.next_try(Time::from_secs(86_400))),
             (1_400, None)
         );
         assert!(!size.on_lost((0..100).map(|number| (PacketNumber::new(number), 1_400))));
@@ -297,7 +297,7 @@ mod tests {
         let mut size = PathSize::new(Some(1_171), 1_423);
         let now = Time::ZERO;
         let mut tried = 0;
-        while let Some(bytes) = size.to_try(now) {
+        while let Some(bytes) = size.next_try(now) {
             size.on_tried(now, PacketNumber::new(tried), bytes);
             match bytes <= 1_343 {
                 true => size.on_success(now),
@@ -313,7 +313,7 @@ mod tests {
         // The interface changes under way.
         size.on_refused(now, size.current());
         assert_eq!(size.current(), 1_171);
-        assert!(size.to_try(now).is_some_and(|bytes| bytes < 1_343));
+        assert!(size.next_try(now).is_some_and(|bytes| bytes < 1_343));
         size.on_refused(now, 1_100);
         assert_eq!(size.current(), 1_171, "never below the base");
     }
@@ -335,7 +335,7 @@ mod tests {
         assert!(!size.on_lost((20..60).map(|number| (PacketNumber::new(number), 1_171))));
         assert!(size.on_lost(large(60..61)), "the third");
         assert_eq!(
-            (size.current(), size.to_try(Time::ZERO)),
+            (size.current(), size.next_try(Time::ZERO)),
             (1_171, Some(1_423))
         );
     }

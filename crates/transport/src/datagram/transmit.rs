@@ -77,7 +77,7 @@ impl<P: Payload> Connection<P> {
             State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
         }
         if self.outbox.backlog() > 0
-            && let Some(size) = self.size.to_try(now)
+            && let Some(size) = self.size.next_try(now)
         {
             return self.transmit_size(now, size, out);
         }
