@@ -106,7 +106,7 @@ fn config(source: &mut Source<'_>) -> Config {
         ecn: bits >> 7 == 0,
         payload,
         // Of half of them, what the path carries is to be found out.
-        base_payload: (payload / 8 % 2 == 0).then_some(MIN_PAYLOAD),
+        base_payload: (payload / 8).is_multiple_of(2).then_some(MIN_PAYLOAD),
         receive_buffer: size(source.u8(), 1_000),
         receive_sections: 1 + u32::from(source.u8()),
         send_buffer: size(source.u8(), 1_000),
