@@ -87,7 +87,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The secret goes to FILE, which only its owner can read; the public key is printed. A listener lets in \
+    after_help = "The secret (comity-secret-..) goes to FILE, which only its owner can read; the public key (comity-public-..) is printed. A listener lets in \
 the public keys of a file, one on a line (allow=FILE in its URI); callers know the listener by its own \
 (peerkey=KEY).
 

@@ -100,6 +100,21 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
         "{said}"
     );
 
+    // A public key is no secret, whatever the file is called, and digits alone may be either.
+    let (public, _) = ends(0, &["keygen", folder.path().join("own").to_str().unwrap()]);
+    for (text, part) in [
+        (public.as_str(), "a public key, which anybody may know"),
+        (
+            &public["comity-public-".len()..],
+            "--force` makes a new one",
+        ),
+    ] {
+        fs::write(&path, text).unwrap();
+        let (printed, said) = ends(1, &["keygen", "--public", file]);
+        assert_eq!(printed, "");
+        assert!(said.contains(part), "{said}");
+    }
+
     let nowhere = folder.path().join("no/such/folder/key");
     let (_, said) = ends(1, &["keygen", nowhere.to_str().unwrap()]);
     assert!(said.contains("cannot write"), "{said}");

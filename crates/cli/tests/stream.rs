@@ -4,6 +4,8 @@
 mod copies;
 #[path = "stream/ends.rs"]
 mod ends;
+#[path = "stream/narrow.rs"]
+mod narrow;
 #[path = "stream/times.rs"]
 mod times;
 

@@ -38,6 +38,8 @@ pub struct Transport {
     idle_at: Time,
     /// When the packets that were polled last were to leave.
     planned: Vec<Time>,
+    /// What sealing adds to a payload.
+    sealing: u32,
     trace: Option<Box<Trace>>,
 }
 
@@ -69,6 +71,11 @@ impl Transport {
             keep_alive: keep_alive(own.keep_alive, peer.idle_timeout),
             seed,
             ..*own
+        };
+        let config = Config {
+            base_payload: Some((limits::MIN_INITIAL as u32).saturating_sub(sealing))
+                .filter(|base| *base < config.payload),
+            ..config
         };
         let setup = Setup {
             seed: seed.derive("controller"),
@@ -103,6 +110,7 @@ impl Transport {
             is_paced: false,
             idle_at: Time::ZERO,
             planned: Vec::new(),
+            sealing,
             trace,
         })
     }
@@ -125,6 +133,19 @@ impl Transport {
     /// The connection, to be given something.
     pub fn connection_mut(&mut self) -> &mut Connection<Bytes> {
         &mut self.connection
+    }
+
+    /// The size of a datagram with so much protected payload.
+    pub(crate) const fn datagram_of(&self, payload: u32) -> u32 {
+        payload.saturating_add(self.sealing)
+    }
+
+    /// The system refused to send a datagram of this size to the peer, as too large.
+    pub(crate) fn on_too_large(&mut self, now: Time, datagram: usize) {
+        let payload = u32::try_from(datagram)
+            .unwrap_or(u32::MAX)
+            .saturating_sub(self.sealing);
+        self.connection.on_too_large(now, payload);
     }
 
     /// What the peer said of itself.

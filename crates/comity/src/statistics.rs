@@ -63,6 +63,9 @@ pub struct Sent {
     pub loss_events: u64,
     /// Expiries of the probe timer.
     pub probes: u64,
+    /// Times at which the path swallowed full packets that it had carried, and smaller ones took their place.
+    #[serde(rename = "blackHoles")]
+    pub black_holes: u64,
     /// The sections, by what became of them.
     #[serde(serialize_with = "sections")]
     pub sections: SectionAccounts,
@@ -158,6 +161,9 @@ pub struct Path {
     /// What the application may send: what an encoder is to be set to.
     #[serde(rename = "mbpsTarget")]
     pub target_mbps: Option<f64>,
+    /// The bytes of a full packet, without headers and tag: what the path was found to carry.
+    #[serde(rename = "bytePayload")]
+    pub payload_bytes: u32,
     /// The clock difference: how much faster the peer's goes, in parts per million, as the peer's packets show.
     #[serde(rename = "ppmClockDrift")]
     pub clock_drift_ppm: f64,
@@ -324,6 +330,7 @@ impl Statistics {
                 marked_packets: sent.marked_packets,
                 loss_events: sent.loss_events,
                 probes: sent.probes,
+                black_holes: sent.black_holes,
                 sections: connection.outbox.sections,
                 bytes: connection.outbox.bytes,
             },
@@ -360,6 +367,7 @@ impl Statistics {
                 peak_mbps: path.peak_rate.map(mbps),
                 saved_bytes: path.savings,
                 target_mbps: path.target_bitrate.map(mbps),
+                payload_bytes: path.payload,
                 clock_drift_ppm: drift_ppm,
             },
             peer: connection.peer.map(|peer| Peer {

@@ -194,6 +194,7 @@ pub(crate) enum Record {
     Settled(Settled),
     Delivered(Delivered),
     Missing(Missing),
+    Size(Size),
     Ended(Box<Ended>),
 }
 
@@ -425,6 +426,12 @@ impl Record {
     }
 }
 
+/// The size of a full datagram from now on, in bytes.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Size {
+    pub(crate) new: u32,
+}
+
 /// The end of a connection.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ended {
@@ -598,6 +605,7 @@ fn put(writer: &mut QlogWriter<Bounded>, at: Time, record: Record) -> io::Result
         Record::Settled(section) => writer.event(at, "comity:section_settled", &section),
         Record::Delivered(section) => writer.event(at, "comity:section_delivered", &section),
         Record::Missing(section) => writer.event(at, "comity:section_missing", &section),
+        Record::Size(size) => writer.event(at, "connectivity:mtu_updated", &size),
         Record::Ended(ended) => writer.event(at, "comity:connection_ended", &ended),
     }
 }

@@ -18,7 +18,7 @@ use comity_units::{Bytes, Rate, Span};
 use proptest::prelude::*;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/uri.md");
-const KEY: &str = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
+const KEY: &str = "comity-public-8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
 
 fn comity(text: &str) -> comity::uri::ComityUri {
     match text.parse() {
@@ -411,7 +411,10 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
     ] {
         assert_eq!(mistake(text), expected, "{text}");
     }
-    let low = format!("comity://h:1?key=f&peerkey={}", "0".repeat(64));
+    let low = format!(
+        "comity://h:1?key=f&peerkey=comity-public-{}",
+        "0".repeat(64)
+    );
     assert!(mistake(&low).starts_with("peerkey: "), "{}", mistake(&low));
 }
 

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use comity_congestion::table::{Parameters, Setup, TABLE};
 use comity_congestion::{Report, Tag};
-use comity_transport::datagram::{Config, Connection, Ecn, Event, PathFrame, Violation};
+use comity_transport::datagram::{
+    Config, Connection, Ecn, Event, MIN_PAYLOAD, PathFrame, Violation,
+};
 use comity_transport::timeline::{
     Deliver, Delivery, DropPolicy, Elided, Importance, Outgoing, Payload, Reliability, SectionId,
     StreamId,
@@ -82,6 +84,7 @@ fn run<P: Fuzzed>(source: &mut Source<'_>) {
 fn config(source: &mut Source<'_>) -> Config {
     let bits = source.u8();
     let size = |bits: u8, base: u64| base << (4 * u32::from(bits & 3));
+    let payload = MIN_PAYLOAD + u32::from(source.u8()) * 8;
     Config {
         reliability: match bits & 3 {
             0 => Reliability::Full,
@@ -101,7 +104,9 @@ fn config(source: &mut Source<'_>) -> Config {
         expect_deadlines: bits >> 5 & 1 == 0,
         pace_windows: bits >> 6 & 1 == 0,
         ecn: bits >> 7 == 0,
-        payload: 600 + u32::from(source.u8()) * 8,
+        payload,
+        // Of half of them, what the path carries is to be found out.
+        base_payload: (payload / 8).is_multiple_of(2).then_some(MIN_PAYLOAD),
         receive_buffer: size(source.u8(), 1_000),
         receive_sections: 1 + u32::from(source.u8()),
         send_buffer: size(source.u8(), 1_000),
@@ -460,6 +465,12 @@ impl<P: Fuzzed> World<P> {
                     assert_eq!(self.submitted.insert(key, true), Some(false), "{outcome:?}");
                 }
                 Event::TargetBitrate(_) => {}
+                Event::PathSize { payload, most } => {
+                    assert!(
+                        (MIN_PAYLOAD..=most).contains(&payload),
+                        "{payload} of {most}"
+                    );
+                }
             }
         }
     }

@@ -41,6 +41,8 @@ pub struct Pair<P: Payload> {
     outage: Option<(Time, Time)>,
     /// How often time has stood still for something to happen.
     steps: u64,
+    /// What is larger on the wire gets lost, in either direction.
+    largest: u32,
 }
 
 impl<P: Payload> Pair<P> {
@@ -66,6 +68,7 @@ impl<P: Payload> Pair<P> {
             overhead,
             outage: None,
             steps: 0,
+            largest: u32::MAX,
         }
     }
 
@@ -82,6 +85,11 @@ impl<P: Payload> Pair<P> {
     /// From `from` to `to` nothing that is sent gets through in either direction.
     pub const fn set_outage(&mut self, from: Time, to: Time) {
         self.outage = Some((from, to));
+    }
+
+    /// From now on packets with more bytes on the wire are swallowed without a word, in either direction.
+    pub const fn set_largest(&mut self, bytes: u32) {
+        self.largest = bytes;
     }
 
     /// Lets time pass until `until`.
@@ -151,7 +159,7 @@ impl<P: Payload> Pair<P> {
                 let is_out = self
                     .outage
                     .is_some_and(|(from, to)| from <= self.now && self.now < to);
-                if is_out {
+                if is_out || sent.payload + self.overhead > self.largest {
                     continue;
                 }
                 let ecn_capable = sent.ecn == Ecn::Capable0;

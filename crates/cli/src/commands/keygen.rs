@@ -1,6 +1,5 @@
 //! `comity keygen`
 
-use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -35,7 +34,9 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
     let unreadable =
         |error: io::Error| complain(&format!("cannot read {}: {error}", file.display()));
     let opened = File::open(file).map_err(unreadable)?;
-    warn_of_readers(&opened, file);
+    if let Some(warning) = exposure(file) {
+        say(&format!("warning: {warning}"));
+    }
     let mut text = Zeroizing::new(String::with_capacity(MOST as usize));
     opened
         .take(MOST)
@@ -45,32 +46,26 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
         .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))
 }
 
+/// What is to be said of the file of a secret that others than its owner can read, or write to.
 #[cfg(unix)]
-fn warn_of_readers(opened: &File, file: &Path) {
+pub(crate) fn exposure(file: &Path) -> Option<String> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = opened
-        .metadata()
-        .map_or(0, |found| found.permissions().mode());
-    if mode & 0o077 != 0 {
-        let file = file.display();
-        say(&format!(
-            "warning: others can read {file}, or write to it (mode {:03o}); chmod 600 {file}",
-            mode & 0o777
-        ));
-    }
+    let found = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
+    let mode = found.permissions().mode() & 0o777;
+    let file = file.display();
+    (mode & 0o077 != 0).then(|| {
+        format!("others can read {file}, or write to it (mode {mode:03o}); chmod 600 {file}")
+    })
 }
 
 #[cfg(not(unix))]
-fn warn_of_readers(_: &File, _: &Path) {}
+pub(crate) fn exposure(_: &Path) -> Option<String> {
+    None
+}
 
 fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
     let key = StaticKey::generate(&mut Randomness::system());
-    let mut text = Zeroizing::new(String::with_capacity(65));
-    for byte in key.secret() {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\n');
+    let text = Zeroizing::new(format!("{}\n", *key.secret_text()));
     let written = match force {
         true => replace(file, text.as_bytes()),
         false => create(file, text.as_bytes()),

@@ -244,6 +244,46 @@ fn connections_that_cannot_be_made_say_why() {
 }
 
 #[test]
+fn a_secret_key_is_neither_public_nor_open_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let (secret, public) = (folder.path("a.key"), folder.path("a.pub"));
+    let output = command(&["keygen", &secret]).output().unwrap();
+    checked(0, &output);
+    fs::write(&public, &output.stdout).unwrap();
+    let listen = |key: &str, allow: &str| {
+        let uri = format!("comity://127.0.0.1:0?mode=listener&key={key}&allow={allow}");
+        ends(2, &["recv", &uri, "/dev/null"])
+    };
+    let said = listen(&public, &public);
+    assert!(said.contains("a.pub: holds no key: a public key"), "{said}");
+    let said = listen(&secret, &secret);
+    assert!(
+        said.contains("a.key:1: a secret key, expected a public"),
+        "{said}"
+    );
+    assert!(!said.contains("others can read"), "{said}");
+    let shared = fs::Permissions::from_mode(0o640);
+    fs::set_permissions(&secret, shared).unwrap();
+    let said = listen(&secret, &secret);
+    assert!(
+        said.contains("others can read") && said.contains("(mode 640); chmod 600"),
+        "{said}"
+    );
+    let peer = fs::read_to_string(&secret).unwrap();
+    let uri = format!("comity://127.0.0.1:9?key={secret}&peerkey={}", peer.trim());
+    let said = ends(2, &["send", clip().to_str().unwrap(), &uri]);
+    assert!(
+        said.contains("peerkey: ") && said.contains("a secret key"),
+        "{said}"
+    );
+    assert!(
+        !said.contains(peer.trim()),
+        "secrets are not repeated: {said}"
+    );
+}
+
+#[test]
 fn a_key_that_is_not_on_the_list_is_refused() {
     let folder = Folder::new();
     let mut public = Vec::new();

@@ -45,10 +45,40 @@ pub enum Event {
         /// The new one.
         to: SocketAddr,
     },
+    /// It was found out how large datagrams may be on the path, and that is not what it was: at first, as large as
+    /// both ends take.
+    PathSize(PathSize),
     /// So many events were not kept, because nobody asked for so long.
     Missed(u64),
     /// The connection is over. The last event.
     Ended(End),
+}
+
+/// How large datagrams may be on a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSize {
+    /// The bytes of a full datagram from now on, without the headers of UDP and IP.
+    pub datagram: u32,
+    /// As large as both ends take.
+    pub most: u32,
+}
+
+/// What a path is found to carry, as it changes.
+#[derive(Debug)]
+pub struct PathSizes(watch::Receiver<Option<PathSize>>);
+
+impl PathSizes {
+    /// Waits for the next finding; `None` when the connection is forgotten. That the path carries what both ends take
+    /// is none, but after a narrower one.
+    pub async fn next(&mut self) -> Option<PathSize> {
+        loop {
+            self.0.changed().await.ok()?;
+            let size = *self.0.borrow_and_update();
+            if size.is_some() {
+                return size;
+            }
+        }
+    }
 }
 
 /// The events of a connection, from the call of [`Connection::events`] on.
@@ -401,6 +431,13 @@ impl Connection {
     /// What the application may send, as it changes: smoothed, and steady enough for an encoder.
     pub fn target_bitrate(&self) -> TargetBitrate {
         TargetBitrate(self.shared.target.subscribe())
+    }
+
+    /// What the path to the peer is found to carry, where that is less than both ends take.
+    pub fn path_sizes(&self) -> PathSizes {
+        let mut sizes = self.shared.size.subscribe();
+        sizes.mark_changed();
+        PathSizes(sizes)
     }
 
     /// Both ends' counters; of a connection that is over, the last ones.

@@ -10,6 +10,7 @@ use comity_transport::wire::CloseCode;
 use comity_transport::wire::header::{self, Packet};
 use comity_units::{Seed, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -264,7 +265,7 @@ impl Driver {
                 break;
             };
             while let Some(reply) = listener.poll_reply(&mut self.scratch.out.bytes) {
-                self.scratch.out.push(reply, 1);
+                self.scratch.out.push(None, reply, 1);
             }
             let Some(id) = listener.next_ready() else {
                 break;
@@ -340,7 +341,7 @@ impl Driver {
             None => {
                 if let Some(datagram) = call.caller.poll_transmit(now, &mut self.scratch.out.bytes)
                 {
-                    self.scratch.out.push(datagram, 1);
+                    self.scratch.out.push(None, datagram, 1);
                 }
                 while let Some(event) = call.caller.poll_event() {
                     if let CallerEvent::Failed(error) = event
@@ -401,16 +402,36 @@ impl Driver {
     /// Hands waiting datagrams to the system; `false` when it has no room now.
     fn flush(&mut self) -> bool {
         let mut failed = Vec::new();
-        let is_flushed = self.scratch.out.flush(&self.socket, |datagram, reason| {
-            if is_unreachable(&reason) && failed.len() < MOST_SERVED {
+        let mut too_large = Vec::new();
+        let out = &mut self.scratch.out;
+        let is_flushed = out.flush(&self.socket, |connection, datagram, reason| {
+            let is_too_large = reason.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error());
+            if let Some(id) = connection
+                && is_too_large
+            {
+                too_large.push((id, datagram.length));
+            } else if is_unreachable(&reason) && failed.len() < MOST_SERVED {
                 failed.push((datagram.to, reason));
             }
         });
+        for (id, length) in too_large {
+            self.on_too_large(id, length);
+        }
         for (address, reason) in failed {
             self.fail_calls(address.ip(), &reason);
         }
         self.note_sent();
         is_flushed
+    }
+
+    /// The system refused a datagram of this length: the interface is too narrow for it.
+    fn on_too_large(&mut self, id: ConnectionId, length: usize) {
+        let now = self.now();
+        if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id) {
+            session.core_mut().on_too_large(now, length);
+            // A smaller one may leave at once.
+            self.make_ready(id);
+        }
     }
 
     /// Paced packets have just been handed to the system.
@@ -421,14 +442,7 @@ impl Driver {
         let now = self.now();
         let mut planned = std::mem::take(&mut self.scratch.planned);
         for id in planned.drain(..) {
-            let session = match self.callers.get_mut(id) {
-                Some(call) => call.caller.session_mut(),
-                None => self
-                    .listener
-                    .as_mut()
-                    .and_then(|listener| listener.session_mut(id)),
-            };
-            if let Some(session) = session
+            if let Some(session) = session_mut(&mut self.callers, &mut self.listener, id)
                 && let Some(link) = self.links.get_mut(&id)
             {
                 link.on_sent(now, session.core_mut());
@@ -592,6 +606,18 @@ fn is_unreachable(reason: &io::Error) -> bool {
             | io::ErrorKind::Unsupported
             | io::ErrorKind::AddrNotAvailable
     )
+}
+
+/// The session of a connection that was made here, or accepted.
+fn session_mut<'a>(
+    callers: &'a mut Callers,
+    listener: &'a mut Option<Listener<Transport>>,
+    id: ConnectionId,
+) -> Option<&'a mut Session<Transport>> {
+    match callers.get_mut(id) {
+        Some(call) => call.caller.session_mut(),
+        None => listener.as_mut()?.session_mut(id),
+    }
 }
 
 /// Gives a datagram to the connection that it is for.

@@ -13,7 +13,7 @@ use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
 
 use super::clock::Clock;
-use super::connection::Event;
+use super::connection::{Event, PathSize};
 use super::outgoing::Outgoing as OutgoingDatagrams;
 use super::shared::{Command, ConnectionShared, Target, lock};
 use crate::core::Transport;
@@ -21,7 +21,7 @@ use crate::error::End;
 use crate::section::{About, Gap, Item, Partial, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
-use crate::trace::{Ended, Record, Settled, Submitted};
+use crate::trace::{Ended, Record, Settled, Size, Submitted};
 
 /// Received sections that wait for the application outside of the connection: so many items,
 const MOST_ITEMS: usize = 256;
@@ -279,7 +279,7 @@ impl Link {
             let Some(datagram) = session.poll_transmit(now, &mut out.bytes) else {
                 return Served::Idle;
             };
-            out.push(datagram, most_segments);
+            out.push(Some(session.id()), datagram, most_segments);
         }
         Served::Busy
     }
@@ -334,6 +334,16 @@ impl Link {
                     settled_sections += 1;
                     settled_bytes += u64::from(outcome.length);
                     self.shared.tell(Event::Outcome(outcome));
+                }
+                TransportEvent::PathSize { payload, most } => {
+                    let core = session.core_mut();
+                    let size = PathSize {
+                        datagram: core.datagram_of(payload),
+                        most: core.datagram_of(most),
+                    };
+                    core.trace(now, |_, _| Record::Size(Size { new: size.datagram }));
+                    self.shared.size.send_replace(Some(size));
+                    self.shared.tell(Event::PathSize(size));
                 }
                 TransportEvent::TargetBitrate(rate) => {
                     self.shared.target.send_replace(Target {

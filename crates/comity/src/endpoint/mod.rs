@@ -37,7 +37,7 @@ use comity_units::Seed;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::{Mutex, broadcast, mpsc, oneshot};
 
-pub use connection::{Connection, Event, Events, TargetBitrate};
+pub use connection::{Connection, Event, Events, PathSize, PathSizes, TargetBitrate};
 
 use self::driver::Driver;
 use self::shared::{EndpointShared, Request};

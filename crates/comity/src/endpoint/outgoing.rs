@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::socket::Socket;
-use crate::session::Datagram;
+use crate::session::{ConnectionId, Datagram};
 
 /// The most bytes that one call of the system takes.
 const MOST_BYTES: usize = 65_000;
@@ -31,6 +31,8 @@ pub(super) struct Counts {
 #[derive(Debug)]
 struct Run {
     datagram: Datagram,
+    /// The connection that the first one belongs to.
+    connection: Option<ConnectionId>,
     start: usize,
     length: usize,
     segments: usize,
@@ -49,7 +51,12 @@ impl Outgoing {
     }
 
     /// Takes note of a datagram whose bytes are the last ones of [`Self::bytes`].
-    pub(super) fn push(&mut self, datagram: Datagram, most_segments: usize) {
+    pub(super) fn push(
+        &mut self,
+        connection: Option<ConnectionId>,
+        datagram: Datagram,
+        most_segments: usize,
+    ) {
         let start = self.bytes.len() - datagram.length;
         if let Some(run) = self.runs.back_mut()
             && !run.is_complete
@@ -66,6 +73,7 @@ impl Outgoing {
         }
         self.runs.push_back(Run {
             datagram,
+            connection,
             start,
             length: datagram.length,
             segments: 1,
@@ -74,11 +82,12 @@ impl Outgoing {
     }
 
     /// Hands over what the system takes; `false` when it has no room now. What it refuses otherwise is lost, as
-    /// the network may lose it too; the first reason is given to `complain`.
+    /// the network may lose it too; the reasons are given to `complain`, with the connection of the first datagram of
+    /// a run, which all have one destination.
     pub(super) fn flush(
         &mut self,
         socket: &Socket,
-        mut complain: impl FnMut(&Datagram, io::Error),
+        mut complain: impl FnMut(Option<ConnectionId>, &Datagram, io::Error),
     ) -> bool {
         while let Some(run) = self.runs.front() {
             let contents = &self.bytes[run.start..run.start + run.length];
@@ -101,14 +110,19 @@ impl Outgoing {
                     for datagram in contents.chunks(length) {
                         match socket.send(to, ecn, datagram, length) {
                             Ok(()) => self.counts.datagrams += 1,
-                            Err(_) => self.counts.unsent += 1,
+                            Err(reason) => {
+                                self.counts.unsent += 1;
+                                let length = datagram.len();
+                                let datagram = Datagram { to, ecn, length };
+                                complain(run.connection, &datagram, reason);
+                            }
                         }
                         self.counts.batches += 1;
                     }
                 }
                 Err(reason) => {
                     self.counts.unsent += 1;
-                    complain(&run.datagram, reason);
+                    complain(run.connection, &run.datagram, reason);
                 }
             }
             self.runs.pop_front();
@@ -126,7 +140,7 @@ mod tests {
     fn push(outgoing: &mut Outgoing, port: u16, length: usize, ecn: Ecn) {
         outgoing.bytes.resize(outgoing.bytes.len() + length, 7);
         let to = ([127, 0, 0, 1], port).into();
-        outgoing.push(Datagram { to, ecn, length }, 4);
+        outgoing.push(None, Datagram { to, ecn, length }, 4);
     }
 
     #[test]

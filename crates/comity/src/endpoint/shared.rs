@@ -17,7 +17,7 @@ use comity_units::{Rate, Span, Time};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 use super::clock::Clock;
-use super::connection::{Connection, Event};
+use super::connection::{Connection, Event, PathSize};
 use super::{EndpointEvent, Handle};
 use crate::error::{ConnectError, End};
 use crate::options::Options;
@@ -246,6 +246,8 @@ pub(crate) struct ConnectionShared {
     pub(crate) end: watch::Sender<Option<End>>,
     pub(crate) target: watch::Sender<Target>,
     pub(crate) address: watch::Sender<SocketAddr>,
+    /// What the path was found to carry, where that was not to be expected.
+    pub(crate) size: watch::Sender<Option<PathSize>>,
     /// Made when somebody asks for events.
     pub(crate) events: OnceLock<broadcast::Sender<Event>>,
     /// Whether the id stands in the endpoint's list.
@@ -266,6 +268,7 @@ impl ConnectionShared {
             arrived: Notify::new(),
             end: watch::Sender::new(None),
             target: watch::Sender::new(Target::default()),
+            size: watch::Sender::new(None),
             events: OnceLock::new(),
             is_scheduled: AtomicBool::new(false),
         }

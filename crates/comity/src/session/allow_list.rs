@@ -34,7 +34,7 @@ pub enum AllowListError {
         error: CredentialError,
     },
     /// It has no key: nobody could call.
-    #[error("lists no key; expected one of 64 hexadecimal digits a line")]
+    #[error("lists no key; expected public keys, one a line, as comity keygen prints them")]
     Empty,
 }
 

@@ -22,7 +22,7 @@ pub enum CredentialError {
     /// A passphrase of more than 256 bytes.
     #[error("a passphrase of {0} bytes, expected at most {most}", most = Passphrase::MOST)]
     PassphraseLong(usize),
-    /// A key in text that does not have 64 digits.
+    /// A key in text that does not have 64 digits, its mark aside.
     #[error("a key of {0} characters, expected 64 hexadecimal digits")]
     KeyLength(usize),
     /// A key in text with a character that is no hexadecimal digit.
@@ -33,6 +33,26 @@ pub enum CredentialError {
         /// What stands there.
         found: char,
     },
+    /// A key in text that does not say whether it is secret or public.
+    #[error(
+        "a key that does not say whether it is secret or public, expected {mark} and 64 hexadecimal digits; \
+         `comity keygen FILE --force` makes a new one"
+    )]
+    KeyUnmarked {
+        /// What it should begin with.
+        mark: &'static str,
+    },
+    /// A secret key where a public one belongs.
+    #[error(
+        "a secret key, expected a public one, as `comity keygen --public FILE` prints it; whoever else has seen this \
+         secret can pass for its owner"
+    )]
+    KeySecret,
+    /// A public key where a secret one belongs.
+    #[error(
+        "a public key, which anybody may know, expected a secret one, as `comity keygen FILE` writes it"
+    )]
+    KeyPublic,
     /// A public key that every secret gives the same result with.
     #[error("a key that is a point of low order, expected the public key of a secret")]
     KeyLowOrder,
@@ -99,11 +119,15 @@ impl PresharedKey {
     }
 }
 
-/// The public half of a static X25519 key, by which others know an endpoint. Text: 64 hexadecimal digits.
+/// The public half of a static X25519 key, by which others know an endpoint. Text: [its mark](Self::MARK) and 64
+/// hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey([u8; 32]);
 
 impl PublicKey {
+    /// What its text begins with: a secret key has the same form otherwise, and neither is to be taken for the other.
+    pub const MARK: &'static str = "comity-public-";
+
     /// The key with these bytes.
     ///
     /// # Errors
@@ -127,12 +151,16 @@ impl FromStr for PublicKey {
     type Err = CredentialError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::new(*from_hex(text)?)
+        if text.trim_start().starts_with(StaticKey::MARK) {
+            return Err(CredentialError::KeySecret);
+        }
+        Self::new(*from_text(text, Self::MARK)?)
     }
 }
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::MARK)?;
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
@@ -143,7 +171,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A static X25519 key. Text: the secret's 64 hexadecimal digits.
+/// A static X25519 key. Text: [its mark](Self::MARK) and the secret's 64 hexadecimal digits.
 #[derive(Clone)]
 pub struct StaticKey {
     secret: Zeroizing<[u8; 32]>,
@@ -151,6 +179,9 @@ pub struct StaticKey {
 }
 
 impl StaticKey {
+    /// What its text begins with: a public key has the same form otherwise, and neither is to be taken for the other.
+    pub const MARK: &'static str = "comity-secret-";
+
     /// A new key.
     pub fn generate(randomness: &mut Randomness) -> Self {
         Self::new(randomness.bytes())
@@ -173,9 +204,23 @@ impl StaticKey {
         self.public
     }
 
-    /// The secret bytes, for writing them to the file of the owner.
+    /// The secret bytes.
     pub fn secret(&self) -> &[u8; 32] {
         &self.secret
+    }
+
+    /// The secret as text, for the file of its owner.
+    pub fn secret_text(&self) -> Zeroizing<String> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        // The room for all of it: growing would leave pieces behind.
+        let mut text = Zeroizing::new(String::with_capacity(Self::MARK.len() + 64));
+        text.push_str(Self::MARK);
+        for byte in self.secret.iter() {
+            for digit in [byte >> 4, byte & 0xf] {
+                text.push(char::from(DIGITS[usize::from(digit)]));
+            }
+        }
+        text
     }
 }
 
@@ -183,7 +228,10 @@ impl FromStr for StaticKey {
     type Err = CredentialError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self::new(*from_hex(text)?))
+        if text.trim_start().starts_with(PublicKey::MARK) {
+            return Err(CredentialError::KeyPublic);
+        }
+        Ok(Self::new(*from_text(text, Self::MARK)?))
     }
 }
 
@@ -216,17 +264,28 @@ fn exchange(secret: &[u8; 32], public: &[u8; 32]) -> [u8; 32] {
     }
 }
 
-fn from_hex(text: &str) -> Result<Zeroizing<[u8; 32]>, CredentialError> {
+/// The bytes of a key with this mark; white space around it does not matter.
+fn from_text(text: &str, mark: &'static str) -> Result<Zeroizing<[u8; 32]>, CredentialError> {
     let text = text.trim();
+    match text.strip_prefix(mark) {
+        Some(digits) => from_hex(digits, mark.len()),
+        // What is no key at all is told as such.
+        None => from_hex(text, 0).and(Err(CredentialError::KeyUnmarked { mark })),
+    }
+}
+
+/// The bytes of 64 digits, before which so many characters stand.
+fn from_hex(text: &str, before: usize) -> Result<Zeroizing<[u8; 32]>, CredentialError> {
     let length = text.chars().count();
     if length != 64 {
         return Err(CredentialError::KeyLength(length));
     }
     let mut bytes = Zeroizing::new([0_u8; 32]);
     for (at, found) in text.chars().enumerate() {
+        let place = before + at + 1;
         let digit = found
             .to_digit(16)
-            .ok_or(CredentialError::KeyDigit { at: at + 1, found })?;
+            .ok_or(CredentialError::KeyDigit { at: place, found })?;
         bytes[at / 2] = bytes[at / 2] << 4 | digit as u8;
     }
     Ok(bytes)
@@ -305,9 +364,12 @@ impl ListenerCredentials {
 mod tests {
     use super::*;
 
-    const ALICE_PUBLIC: &str = "8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
-    const BOB: &str = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb";
-    const BOB_PUBLIC: &str = "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f";
+    const ALICE_PUBLIC: &str =
+        "comity-public-8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
+    const BOB: &str =
+        "comity-secret-5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb";
+    const BOB_PUBLIC: &str =
+        "comity-public-de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f";
 
     #[test]
     fn static_keys_agree_with_rfc_7748_section_6_1() {
@@ -315,7 +377,8 @@ mod tests {
         assert_eq!(bob.public().to_string(), BOB_PUBLIC);
         let alice: PublicKey = ALICE_PUBLIC.parse().unwrap();
         let shared = PresharedKey::new(exchange(bob.secret(), alice.bytes()));
-        let expected = "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742";
+        let expected =
+            "comity-public-4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742";
         assert_eq!(PublicKey(*shared.bytes()).to_string(), expected);
     }
 
@@ -324,15 +387,82 @@ mod tests {
         let key = |text: &str| text.parse::<PublicKey>().unwrap_err();
         assert_eq!(key("abc"), CredentialError::KeyLength(3));
         let spoiled = ALICE_PUBLIC.replacen('f', "g", 1);
+        assert_eq!(key(&ALICE_PUBLIC[..77]), CredentialError::KeyLength(63));
         assert_eq!(
             key(&spoiled).to_string(),
-            "a key with 'g' as character 5, expected a hexadecimal digit"
+            "a key with 'g' as character 19, expected a hexadecimal digit"
         );
-        assert_eq!(key(&"0".repeat(64)), CredentialError::KeyLowOrder);
+        let marked = |digits: &str| key(&format!("comity-public-{digits}"));
+        assert_eq!(marked(&"0".repeat(64)), CredentialError::KeyLowOrder);
         assert_eq!(
-            key(&format!("01{}", "0".repeat(62))),
+            marked(&format!("01{}", "0".repeat(62))),
             CredentialError::KeyLowOrder
         );
+    }
+
+    #[test]
+    fn neither_key_is_taken_for_the_other() {
+        let (public, secret) = (ALICE_PUBLIC, BOB);
+        assert_eq!(secret.parse::<PublicKey>(), Err(CredentialError::KeySecret));
+        let refused = |text: &str| text.parse::<StaticKey>().unwrap_err();
+        assert_eq!(refused(public), CredentialError::KeyPublic);
+        assert_eq!(
+            refused(&format!("\n {public}\n")),
+            CredentialError::KeyPublic
+        );
+        for digits in [&public[14..], &secret[14..]] {
+            let error = refused(digits);
+            assert_eq!(
+                error,
+                CredentialError::KeyUnmarked {
+                    mark: "comity-secret-"
+                }
+            );
+            assert!(error.to_string().contains("keygen"), "{error}");
+            let mark = "comity-public-";
+            assert_eq!(
+                digits.parse::<PublicKey>(),
+                Err(CredentialError::KeyUnmarked { mark })
+            );
+        }
+    }
+
+    proptest::proptest! {
+        /// Text is a key of at most one kind, and then the text of that key, but for white space and the case of digits.
+        #[test]
+        fn what_is_read_is_what_is_written(
+            before in "[ \t\r\n]{0,2}",
+            mark in "(comity-secret-|comity-public-|Comity-secret-|comity-secret|)",
+            digits in "([0-9a-fA-F]{64}|[0-9a-f]{60,68}|[0-9a-fg\u{e9}]{64}|\\PC{0,80})",
+            after in "[ \r\n]{0,2}",
+        ) {
+            let text = format!("{before}{mark}{digits}{after}");
+            let secret = text.parse::<StaticKey>();
+            let public = text.parse::<PublicKey>();
+            proptest::prop_assert!(secret.is_err() || public.is_err());
+            let is_whole = |own: &str| {
+                let digits = text.trim().strip_prefix(own);
+                digits.is_some_and(|digits| {
+                    digits.len() == 64 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+                })
+            };
+            let again = |mark: &str, written: &str| {
+                written.strip_prefix(mark).map(str::to_owned)
+                    == text.trim().strip_prefix(mark).map(str::to_ascii_lowercase)
+            };
+            proptest::prop_assert_eq!(secret.is_ok(), is_whole("comity-secret-"));
+            if let Ok(secret) = secret {
+                proptest::prop_assert!(again("comity-secret-", &secret.secret_text()));
+                let shown = format!("{secret:?}");
+                proptest::prop_assert!(!shown.contains(&secret.secret_text()[14..]));
+            }
+            match public {
+                Ok(public) => proptest::prop_assert!(again("comity-public-", &public.to_string())),
+                Err(error) => proptest::prop_assert!(
+                    !is_whole("comity-public-") || error == CredentialError::KeyLowOrder
+                ),
+            }
+        }
     }
 
     #[test]
@@ -349,7 +479,7 @@ mod tests {
         let key = Passphrase::stretch("correct horse battery").unwrap();
         // By OpenSSL's Argon2id.
         let expected = "e9431560db222fb95a9f3aa3f1d4525d8ece835a79cc0897b64fe17e5927dbc2";
-        assert_eq!(PublicKey(*key.bytes()).to_string(), expected);
+        assert_eq!(*from_hex(expected, 0).unwrap(), *key.bytes());
         assert_ne!(
             key.bytes(),
             Passphrase::stretch("correct horse batterz")

@@ -147,7 +147,7 @@ impl Key {
             Kind::Local => "an address, a port or both, as in \"192.0.2.1\", \":5000\" or \"[2001:db8::1]:5000\"".into(),
             Kind::Path => "the path of a file".into(),
             Kind::Passphrase => format!("{} to {} bytes", Passphrase::LEAST, Passphrase::MOST),
-            Kind::PublicKey => "64 hexadecimal digits".into(),
+            Kind::PublicKey => "comity-public- and 64 hexadecimal digits".into(),
             Kind::Text(most) => format!("1 to {most} bytes of text"),
             Kind::TypeOfService => {
                 "a multiple of 4 from 0 to 252, such as 0xb8: the lowest two bits belong to ECN".into()
@@ -316,13 +316,13 @@ pub const KEYS: &[Key] = &[
     key("streamid", Kind::Text(512), "", COMITY,
         "What the caller says to the listener about the stream that it wants or brings."),
     key("payload", bytes(MIN_PAYLOAD as u64, MAX_PAYLOAD as u64), "1400B", COMITY,
-        "The protected bytes of a full packet; 57 more with IPv4 and 77 with IPv6 make the packet on the wire.")
+        "The most protected bytes of a packet, where the path carries them; 57 more with IPv4 and 77 with IPv6 make the packet on the wire.")
         .or(&["payloadsize"]),
     key("payload", bytes(188, 65_507), "1316B", BARE,
         "The most bytes of media in a datagram: 1316 are seven packets of an MPEG transport stream.")
         .or(&["payloadsize", "pkt_size"]),
     key("mtu", bytes(1_280, MAX_PAYLOAD as u64 + OVERHEAD), "", COMITY,
-        "The largest IP packet; sets payload to 77 bytes less.")
+        "The largest IP packet, where the path carries it; sets payload to 77 bytes less.")
         .or(&["mss"]),
     key("ecn", Kind::Domain(Domain::Flag), "true", COMITY,
         "Whether packets ask the network to mark rather than to drop."),

@@ -163,7 +163,7 @@ impl<P: Payload> Connection<P> {
         match self.pacing() {
             Pacing::Rate(rate) => Some(rate),
             Pacing::Gap(gap) => {
-                let wire = u64::from(self.config.payload + self.config.overhead);
+                let wire = u64::from(self.size.current() + self.config.overhead);
                 Some(Rate::of(Bytes::new(wire), gap))
             }
             _ => None,
@@ -174,7 +174,7 @@ impl<P: Payload> Connection<P> {
     pub(super) fn has_window(&self) -> bool {
         let in_flight = self.sent.in_flight();
         in_flight == 0
-            || in_flight.saturating_add(u64::from(self.config.payload))
+            || in_flight.saturating_add(u64::from(self.size.current()))
                 <= self.decision.window.get()
     }
 
@@ -238,7 +238,7 @@ impl<P: Payload> Connection<P> {
             repair: self.repair(),
             lost_permille: self.target.lost_permille(),
             fresh_bytes: if self.probes > 0 {
-                u64::from(self.config.payload)
+                u64::from(self.size.current())
             } else {
                 self.credit.bytes.saturating_sub(in_flight)
             },

@@ -22,6 +22,10 @@ pub struct Config {
     /// The protected payload of a full packet in bytes: the datagram without headers and tag. Together with
     /// [`Config::overhead`] it must fit the path's MTU. At least [`MIN_PAYLOAD`].
     pub payload: u32,
+    /// The protected payload that the path is known to carry, at least [`MIN_PAYLOAD`]: packets begin with it, larger
+    /// ones up to [`Config::payload`] are tried first, and when the path swallows them packets have this size again.
+    /// `None`: the path carries [`Config::payload`].
+    pub base_payload: Option<u32>,
     /// What a packet has on the wire besides its protected payload: header and tag of the protocol (29), UDP
     /// (8) and IPv4 (20) or IPv6 (40).
     pub overhead: u32,
@@ -62,6 +66,7 @@ impl Default for Config {
             deliver: Deliver::default(),
             expect_deadlines: true,
             payload: 1_400,
+            base_payload: None,
             overhead: 29 + 8 + 20,
             // Each costs a call of the system at both ends; holes and marks are told at once all the same, and laws
             // count bytes, not acknowledgements.
@@ -136,6 +141,12 @@ impl Config {
                 u64::from(self.payload),
                 u64::from(MIN_PAYLOAD),
                 u64::from(MAX_PAYLOAD),
+            ),
+            (
+                "base_payload (bytes)",
+                u64::from(self.base_payload.unwrap_or(self.payload)),
+                u64::from(MIN_PAYLOAD),
+                u64::from(self.payload),
             ),
             (
                 "ack_frequency (packets)",

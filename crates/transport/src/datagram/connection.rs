@@ -16,6 +16,7 @@ use super::missing::{LEAST_DISTANCE, MissingPackets};
 use super::parts::{Contents, Control, Credit, Episode, Measurements, Path, Peak, Since, State};
 use super::received::ReceivedPackets;
 use super::sent::SentPackets;
+use super::size::PathSize;
 use super::statistics::{PathStatistics, Statistics};
 use super::taking::Taking;
 use super::target::TargetBitrate;
@@ -65,6 +66,8 @@ pub struct Connection<P: Payload> {
     pub(super) credit: Credit,
     pub(super) control: Control,
     pub(super) path: Path,
+    /// How large packets may be.
+    pub(super) size: PathSize,
     /// The most that was in flight in the last seconds.
     pub(super) peak: Peak,
     pub(super) measurements: Measurements,
@@ -150,6 +153,7 @@ impl<P: Payload> Connection<P> {
             },
             control: Control::default(),
             path: Path::new(),
+            size: PathSize::new(config.base_payload, config.payload),
             peak: Peak::default(),
             measurements: Measurements::default(),
             measured_at: now,
@@ -171,6 +175,7 @@ impl<P: Payload> Connection<P> {
         connection.control.report_at = now + REPORT_INTERVAL;
         let keeps = connection.controller.needs_packet_numbers();
         connection.sent.keep_numbers(keeps);
+        connection.sent.set_base(connection.size.base());
         connection.choose_skip();
         Ok(connection)
     }
@@ -357,6 +362,7 @@ impl<P: Payload> Connection<P> {
         self.sent.keep_numbers(controller.needs_packet_numbers());
         self.controller = controller;
         self.path = Path::new();
+        self.size.on_new_path();
         self.peak = Peak::default();
         self.pacer = Pacer::default();
         self.account = Account::default();
@@ -364,6 +370,24 @@ impl<P: Payload> Connection<P> {
         self.target = TargetBitrate::new();
         self.ecn_works = self.config.ecn;
         self.obey();
+    }
+
+    /// The system refused to send a packet of this protected payload to the peer: it is larger than the first link of
+    /// the path carries.
+    pub fn on_too_large(&mut self, now: Time, payload: u32) {
+        if self.state == State::Open {
+            self.size.on_refused(now, payload);
+            self.tell_size();
+        }
+    }
+
+    pub(super) fn tell_size(&mut self) {
+        if let Some(payload) = self.size.news() {
+            self.events.push_back(Event::PathSize {
+                payload,
+                most: self.config.payload,
+            });
+        }
     }
 
     /// From now on remembers lost packets for [`take_losses`](Self::take_losses), which is to be called often then.
@@ -407,6 +431,7 @@ impl<P: Payload> Connection<P> {
             savings: self.savings().map(|savings| savings.level),
             phase: self.decision.phase,
             target_bitrate: self.target.current(),
+            payload: self.size.current(),
         };
         statistics
     }

@@ -17,6 +17,14 @@ pub enum Event {
     Outcome(Outcome),
     /// What the application may send has changed.
     TargetBitrate(Rate),
+    /// It was found out how large packets may be on the path, and that is not what it was: at first,
+    /// [`Config::payload`](super::Config::payload).
+    PathSize {
+        /// The protected payload of a full packet from now on, in bytes.
+        payload: u32,
+        /// The most that it may be.
+        most: u32,
+    },
 }
 
 /// A packet that was declared lost.

@@ -50,6 +50,7 @@ mod parts;
 mod receive;
 mod received;
 mod sent;
+mod size;
 mod statistics;
 mod taking;
 mod target;

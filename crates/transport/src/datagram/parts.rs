@@ -42,6 +42,8 @@ pub(super) struct Contents {
     /// The largest number that the acknowledgement in it spoke of.
     pub(super) acknowledged: Option<PacketNumber>,
     pub(super) control: Option<Box<SentControl>>,
+    /// It carried nothing, but tried a size: that it is lost is an answer and no loss.
+    pub(super) tries_size: bool,
 }
 
 impl Contents {

@@ -266,6 +266,18 @@ impl<P: Payload> Connection<P> {
             .sent
             .on_ack(now, ack.ranges.iter())
             .map_err(|unsent| Violation::AcknowledgedUnsent { number: unsent.0 })?;
+        if let Some(number) = news.largest_above_base {
+            self.size.on_arrived(number);
+        }
+        if let Some(number) = self.size.tried()
+            && ack
+                .ranges
+                .iter()
+                .any(|range| range.first <= number && number <= range.last)
+        {
+            self.size.on_success(now);
+            self.tell_size();
+        }
         let mut rtt = None;
         if let Some((largest, sent_at)) = news.largest
             && largest == ack.ranges.largest()
@@ -404,10 +416,15 @@ impl<P: Payload> Connection<P> {
         if lost.contents.is_empty() {
             return;
         }
-        self.statistics.sent.lost_packets += lost.contents.len() as u64;
+        let losses = lost.packets.iter().zip(&lost.contents);
+        let losses = losses.filter(|(_, contents)| !contents.tries_size);
+        let losses = losses.map(|(packet, _)| *packet);
+        self.statistics.sent.lost_packets += losses.clone().count() as u64;
+        let sizes = lost.packets.iter().map(|lost| (lost.number, lost.payload));
+        self.statistics.sent.black_holes += u64::from(self.size.on_lost(sizes));
         self.account.on_queue_changed();
-        if let Some(losses) = &mut self.losses {
-            losses.extend(&lost.packets);
+        if let Some(kept) = &mut self.losses {
+            kept.extend(losses);
         }
         for contents in lost.contents {
             self.requeue(now, contents);

@@ -54,6 +54,8 @@ pub(super) struct Acknowledged<C> {
     pub(super) least: Option<PacketNumber>,
     /// The largest of them, when they lie without a gap behind everything acknowledged before.
     pub(super) answered: Option<PacketNumber>,
+    /// The largest of them, and of those that had been declared lost, of a packet larger than the base.
+    pub(super) largest_above_base: Option<PacketNumber>,
     /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
     /// arrived after all; the most of all such. Zero when there was none.
     pub(super) reordering: u64,
@@ -108,6 +110,8 @@ pub(super) struct SentPackets<C> {
     lost: u64,
     /// Whether an acknowledgement is to name the packets that are new in it.
     keeps_numbers: bool,
+    /// An acknowledgement names the largest number of a packet larger than this.
+    base: u32,
 }
 
 impl<C> SentPackets<C> {
@@ -126,7 +130,13 @@ impl<C> SentPackets<C> {
             first_sent_at: now,
             lost: 0,
             keeps_numbers: false,
+            base: u32::MAX,
         }
+    }
+
+    /// From now on an acknowledgement names the newest packet that is larger than this.
+    pub(super) const fn set_base(&mut self, size: u32) {
+        self.base = size;
     }
 
     /// From now on an acknowledgement names the packets that are new in it, or does so no longer.
@@ -243,6 +253,7 @@ impl<C> SentPackets<C> {
             largest: None,
             least: None,
             answered: None,
+            largest_above_base: None,
             reordering: 0,
             late_sent_at: None,
             sample: None,
@@ -254,7 +265,9 @@ impl<C> SentPackets<C> {
             .map_or(0, |last| last.next().get());
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
-            if let Some((packets, sent_at)) = self.find_missing(now, &range, &mut result.numbers) {
+            let large = &mut result.largest_above_base;
+            let numbers = &mut result.numbers;
+            if let Some((packets, sent_at)) = self.find_missing(now, &range, numbers, large) {
                 result.reordering = result.reordering.max(packets);
                 let before = result.late_sent_at.unwrap_or(sent_at);
                 result.late_sent_at = Some(before.min(sent_at));
@@ -281,6 +294,9 @@ impl<C> SentPackets<C> {
                 result.packets += 1;
                 result.bytes += size;
                 let number = packet.number;
+                if packet.size > self.base {
+                    result.largest_above_base = result.largest_above_base.max(Some(number));
+                }
                 if self.keeps_numbers {
                     result.numbers.push(number);
                 }
@@ -315,24 +331,28 @@ impl<C> SentPackets<C> {
 
     /// Takes packets of this range off the list of the missing: they were late, not lost. Returns how far
     /// behind the largest acknowledged number the latest of them was, and when it had left. Their numbers go to
-    /// `numbers`, where numbers are kept.
+    /// `numbers`, where numbers are kept, and the largest of a packet larger than the base to `largest_above_base`.
     fn find_missing(
         &mut self,
         now: Time,
         range: &AckRange,
         numbers: &mut Vec<PacketNumber>,
+        largest_above_base: &mut Option<PacketNumber>,
     ) -> Option<(u64, Time)> {
         let is_in = |missing: &Missing| contains(range, missing.number);
         let first = self.missing.iter().find(|missing| is_in(missing))?;
         let largest = self.largest_acknowledged.unwrap_or(first.number);
         let reordering = largest.get().saturating_sub(first.number.get());
         let sent_at = first.sent_at;
-        let keeps_numbers = self.keeps_numbers;
+        let (keeps_numbers, base) = (self.keeps_numbers, self.base);
         let mut arrived = 0;
         self.missing.retain(|missing| {
             let is_late = is_in(missing);
             if is_late {
                 arrived += u64::from(missing.size);
+                if missing.size > base {
+                    *largest_above_base = (*largest_above_base).max(Some(missing.number));
+                }
                 if keeps_numbers {
                     numbers.push(missing.number);
                 }

@@ -41,6 +41,8 @@ pub struct SentStatistics {
     pub spurious_losses: u64,
     /// Expiries of the probe timer.
     pub probes: u64,
+    /// Times at which the path was found to swallow larger packets that it had carried.
+    pub black_holes: u64,
     /// Losses that the controller was told of, one for each episode.
     pub loss_events: u64,
     /// Times at which persistent congestion was found.
@@ -96,6 +98,8 @@ pub struct PathStatistics {
     pub phase: Phase,
     /// What the application may send.
     pub target_bitrate: Option<Rate>,
+    /// The protected payload of a full packet, in bytes.
+    pub payload: u32,
 }
 
 /// What the receiving end said last of what it got.

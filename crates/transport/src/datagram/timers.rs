@@ -47,6 +47,7 @@ impl<P: Payload> Connection<P> {
         if self.sent.in_flight_packets() > 0 {
             next = next.min(self.probe_at());
         }
+        next = next.min(self.size.due_at(self.loss.base_timeout()));
         if self.has_report() {
             next = next.min(self.control.report_at);
         }
@@ -95,6 +96,10 @@ impl<P: Payload> Connection<P> {
         }
         if self.sent.in_flight_packets() > 0 && self.probe_at() <= now {
             self.on_probe_timeout(now);
+        }
+        if self.size.due_at(self.loss.base_timeout()) <= now {
+            self.size.on_failure(now);
+            self.tell_size();
         }
         if self.controller.wakeup().is_some_and(|due| due <= now) {
             self.controller.on_wakeup(now);

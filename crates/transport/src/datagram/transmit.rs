@@ -76,6 +76,11 @@ impl<P: Payload> Connection<P> {
             State::Closing { answer: true, .. } => return self.transmit_close(now, out),
             State::Closing { .. } | State::Draining { .. } | State::Closed => return None,
         }
+        if self.outbox.backlog() > 0
+            && let Some(size) = self.size.next_try(now)
+        {
+            return self.transmit_size(now, size, out);
+        }
         let may_send_data = self.probes > 0 || self.may_send_data(now);
         let report_is_due = self.has_report() && self.control.report_at <= now;
         let is_urgent = self.received.due_at() <= now || self.control.is_pending() || report_is_due;
@@ -89,7 +94,7 @@ impl<P: Payload> Connection<P> {
             out,
             start,
             elided: 0,
-            limit: self.config.payload as usize,
+            limit: self.most_payload() as usize,
             is_eliciting: false,
             section_bytes: 0,
         };
@@ -235,7 +240,7 @@ impl<P: Payload> Connection<P> {
     /// How much may leave at once after a pause: a packet, and what a timer that is a millisecond late would have let
     /// out before it, another packet at least.
     fn burst(&self, pacing: Pacing) -> Bytes {
-        let packet = Bytes::new(u64::from(self.config.payload + self.config.overhead));
+        let packet = Bytes::new(u64::from(self.size.current() + self.config.overhead));
         match pacing {
             Pacing::Rate(rate) => packet + rate.amount_in(Span::from_millis(1)).max(packet),
             _ => packet * 2,
@@ -504,6 +509,32 @@ impl<P: Payload> Connection<P> {
         out.resize(out.len().max(start + length), 0);
         let size = u32::try_from(out.len() - start).unwrap_or(u32::MAX);
         Some(self.commit(now, size, false, 0, Contents::default()))
+    }
+
+    /// The most that the next packet may have. When packets have met silence twice, smaller ones may come through: the
+    /// path may have become narrower, and what it swallows shows only when something behind it arrives.
+    fn most_payload(&self) -> u32 {
+        match self.probes > 0 && self.loss.expiries >= 2 {
+            true => self.size.base(),
+            false => self.size.current(),
+        }
+    }
+
+    /// A packet that tries whether the path carries `size` bytes: it asks for an answer and has nothing to lose.
+    fn transmit_size(&mut self, now: Time, size: u32, out: &mut Vec<u8>) -> Option<Transmit> {
+        let start = out.len();
+        frame::encode_departure(self.stamp(now), out);
+        if Frame::Ping.encode(out).is_err() {
+            out.truncate(start);
+            return None;
+        }
+        out.resize(start + size as usize, 0);
+        self.size.on_tried(now, self.sent.next_number(), size);
+        let contents = Contents {
+            tries_size: true,
+            ..Contents::default()
+        };
+        Some(self.commit(now, size, false, 0, contents))
     }
 
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {

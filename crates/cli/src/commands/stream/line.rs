@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use comity::session::{Allow, AllowList, AllowListError, PublicKey, StaticKey};
 use comity::uri::{ComityUri, Credentials, Host, Local, Role};
-use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, Qlog};
+use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, PathSize, Qlog};
 use tokio::task::JoinHandle;
 
 use super::now;
 use super::refusals::{Counts, Refusals};
 use super::sockets::resolve;
-use super::status::Reporter;
+use super::status::{Reporter, plain};
 use super::trouble::{Trouble, may_pass};
 use crate::args::Reconnect;
+use crate::commands::keygen::exposure;
 
 /// The first pause between two calls; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -29,6 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const PASSPHRASE: &str = "COMITY_PASSPHRASE";
 /// What header and tag add to the protected bytes of a packet.
 const SEALING: u32 = 29;
+/// What UDP and IPv6, the longer of the two, add to a datagram: as `mtu=` counts.
+const UDP_AND_IP: u32 = 48;
 
 /// What the command line says of connections.
 #[derive(Clone, Debug)]
@@ -167,7 +170,30 @@ impl Line {
         self.was_connected = true;
         let pause = self.last.map_or(Duration::ZERO, |(_, pause)| pause);
         self.last = Some((now(), pause));
+        self.tell_sizes(&connection);
         Ok(connection)
+    }
+
+    /// Says so when the path turns out to carry less than both ends take.
+    fn tell_sizes(&self, connection: &Connection) {
+        let mut sizes = connection.path_sizes();
+        let peer = plain(connection.peer_address());
+        let reporter = self.reporter.clone();
+        // It ends with the connection.
+        tokio::spawn(async move {
+            while let Some(PathSize { datagram, most }) = sizes.next().await {
+                match datagram < most {
+                    true => reporter.warn(&format!(
+                        "the path to {peer} carries no datagrams of {most} bytes, but such of {datagram}: packets are no \
+                         larger from now on; mtu={} in the URI says so from the beginning",
+                        datagram + UDP_AND_IP
+                    )),
+                    false => reporter.note(&format!(
+                        "the path to {peer} carries datagrams of {most} bytes again"
+                    )),
+                }
+            }
+        });
     }
 
     /// Waits until the peers have had the chance to hear that their connections are over.
@@ -352,9 +378,11 @@ fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<O
         },
         (Credentials::Passphrase(secret), false) => builder.passphrase(secret.expose()),
         (Credentials::CallerKey { key, listener }, false) => {
+            warn_of_exposure(key, reporter);
             builder.static_key(own_key(key)?).listener_key(*listener)
         }
         (Credentials::ListenerKey { key, allow }, false) => {
+            warn_of_exposure(key, reporter);
             builder.static_key(own_key(key)?).allow(match allow {
                 Some(file) => Allow::Only(allowed(file)?),
                 None => Allow::Anyone,
@@ -369,6 +397,13 @@ fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<O
         reporter.warn(&format!("INSECURE: {warning}"));
     }
     Ok(options)
+}
+
+/// Says so when others can read the file of a secret.
+fn warn_of_exposure(file: &Path, reporter: &Reporter) {
+    if let Some(warning) = exposure(file) {
+        reporter.warn(&warning);
+    }
 }
 
 fn own_key(file: &Path) -> Result<StaticKey, Trouble> {

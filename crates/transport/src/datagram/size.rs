@@ -1,0 +1,342 @@
+//! How large packets may be: the search for what the path carries.
+
+use comity_units::{PacketNumber, Span, Time};
+
+/// The size of full packets, as protected payload in bytes (RFC 8899: packetization layer path MTU discovery).
+///
+/// ```text
+///             a packet of the size tried arrives: current = size
+///           ┌──┐                                     current = most, or limit − current ≤ 16
+///        ┌──▼──┴─────┐ ─────────────────────────────────────────────► ┌──────────┐
+///  ────► │ Searching │                                                │ Complete │
+///        └─▲──┬────▲─┘ ◄───────────────────────────────────────────── └────┬─────┘
+///          └──┘    │           current < most, and 600 s have passed       │
+///   three tries of │                                                       │
+///   a size failed, └───────────────────────────────────────────────────────┘
+///   or the system         three packets larger than the base are lost and no later one of them arrives,
+///   refused it:           or the system refuses the current size: current = base
+///   limit = size
+/// ```
+///
+/// The first size that is tried is the largest, which most paths carry; then the middle between what arrived and
+/// what did not. A try is a packet of padding: neither window nor pacer hold it, and its loss is no sign of
+/// congestion. At most one is on its way.
+///
+/// Differs from RFC 8899 in: 1. the largest size is tried first; 2. a black hole is found by the losses of larger
+/// packets behind which smaller ones arrive, as QUIC implementations do, since loss detection tells of them sooner
+/// than the three probe timeouts of section 4.3; 3. nothing is found out below the base: the handshake does not
+/// work there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathSize {
+    /// What every path carries on which the handshake works.
+    base: u32,
+    /// The most that both ends take.
+    most: u32,
+    current: u32,
+    /// The least size that is known not to arrive; above `most` while none is known.
+    limit: u32,
+    /// The packet that tries a size: its number, its size, and when it left.
+    tried: Option<(PacketNumber, u32, Time)>,
+    /// How often this size has failed.
+    failures: u32,
+    search: Search,
+    /// Packets larger than the base that were lost since one arrived.
+    lost: u32,
+    /// The newest packet larger than the base that arrived.
+    arrived: Option<PacketNumber>,
+    /// The size that the owner knows of.
+    told: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    On,
+    Complete { again_at: Time },
+}
+
+impl PathSize {
+    /// Sizes up to `most`; those above `base` are to be tried first. Without a base `most` is not questioned.
+    pub(super) fn new(base: Option<u32>, most: u32) -> Self {
+        let base = base.unwrap_or(most).min(most);
+        Self {
+            base,
+            most,
+            current: base,
+            limit: most.saturating_add(1),
+            tried: None,
+            failures: 0,
+            search: match base < most {
+                true => Search::On,
+                false => Search::Complete {
+                    again_at: Time::MAX,
+                },
+            },
+            lost: 0,
+            arrived: None,
+            told: most,
+        }
+    }
+
+    /// The path is another one.
+    pub(super) fn on_new_path(&mut self) {
+        *self = Self {
+            told: self.told,
+            ..Self::new(Some(self.base), self.most)
+        };
+    }
+
+    /// The payload of a full packet.
+    pub(super) const fn current(&self) -> u32 {
+        self.current
+    }
+
+    /// What every path carries on which the handshake works.
+    pub(super) const fn base(&self) -> u32 {
+        self.base
+    }
+
+    /// The size that is to be tried now.
+    pub(super) fn next_try(&mut self, now: Time) -> Option<u32> {
+        if let Search::Complete { again_at } = self.search {
+            if again_at > now {
+                return None;
+            }
+            self.begin();
+        }
+        if self.tried.is_some() {
+            return None;
+        }
+        Some(match self.limit > self.most {
+            true => self.most,
+            false => self.current + (self.limit - self.current) / 2,
+        })
+    }
+
+    fn begin(&mut self) {
+        self.search = Search::On;
+        self.limit = self.most.saturating_add(1);
+        self.tried = None;
+        self.failures = 0;
+        self.lost = 0;
+    }
+
+    /// A packet that tries this size leaves.
+    pub(super) fn on_tried(&mut self, now: Time, number: PacketNumber, size: u32) {
+        self.tried = Some((number, size, now));
+    }
+
+    /// The number of the packet that tries a size.
+    pub(super) fn tried(&self) -> Option<PacketNumber> {
+        self.tried.map(|(number, ..)| number)
+    }
+
+    /// When the packet on its way counts as lost that tries a size: so long after it left.
+    pub(super) fn due_at(&self, timeout: Span) -> Time {
+        self.tried.map_or(Time::MAX, |(_, _, at)| at + timeout)
+    }
+
+    /// The packet that tried a size has arrived.
+    pub(super) fn on_success(&mut self, now: Time) {
+        let Some((number, size, _)) = self.tried.take() else {
+            return;
+        };
+        self.failures = 0;
+        self.current = self.current.max(size);
+        self.on_arrived(number);
+        self.settle(now);
+    }
+
+    /// The packet that tried a size has not arrived in time.
+    pub(super) fn on_failure(&mut self, now: Time) {
+        let Some((_, size, _)) = self.tried.take() else {
+            return;
+        };
+        self.failures += 1;
+        if self.failures >= MOST_TRIES {
+            self.failures = 0;
+            self.limit = size;
+            self.settle(now);
+        }
+    }
+
+    /// The system refuses to send packets of this size to the peer.
+    pub(super) fn on_refused(&mut self, now: Time, size: u32) {
+        if size <= self.base || size >= self.limit {
+            return;
+        }
+        if size <= self.current {
+            self.current = self.base;
+        }
+        let again = self.tried.filter(|(_, tried, _)| *tried < size);
+        self.begin();
+        self.tried = again;
+        self.limit = size;
+        self.settle(now);
+    }
+
+    /// A packet larger than the base has arrived.
+    pub(super) fn on_arrived(&mut self, number: PacketNumber) {
+        if self.arrived < Some(number) {
+            self.arrived = Some(number);
+            self.lost = 0;
+        }
+    }
+
+    /// Packets are lost, given by number and size, behind which others arrived. Whether that shows that the path
+    /// carries them no more.
+    pub(super) fn on_lost(&mut self, packets: impl Iterator<Item = (PacketNumber, u32)>) -> bool {
+        if self.current <= self.base {
+            return false;
+        }
+        let (base, arrived) = (self.base, self.arrived);
+        let is_telling =
+            |(number, size): &(PacketNumber, u32)| *size > base && Some(*number) > arrived;
+        let lost = packets.filter(is_telling).count();
+        self.lost = self
+            .lost
+            .saturating_add(u32::try_from(lost).unwrap_or(u32::MAX));
+        if self.lost < TELLING_LOSSES {
+            return false;
+        }
+        self.current = self.base;
+        self.begin();
+        true
+    }
+
+    fn settle(&mut self, now: Time) {
+        let is_most = self.current >= self.most;
+        let is_close = self.limit <= self.most && self.limit - self.current <= CLOSE_ENOUGH;
+        if is_most || is_close {
+            self.tried = None;
+            self.search = Search::Complete {
+                again_at: match is_most {
+                    true => Time::MAX,
+                    false => now + SEARCH_INTERVAL,
+                },
+            };
+        }
+    }
+
+    /// The size that was found, if the owner does not know it yet.
+    pub(super) fn news(&mut self) -> Option<u32> {
+        let is_complete = matches!(self.search, Search::Complete { .. });
+        if !is_complete || self.current == self.told {
+            return None;
+        }
+        self.told = self.current;
+        Some(self.current)
+    }
+}
+
+/// `MAX_PROBES` of RFC 8899, section 5.1.2.
+const MOST_TRIES: u32 = 3;
+
+/// So many losses of larger packets alone are no accident: as many as loss detection takes for one.
+const TELLING_LOSSES: u32 = 3;
+
+/// What is left unknown of the size, in bytes: 1 % is not worth more tries.
+const CLOSE_ENOUGH: u32 = 16;
+
+/// `PMTU_RAISE_TIMER` of RFC 8899, section 5.1.1.
+const SEARCH_INTERVAL: Span = Span::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Searches on a path that carries packets up to `carried`; how many were tried.
+    fn search(size: &mut PathSize, now: Time, carried: u32, first: u64) -> u64 {
+        let mut number = first;
+        while let Some(tried) = size.next_try(now) {
+            size.on_tried(now, PacketNumber::new(number), tried);
+            match tried <= carried {
+                true => size.on_success(now),
+                false => size.on_failure(now),
+            }
+            number += 1;
+            assert!(number - first < 40, "the search ends");
+        }
+        number - first
+    }
+
+    #[test]
+    fn the_search_by_hand() {
+        let mut size = PathSize::new(Some(1_171), 1_423);
+        assert_eq!(
+            (size.current(), size.next_try(Time::ZERO)),
+            (1_171, Some(1_423))
+        );
+        assert_eq!(search(&mut size, Time::ZERO, 1_423, 0), 1);
+        assert_eq!((size.current(), size.news()), (1_423, None));
+        // 1,423 fails; 1,297 arrives; 1,360 arrives; 1,391 fails; 1,375 fails, and 1,360 is close enough.
+        let mut size = PathSize::new(Some(1_171), 1_423);
+        assert_eq!(search(&mut size, Time::ZERO, 1_370, 0), 3 + 1 + 1 + 3 + 3);
+        assert_eq!((size.current(), size.news()), (1_360, Some(1_360)));
+        assert_eq!(size.news(), None, "told once");
+        // Ten minutes later the path has become wider.
+        let later = Time::from_secs(600);
+        assert_eq!(size.next_try(Time::from_nanos(later.as_nanos() - 1)), None);
+        assert_eq!(search(&mut size, later, 9_000, 100), 1);
+        assert_eq!((size.current(), size.news()), (1_423, Some(1_423)));
+    }
+
+    #[test]
+    fn without_a_base_nothing_is_tried_and_nothing_falls() {
+        let mut size = PathSize::new(None, 1_400);
+        assert_eq!(
+            (size.current(), size.next_try(Time::from_secs(86_400))),
+            (1_400, None)
+        );
+        assert!(!size.on_lost((0..100).map(|number| (PacketNumber::new(number), 1_400))));
+        size.on_refused(Time::ZERO, 1_400);
+        assert_eq!(size.current(), 1_400);
+    }
+
+    #[test]
+    fn a_refusal_needs_no_second_try() {
+        let mut size = PathSize::new(Some(1_171), 1_423);
+        let now = Time::ZERO;
+        let mut tried = 0;
+        while let Some(bytes) = size.next_try(now) {
+            size.on_tried(now, PacketNumber::new(tried), bytes);
+            match bytes <= 1_343 {
+                true => size.on_success(now),
+                false => size.on_refused(now, bytes),
+            }
+            tried += 1;
+        }
+        assert!((1_328..=1_343).contains(&size.current()), "{size:?}");
+        assert_eq!(
+            tried, 5,
+            "one for each halving of 252 bytes down to 16, and the first"
+        );
+        // The interface changes under way.
+        size.on_refused(now, size.current());
+        assert_eq!(size.current(), 1_171);
+        assert!(size.next_try(now).is_some_and(|bytes| bytes < 1_343));
+        size.on_refused(now, 1_100);
+        assert_eq!(size.current(), 1_171, "never below the base");
+    }
+
+    #[test]
+    fn only_losses_behind_which_no_large_packet_arrives_are_a_black_hole() {
+        let mut size = PathSize::new(Some(1_171), 1_423);
+        search(&mut size, Time::ZERO, 1_423, 0);
+        let large = |numbers: core::ops::Range<u64>| {
+            numbers.map(|number| (PacketNumber::new(number), 1_400))
+        };
+        assert!(!size.on_lost(large(10..12)));
+        size.on_arrived(PacketNumber::new(12));
+        assert!(
+            !size.on_lost(large(1..12)),
+            "they left before one that arrived"
+        );
+        assert!(!size.on_lost(large(13..15)), "two");
+        assert!(!size.on_lost((20..60).map(|number| (PacketNumber::new(number), 1_171))));
+        assert!(size.on_lost(large(60..61)), "the third");
+        assert_eq!(
+            (size.current(), size.next_try(Time::ZERO)),
+            (1_171, Some(1_423))
+        );
+    }
+}
