@@ -139,7 +139,7 @@ fn a_receiver_that_comes_late_gets_what_comes_from_then_on() {
 fn a_receiver_that_stalls_holds_up_nobody_else() {
     let folder = Folder::new();
     let bytes = noise(6_000_000);
-    let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=1MiB&rcvbuf=64KiB&");
+    let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=1MiB&rcvbuf=256KiB&");
     let awake = copying.receiver(&folder.path("awake"));
     let from = format!("{}&reconnect=0", copying.from);
     // Nobody reads what it writes.
