@@ -23,6 +23,7 @@ picture: rust ## play the demo and keep the timeline that its report shows as do
 	cargo run --quiet --release --package comity-cli -- demo --no-report --picture docs/demo.svg
 
 test: rust python ## run every test of the workspace and of the scripts beside it
+	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
 	cargo test --workspace
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py
 
@@ -45,10 +46,10 @@ media: rust python ## send real video over bad paths and hold what arrives again
 	python3 benches/media/media.py
 
 fuzz: rust ## run the property tests at length, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
-	scripts/fuzz.sh
+	scripts/fuzz.sh || [ $$? -eq 77 ]
 
 fuzz-short: rust ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
-	scripts/fuzz.sh --short
+	scripts/fuzz.sh --short || [ $$? -eq 77 ]
 
 .PHONY: format clippy purity dependencies rust python
 format: rust

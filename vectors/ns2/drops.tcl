@@ -16,13 +16,7 @@ pair $sim $s $r 8Mb 0.1ms 1000 1000
 pair $sim $r $k 0.8Mb 100ms 1000 1000
 lassign [connection $sim $s $k $opt(variant) 1000 50] sender sink
 [new Application/FTP] attach-agent $sender
-if {$opt(drops) ne "none"} {
-    set losses [new ErrorModel/List]
-    $losses unit pkt
-    $losses drop-target [new Agent/Null]
-    $losses droplist [split $opt(drops) +]
-    $sim lossmodel $losses $r $k
-}
+lose $sim $r $k $opt(drops)
 
 $sim at 0 "$sender send -1"
 $sim at 6 report

@@ -49,11 +49,38 @@ proc connection {sim from to variant wire window} {
     return [list $sender $sink]
 }
 
+# A sender of `law`, rap or tfrc, of packets of `wire` bytes, connected to its receiver. Returns the sender.
+proc rate_connection {sim from to law wire} {
+    if {$law eq "rap"} {
+        set sender [new Agent/RAP]
+        set sink [new Agent/RAP]
+        $sender set packetSize_ $wire
+    } else {
+        set sender [new Agent/TFRC]
+        set sink [new Agent/TFRCSink]
+        $sender set packetSize_ [expr {$wire - [Agent/TFRC set headersize_]}]
+    }
+    $sim attach-agent $from $sender
+    $sim attach-agent $to $sink
+    $sim connect $sender $sink
+    return $sender
+}
+
 # A pair of links between two nodes; `there` and `back` are the packets that they hold.
 proc pair {sim a b rate delay there back} {
     $sim duplex-link $a $b $rate $delay DropTail
     $sim queue-limit $a $b $there
     $sim queue-limit $b $a $back
+}
+
+# Loses the packets from `a` to `b` at these places of their order, with a + between them; `none` loses none.
+proc lose {sim a b drops} {
+    if {$drops eq "none"} return
+    set losses [new ErrorModel/List]
+    $losses unit pkt
+    $losses drop-target [new Agent/Null]
+    $losses droplist [split $drops +]
+    $sim lossmodel $losses $a $b
 }
 
 # A random stream of its own for each seed and name. ns-2 fills the whole state of its generator with the seed:

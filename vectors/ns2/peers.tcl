@@ -27,18 +27,7 @@ for {set i 0} {$i < 32} {incr i} {
         [new Application/FTP] attach-agent $sender
         $sim at $at "$sender send -1"
     } else {
-        if {$opt(law) eq "rap"} {
-            set sender [new Agent/RAP]
-            set sink [new Agent/RAP]
-            $sender set packetSize_ $opt(wire)
-        } else {
-            set sender [new Agent/TFRC]
-            set sink [new Agent/TFRCSink]
-            $sender set packetSize_ [expr {$opt(wire) - [Agent/TFRC set headersize_]}]
-        }
-        $sim attach-agent $from $sender
-        $sim attach-agent $to $sink
-        $sim connect $sender $sink
+        set sender [rate_connection $sim $from $to $opt(law) $opt(wire)]
         $sim at $at "$sender start"
     }
     set arrivals($i) [$sim monitor-queue $right $to ""]

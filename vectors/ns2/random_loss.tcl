@@ -20,18 +20,7 @@ $draws set max_ 1
 $errors ranvar $draws
 $errors drop-target [new Agent/Null]
 $sim link-lossmodel $errors $from $to
-if {$opt(law) eq "rap"} {
-    set sender [new Agent/RAP]
-    set sink [new Agent/RAP]
-    $sender set packetSize_ $opt(wire)
-} else {
-    set sender [new Agent/TFRC]
-    set sink [new Agent/TFRCSink]
-    $sender set packetSize_ [expr {$opt(wire) - [Agent/TFRC set headersize_]}]
-}
-$sim attach-agent $from $sender
-$sim attach-agent $to $sink
-$sim connect $sender $sink
+set sender [rate_connection $sim $from $to $opt(law) $opt(wire)]
 set monitor [$sim monitor-queue $from $to ""]
 $sim at 0.0 "$sender start"
 $sim at $opt(warm) { set before [$monitor set pdepartures_] }

@@ -91,6 +91,8 @@ dumbbell() { # name count options..
         for seed in $(seeds 40); do ns "$here/on_off.tcl" variant=reno way=back loss=$loss seed="$seed"; done
     done
 } > "$here/on_off.txt"
+# Three loss events, found by later packets; 264 and 270 are of the cluster of 260.
+ns "$here/rap.tcl" drops=150+260+264+270+400 seconds=12 > "$here/rap.txt"
 {
     echo "# name seed packets_per_second"
     for law in rap tfrc; do

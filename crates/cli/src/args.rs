@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Emulate(Box<Emulate>),
     /// Make a key, or print the public half of one
     Keygen(Keygen),
-    /// Print every controller and system by its name, with its source, parameters and defaults
+    /// Print every controller, system and application by its name, with its source, parameters and defaults
     List(Catalogue),
     /// Look at this host: what would slow Comity down, and the command that mends it
     Doctor(Doctor),
@@ -289,7 +289,7 @@ pub(crate) struct Trace {
 /// Declares the options for the link of one way, or of both.
 macro_rules! link_options {
     ($(#[$doc:meta])* $name:ident, $heading:literal,
-     $rate:literal $delay:literal $queue:literal $loss:literal $outage:literal $jitter:literal $duplication:literal $trace:literal) => {
+     $rate:literal $delay:literal $mtu:literal $queue:literal $loss:literal $outage:literal $jitter:literal $duplication:literal $trace:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, Args)]
         #[command(next_help_heading = $heading)]
@@ -301,6 +301,11 @@ macro_rules! link_options {
             /// How long a packet travels, such as 20ms [default: 0s]
             #[arg(long = $delay, id = $delay, value_name = "TIME")]
             pub(crate) delay: Option<String>,
+
+            /// The largest packet in bytes, headers of IP and UDP included, such as 1400: larger ones are dropped, as by a router
+            /// that must not fragment them [default: any size]
+            #[arg(long = $mtu, id = $mtu, value_name = "BYTES", value_parser = packet_size)]
+            pub(crate) mtu: Option<Bytes>,
 
             /// How much waits, such as 60, 90kB or "{ kind = 'codel' }" [default: unlimited]
             #[arg(long = $queue, id = $queue, value_name = "SIZE")]
@@ -334,17 +339,17 @@ macro_rules! link_options {
 link_options!(
     /// The link of both ways.
     BothWays, "Both ways",
-    "rate" "delay" "queue" "loss" "outage" "jitter" "duplication" "trace"
+    "rate" "delay" "mtu" "queue" "loss" "outage" "jitter" "duplication" "trace"
 );
 link_options!(
     /// The link to the target.
     WayUp, "To the target only",
-    "up-rate" "up-delay" "up-queue" "up-loss" "up-outage" "up-jitter" "up-duplication" "up-trace"
+    "up-rate" "up-delay" "up-mtu" "up-queue" "up-loss" "up-outage" "up-jitter" "up-duplication" "up-trace"
 );
 link_options!(
     /// The link back.
     WayDown, "Back to the callers only",
-    "down-rate" "down-delay" "down-queue" "down-loss" "down-outage" "down-jitter" "down-duplication" "down-trace"
+    "down-rate" "down-delay" "down-mtu" "down-queue" "down-loss" "down-outage" "down-jitter" "down-duplication" "down-trace"
 );
 
 #[derive(Debug, Args)]
@@ -442,6 +447,14 @@ pub(crate) struct Emulate {
 /// Reads a number with its unit.
 fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: ParseError| error.to_string())
+}
+
+/// A number of bytes, with or without their unit.
+fn packet_size(text: &str) -> Result<Bytes, String> {
+    match text.trim().parse() {
+        Ok(bytes) => Ok(Bytes::new(bytes)),
+        Err(_) => quantity(text),
+    }
 }
 
 /// A while in which nothing arrives.
@@ -582,6 +595,15 @@ mod tests {
         assert_eq!(share("100 %"), Ok(1.0));
         for bad in ["", "%", "101%", "1.1", "-1%", "nan", "inf%", "one"] {
             assert!(share(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_packet_needs_no_unit() {
+        assert_eq!(packet_size("1400"), Ok(Bytes::new(1_400)));
+        assert_eq!(packet_size("1.4kB"), Ok(Bytes::new(1_400)));
+        for bad in ["", "-1", "1400b", "many"] {
+            assert!(packet_size(bad).is_err(), "{bad:?} was accepted");
         }
     }
 

@@ -1,5 +1,7 @@
 //! Media from one end of the machine to the other: what arrives, what is said of what does not, how it ends.
 
+#[path = "stream/account.rs"]
+mod account;
 #[path = "stream/copies.rs"]
 mod copies;
 #[path = "stream/ends.rs"]
@@ -95,8 +97,15 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end; the last object, and what was said.
-    fn end(mut self, code: i32) -> (Value, String) {
+    /// Waits for the end, which has to be with `code`; the last object, and what was said.
+    fn end(self, code: i32) -> (Value, String) {
+        let (last, found, said) = self.ended();
+        assert_eq!(found, Some(code), "{said}");
+        (last, said)
+    }
+
+    /// Waits for the end; the last object, the code, and what was said.
+    fn ended(mut self) -> (Value, Option<i32>, String) {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
         let last = rest
@@ -106,8 +115,8 @@ impl Running {
         let mut said = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
         stderr.read_to_string(&mut said).unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(code), "{said}");
-        (last, said)
+        let code = self.child.wait().unwrap().code();
+        (last, code, said)
     }
 }
 

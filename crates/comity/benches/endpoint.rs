@@ -1,5 +1,6 @@
 //! What the endpoint costs: bulk transfer and fifty paced streams over loopback, beside bare sockets in the same
-//! run, and handshakes per second; and how late paced packets leave while it serves fifty streams.
+//! run (in bulk with encryption and without), and handshakes per second; how late paced packets leave while it serves
+//! one stream and fifty, and what spacing of packets the laws that set it get.
 //!
 //! ```sh
 //! cargo bench -p comity --bench endpoint -- [bulk|bare-bulk|streams|bare-streams|pacing|spacing|handshakes|all] [MB or s]
@@ -9,38 +10,18 @@
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
+mod common;
+mod spacing;
+
 use std::io::IoSliceMut;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use comity::session::PresharedKey;
-use comity::{Deliver, Endpoint, Item, Options, OptionsBuilder, Reliability, Section, connect};
-use nix::sys::socket::sockopt::ReceiveTimestampns;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+use comity::{Endpoint, Item, Reliability, Section, connect};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-fn options() -> OptionsBuilder {
-    Options::builder()
-        .preshared_key(PresharedKey::new([7; 32]))
-        .deliver(Deliver::Early)
-}
-
-fn loopback() -> SocketAddr {
-    ([127, 0, 0, 1], 0).into()
-}
-
-/// Processor time of this process, user and system.
-fn processor_seconds() -> f64 {
-    // utime and stime of all threads, in ticks of 10 ms: fine enough for runs of seconds.
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after = text.rsplit(')').next().unwrap_or_default();
-    let mut fields = after.split_whitespace().skip(11);
-    let mut ticks = || -> f64 { fields.next().and_then(|t| t.parse().ok()).unwrap_or(0.0) };
-    (ticks() + ticks()) / 100.0
-}
+use common::{Failure, loopback, options, processor_seconds};
 
 struct Meter {
     began: Instant,
@@ -105,8 +86,51 @@ async fn bulk(megabytes: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn bare_bulk(megabytes: u64) -> Result<(), Failure> {
+/// AES-128-GCM on datagrams as long as those of a connection, each with its number in front.
+struct Sealing(LessSafeKey);
+
+impl Sealing {
+    const NUMBER: usize = 8;
+    const TAG: usize = 16;
+
+    fn new() -> Result<Self, Failure> {
+        let key = UnboundKey::new(&AES_128_GCM, &[7; 16]).map_err(|_| "a key of 16 bytes")?;
+        Ok(Self(LessSafeKey::new(key)))
+    }
+
+    fn nonce(number: [u8; Self::NUMBER]) -> Nonce {
+        let mut nonce = [0; NONCE_LEN];
+        nonce[NONCE_LEN - Self::NUMBER..].copy_from_slice(&number);
+        Nonce::assume_unique_for_key(nonce)
+    }
+
+    fn seal(&self, number: u64, datagram: &mut [u8]) -> Result<(), Failure> {
+        let number = number.to_be_bytes();
+        let (head, rest) = datagram.split_at_mut(Self::NUMBER);
+        let (payload, tag) = rest.split_at_mut(rest.len() - Self::TAG);
+        head.copy_from_slice(&number);
+        let sealed = self
+            .0
+            .seal_in_place_separate_tag(Self::nonce(number), Aad::from(&*head), payload)
+            .map_err(|_| "not sealed")?;
+        tag.copy_from_slice(sealed.as_ref());
+        Ok(())
+    }
+
+    fn open(&self, datagram: &mut [u8]) -> Result<(), Failure> {
+        let (head, rest) = datagram.split_at_mut(Self::NUMBER);
+        let number = (&*head).try_into()?;
+        self.0
+            .open_in_place(Self::nonce(number), Aad::from(&*head), rest)
+            .map_err(|_| "not opened")?;
+        Ok(())
+    }
+}
+
+/// Each datagram is sealed and opened where `is_sealed`.
+fn bare_bulk(megabytes: u64, is_sealed: bool) -> Result<(), Failure> {
     const PAYLOAD: usize = 1_452;
+    let sealing = is_sealed.then(Sealing::new).transpose()?;
     let receiver = UdpSocket::bind(loopback())?;
     let address = receiver.local_addr()?;
     let state = UdpSocketState::new(UdpSockRef::from(&receiver))?;
@@ -119,9 +143,16 @@ fn bare_bulk(megabytes: u64) -> Result<(), Failure> {
         let state = UdpSocketState::new(UdpSockRef::from(&sender))?;
         sender.set_nonblocking(false)?;
         let segments = state.max_gso_segments().min(44);
-        let contents = vec![7; PAYLOAD * segments];
+        let mut contents = vec![7; PAYLOAD * segments];
         let batches = megabytes * 1_000_000 / contents.len() as u64;
-        for _ in 0..batches {
+        let sealing = is_sealed.then(Sealing::new).transpose()?;
+        for batch in 0..batches {
+            if let Some(sealing) = &sealing {
+                let first = batch * segments as u64;
+                for (datagram, number) in contents.chunks_exact_mut(PAYLOAD).zip(first..) {
+                    sealing.seal(number, datagram)?;
+                }
+            }
             state.try_send(
                 UdpSockRef::from(&sender),
                 &Transmit {
@@ -144,14 +175,24 @@ fn bare_bulk(megabytes: u64) -> Result<(), Failure> {
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         match state.recv(UdpSockRef::from(&receiver), &mut slices, &mut meta) {
             Ok(count) => {
-                let lengths = meta[..count].iter().map(|meta| meta.len as u64);
-                bytes += lengths.sum::<u64>();
+                for (meta, slice) in meta[..count].iter().zip(&mut slices) {
+                    bytes += meta.len as u64;
+                    if let Some(sealing) = &sealing {
+                        for datagram in slice[..meta.len].chunks_mut(meta.stride) {
+                            sealing.open(datagram)?;
+                        }
+                    }
+                }
             }
             Err(_) => break,
         }
     }
     // The last wait of 200 ms counts as well, but costs no processor time.
-    meter.report("bulk, bare sockets with GSO and GRO", bytes);
+    let what = match is_sealed {
+        true => "bulk, bare sockets with GSO and GRO, encrypted",
+        false => "bulk, bare sockets with GSO and GRO",
+    };
+    meter.report(what, bytes);
     send.join().map_err(|_| "the sender panicked")??;
     Ok(())
 }
@@ -300,121 +341,31 @@ async fn pacing(seconds: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The spacings that real sockets keep: packets of one section each, with a fixed gap, by their arrival at the
-/// application of the other end.
-/// Stands between two endpoints, and has the system's own times of the full datagrams that pass.
-struct Tap {
-    address: SocketAddr,
-    is_over: std::sync::Arc<std::sync::atomic::AtomicBool>,
-    thread: std::thread::JoinHandle<Result<Vec<i64>, Failure>>,
-}
-
-impl Tap {
-    fn start(target: SocketAddr) -> Result<Self, Failure> {
-        let socket = UdpSocket::bind(loopback())?;
-        nix::sys::socket::setsockopt(&socket, ReceiveTimestampns, &true)?;
-        socket.set_read_timeout(Some(Duration::from_millis(100)))?;
-        let address = socket.local_addr()?;
-        let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let told = is_over.clone();
-        let thread = std::thread::spawn(move || {
-            let mut times = Vec::new();
-            let (mut bytes, mut space) = ([0; 2_048], nix::cmsg_space!(nix::sys::time::TimeSpec));
-            let mut caller = target;
-            while !told.load(std::sync::atomic::Ordering::Relaxed) {
-                let mut slices = [IoSliceMut::new(&mut bytes)];
-                let received = recvmsg::<SockaddrStorage>(
-                    socket.as_raw_fd(),
-                    &mut slices,
-                    Some(&mut space),
-                    MsgFlags::empty(),
-                );
-                let received = match received {
-                    Err(nix::Error::EAGAIN) => continue,
-                    received => received?,
-                };
-                let from = received
-                    .address
-                    .as_ref()
-                    .and_then(SockaddrStorage::as_sockaddr_in)
-                    .map(|&from| SocketAddr::V4(from.into()))
-                    .ok_or("a datagram from nowhere")?;
-                let length = received.bytes;
-                if from != target && length >= SECTION {
-                    for message in received.cmsgs()? {
-                        if let ControlMessageOwned::ScmTimestampns(time) = message {
-                            times.push(time.tv_sec() * 1_000_000_000 + time.tv_nsec());
-                        }
-                    }
-                }
-                let to = if from == target { caller } else { target };
-                if from != target {
-                    caller = from;
-                }
-                socket.send_to(&bytes[..length], to)?;
-            }
-            Ok(times)
-        });
-        Ok(Self {
-            address,
-            is_over,
-            thread,
-        })
+/// One stream as a video has them: 25 sections a second, 8 Mb/s, with the law for media, which gathers the rate of a
+/// section in a bucket and spreads what is longer.
+async fn pace_one(seconds: u64) -> Result<(), Failure> {
+    const PICTURES: u64 = 25;
+    let options = options()
+        .max_rate(comity_units::Rate::from_mbps(10))
+        .build()?;
+    let endpoint = Endpoint::bind(loopback(), options.clone())?;
+    let address = endpoint.local_address();
+    let accept = tokio::spawn(async move { endpoint.accept().await });
+    let caller = connect(address, options).await?;
+    let accepted = accept.await?.ok_or("not accepted")?;
+    tokio::spawn(async move { while accepted.recv().await.is_some() {} });
+    let mut ticks = tokio::time::interval(Duration::from_millis(1_000 / PICTURES));
+    for _ in 0..seconds * PICTURES {
+        ticks.tick().await;
+        let payload = bytes::Bytes::from(vec![7; 40_000]);
+        caller.try_send(Section::new(payload).deadline(Duration::from_millis(400)))?;
     }
-
-    fn end(self) -> Result<Vec<i64>, Failure> {
-        self.is_over
-            .store(true, std::sync::atomic::Ordering::Relaxed);
-        self.thread.join().map_err(|_| "the tap has panicked")?
-    }
-}
-
-/// The gaps between the packets of one stream whose law sets them, by the system's clock where they arrive.
-async fn spacing(seconds: u64) -> Result<(), Failure> {
-    for gap_us in [50, 100, 200, 500, 1_000] {
-        let row = comity_congestion::table::find("fixed")?;
-        let gap = row.parse("gap", &format!("{gap_us}us"))?;
-        let options = options()
-            .controller("fixed")
-            .controller_parameters(comity_congestion::table::Parameters::new().with("gap", gap))
-            .reliability(Reliability::Full)
-            .build()?;
-        let endpoint = Endpoint::bind(loopback(), options.clone())?;
-        let caller = Endpoint::for_calls(loopback(), options)?;
-        let tap = Tap::start(endpoint.local_address())?;
-        let (called, accepted) = tokio::join!(caller.connect(tap.address), endpoint.accept());
-        let (called, accepted) = (called?, accepted.ok_or("not accepted")?);
-        let packets = seconds * 1_000_000 / gap_us;
-        tokio::spawn(async move { while accepted.recv().await.is_some() {} });
-        let payload = bytes::Bytes::from(vec![7; SECTION]);
-        for _ in 0..packets {
-            called.send(Section::new(payload.clone())).await?;
-        }
-        called.finish().await?;
-        let arrivals = tap.end()?;
-        let mut gaps: Vec<f64> = arrivals
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]) as f64 / 1e3)
-            .collect();
-        gaps.sort_unstable_by(f64::total_cmp);
-        let at = |share: f64| {
-            let rank = (share * gaps.len() as f64) as usize;
-            gaps.get(rank.min(gaps.len().saturating_sub(1)))
-                .copied()
-                .unwrap_or(f64::NAN)
-        };
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        println!(
-            "gap {gap_us} us: {} of {packets} packets, gaps of {mean:.1} us on the average; 1 % {:.0}, 10 % {:.0}, \
-             50 % {:.0}, 90 % {:.0}, 99 % {:.0} us",
-            arrivals.len(),
-            at(0.01),
-            at(0.1),
-            at(0.5),
-            at(0.9),
-            at(0.99),
-        );
-    }
+    let pacing = caller.statistics().await.pacing;
+    println!(
+        "one stream of 8 Mb/s, steady: {} paced packets; half are at most {:.0} us late, 99 % at most {:.0} us, \
+         99.9 % at most {:.0} us, all at most {:.0} us",
+        pacing.packets, pacing.p50_us, pacing.p99_us, pacing.p999_us, pacing.max_us
+    );
     Ok(())
 }
 
@@ -450,7 +401,8 @@ fn main() -> Result<(), Failure> {
         .build()?;
     let is_on = |name: &str| what == name || what == "all";
     if is_on("bare-bulk") {
-        bare_bulk(given.unwrap_or(2_000))?;
+        bare_bulk(given.unwrap_or(2_000), false)?;
+        bare_bulk(given.unwrap_or(2_000), true)?;
     }
     if is_on("bulk") {
         runtime.block_on(bulk(given.unwrap_or(1_000)))?;
@@ -462,9 +414,10 @@ fn main() -> Result<(), Failure> {
         runtime.block_on(streams(given.unwrap_or(4)))?;
     }
     if is_on("spacing") {
-        runtime.block_on(spacing(given.unwrap_or(4)))?;
+        runtime.block_on(spacing::measure(given.unwrap_or(4)))?;
     }
     if is_on("pacing") {
+        runtime.block_on(pace_one(given.unwrap_or(10)))?;
         runtime.block_on(pacing(given.unwrap_or(4)))?;
     }
     if is_on("handshakes") {

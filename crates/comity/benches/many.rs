@@ -11,16 +11,17 @@
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 #![allow(clippy::disallowed_methods, reason = "it measures real time")]
 
+mod common;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use comity::session::PresharedKey;
-use comity::{Connection, Deliver, Endpoint, Item, Options, OptionsBuilder, Section};
+use comity::{Connection, Endpoint, Item, OptionsBuilder, Section};
 use tokio::task::JoinSet;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use common::{Failure, loopback, processor_seconds};
 
 /// Calls that are made at the same time.
 const CALLS_AT_ONCE: usize = 16;
@@ -43,26 +44,10 @@ impl Plan {
 }
 
 fn options() -> OptionsBuilder {
-    Options::builder()
-        .preshared_key(PresharedKey::new([7; 32]))
-        .deliver(Deliver::Early)
+    common::options()
         .latency(Duration::from_millis(400))
         .most_connections(20_000)
         .most_waiting(1_000)
-}
-
-fn loopback() -> SocketAddr {
-    ([127, 0, 0, 1], 0).into()
-}
-
-/// Processor time of this process, user and system.
-fn processor_seconds() -> f64 {
-    // utime and stime of all threads, in ticks of 10 ms: fine enough for runs of seconds.
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let after = text.rsplit(')').next().unwrap_or_default();
-    let mut fields = after.split_whitespace().skip(11);
-    let mut ticks = || -> f64 { fields.next().and_then(|t| t.parse().ok()).unwrap_or(0.0) };
-    (ticks() + ticks()) / 100.0
 }
 
 /// The bytes of memory that this process has in use.

@@ -186,10 +186,18 @@ impl Transport {
         trace.record(now, Record::Path(path));
     }
 
-    fn trace_sent(&mut self, now: Time, number: PacketNumber, payload: &[u8]) {
-        self.trace(now, |_, connection| {
+    /// `planned`: when it was to leave, if pacing held it back.
+    fn trace_sent(
+        &mut self,
+        now: Time,
+        number: PacketNumber,
+        payload: &[u8],
+        planned: Option<Time>,
+    ) {
+        self.trace(now, |trace, connection| {
             let overhead = connection.config().overhead;
-            Record::Sent(PacketRecord::read(number, payload, overhead))
+            let planned = planned.map(|time| trace.since_epoch(time));
+            Record::Sent(PacketRecord::read(number, payload, overhead).planned_at(planned))
         });
     }
 
@@ -264,14 +272,17 @@ impl Core for Transport {
             self.idle_at = now;
             return None;
         };
-        if self.is_paced
-            && self.connection.backlog() < backlog
-            && self.planned.len() < MOST_PLANNED
-            && let Some(time) = release.filter(|time| *time <= now)
-        {
-            self.planned.push(time);
+        let is_paced = self.is_paced && self.connection.backlog() < backlog;
+        let planned = release.filter(|time| is_paced && *time <= now);
+        if self.planned.len() < MOST_PLANNED {
+            self.planned.extend(planned);
         }
-        self.trace_sent(now, sent.number, out.get(start..).unwrap_or_default());
+        self.trace_sent(
+            now,
+            sent.number,
+            out.get(start..).unwrap_or_default(),
+            planned,
+        );
         Some(Transmit {
             number: sent.number,
             ecn: sent.ecn,
@@ -287,7 +298,8 @@ impl Core for Transport {
     ) -> Option<Transmit> {
         let start = out.len();
         let sent = self.connection.write_path_frame(now, frame, length, out)?;
-        self.trace_sent(now, sent.number, out.get(start..).unwrap_or_default());
+        let payload = out.get(start..).unwrap_or_default();
+        self.trace_sent(now, sent.number, payload, None);
         Some(Transmit {
             number: sent.number,
             ecn: Ecn::NotCapable,

@@ -159,7 +159,7 @@ pub enum SendError {
         /// The stream it was meant for.
         stream: StreamId,
     },
-    /// It has more bytes than a section can have, or than may ever wait to be sent.
+    /// It has more bytes than a section can have, than may ever wait to be sent, or than the peer can hold.
     #[error("{stream}: a section of {length} bytes was given, expected at most {most}")]
     TooLong {
         /// The stream it was meant for.

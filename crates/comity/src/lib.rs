@@ -86,6 +86,10 @@
 //! | packets at 50 Mb/s | 43 to 45 | 107 to 795 | 786 to 5,800 |
 //! | the bare loop, at the same time | 35 | 3,530 to 3,720 | 6,530 to 6,730 |
 //!
+//! One stream of 8 Mb/s with the law for media, 25 sections a second, with both processors free (`cargo bench -p comity
+//! --bench endpoint -- pacing 5`, two runs): half of its paced packets are at most 46 and 49 us late, 99 % at most 129 and
+//! 137 us, 99.9 % at most 831 and 487 us.
+//!
 //! Where the law sets when each packet leaves, the thread of an endpoint with few connections stays awake for the last
 //! 100 us, and gaps of 50 us are kept. With more than eight connections that are busy, it does what has come together every
 //! 250 us, and their paced packets leave later by about as much. Both are measured in `docs/performance.md`.

@@ -188,7 +188,7 @@ impl Options {
             },
             max_datagram: u16::try_from(config.payload + SEALING).unwrap_or(u16::MAX),
             idle_timeout: Span::from_millis(config.idle_timeout.as_millis()),
-            initial_credit: config.receive_buffer / 4 * 3,
+            initial_credit: config.receive_buffer,
             max_open_sections: config.receive_sections,
             max_ack_delay: config.ack_delay,
             stream_name: self.stream_name.clone(),

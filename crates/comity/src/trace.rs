@@ -206,6 +206,8 @@ pub(crate) struct PacketRecord {
     acknowledged: Vec<RangeInclusive<u64>>,
     pieces: Vec<Piece>,
     others: Vec<&'static str>,
+    /// On the clock of the file.
+    planned: Option<Time>,
 }
 
 impl PacketRecord {
@@ -218,6 +220,7 @@ impl PacketRecord {
             acknowledged: Vec::new(),
             pieces: Vec::new(),
             others: Vec::new(),
+            planned: None,
         };
         let Ok(packet) = frame::decode(payload, Content::Present) else {
             record.others.push("malformed");
@@ -230,6 +233,12 @@ impl PacketRecord {
             }
         }
         record
+    }
+
+    /// Pacing had it leave at `time` on the clock of the file.
+    pub(crate) const fn planned_at(mut self, time: Option<Time>) -> Self {
+        self.planned = time;
+        self
     }
 
     fn add(&mut self, frame: &Frame<'_>) {
@@ -264,6 +273,7 @@ impl PacketRecord {
             Frame::PathResponse(_) => "path_response",
             Frame::Close(_) => "connection_close",
             Frame::End(_) => "end",
+            Frame::Blocked => "blocked",
         };
         self.others.push(other);
     }
@@ -276,6 +286,7 @@ impl PacketRecord {
             acknowledged: &self.acknowledged,
             pieces: &self.pieces,
             others: &self.others,
+            planned: self.planned,
         }
     }
 }

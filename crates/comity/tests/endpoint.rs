@@ -1,5 +1,6 @@
 //! Connections over loopback sockets.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -498,6 +499,43 @@ async fn after_the_end_every_call_returns() {
         connection.close(CloseCode::APPLICATION, "again");
         assert!(connection.end(StreamId(0)).is_err());
         assert!(connection.skip(StreamId(0)).is_err());
+    }
+}
+
+/// Closing overtakes what was accepted and waits to be taken up: that has an outcome and its place in the sums too.
+#[tokio::test]
+async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
+    let options = options().build().unwrap();
+    for streams in [1, 3] {
+        let (caller, _listener, _endpoint) = pair(options.clone(), options.clone()).await;
+        let mut events = caller.events();
+        let mut given = BTreeSet::new();
+        for number in 0..600 {
+            let stream = StreamId(number % streams);
+            let section = Section::new(payload(number.into(), 500)).stream(stream);
+            given.insert((stream, caller.try_send(section).unwrap()));
+        }
+        caller.close(CloseCode::APPLICATION, "");
+        let mut settled = BTreeSet::new();
+        while let Some(event) = soon(events.next()).await {
+            match event {
+                Event::Outcome(outcome) => {
+                    let section = (outcome.stream, outcome.section);
+                    assert!(settled.insert(section), "{outcome:?} twice");
+                }
+                Event::Missed(_) => panic!("{event:?}"),
+                _ => {}
+            }
+        }
+        assert_eq!(settled, given);
+        let sent = caller.statistics().await.sent;
+        assert_eq!(sent.sections.submitted, 600);
+        let sum: u64 = sent.sections.entries()[1..]
+            .iter()
+            .map(|(_, count)| count)
+            .sum();
+        assert_eq!(sum, 600, "{:?}", sent.sections);
+        assert_eq!(sent.bytes.submitted, 600 * 500);
     }
 }
 

@@ -236,3 +236,62 @@ async fn each_connection_has_a_file_and_a_full_one_says_so() {
     }
     assert!(Qlog::create(folder.path().join("no/such"), 1).is_err());
 }
+
+/// The law `fixed` plans each packet a gap behind the one before it, whenever that left.
+#[tokio::test]
+async fn packets_that_were_paced_tell_when_they_were_to_leave() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.sqlog");
+    let qlog = Qlog::create(&path, 1 << 30).unwrap();
+    let row = comity_congestion::table::find("fixed").unwrap();
+    let gap = row.parse("gap", "2ms").unwrap();
+    let with = options()
+        .controller("fixed")
+        .controller_parameters(comity_congestion::table::Parameters::new().with("gap", gap));
+    let endpoint = Endpoint::bind(
+        "127.0.0.1:0".parse().unwrap(),
+        with.clone().build().unwrap(),
+    );
+    let endpoint = endpoint.unwrap();
+    let called = comity::connect(
+        endpoint.local_address(),
+        with.qlog(qlog.clone()).build().unwrap(),
+    );
+    let (sender, receiver) = tokio::join!(called, endpoint.accept());
+    let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
+    for _ in 0..30 {
+        sender.send(Section::new(vec![1; 1_300])).await.unwrap();
+    }
+    let (finished, ()) = tokio::join!(sender.finish(), async {
+        while receiver.recv().await.is_some() {}
+    });
+    assert_eq!(finished, Ok(()));
+    endpoint.close().await;
+    assert_eq!(qlog.finish(), Vec::<String>::new());
+
+    let (_, events) = records(&path);
+    let full = events.iter().filter(|event| {
+        let length = event["data"]["raw"]["payload_length"].as_u64();
+        event["name"] == "transport:packet_sent" && length.unwrap() > 1_000
+    });
+    let times: Vec<(f64, Option<f64>)> = full
+        .map(|event| {
+            let time = event["time"].as_f64().unwrap();
+            (time, event["data"]["planned"].as_f64())
+        })
+        .collect();
+    // The first ones may have been waited for by the application alone.
+    let mut paced = 0;
+    for pair in times.windows(2) {
+        let [(before, _), (time, Some(planned))] = *pair else {
+            continue;
+        };
+        paced += 1;
+        assert!(
+            (planned - (before + 2.0)).abs() < 1e-3,
+            "{before} {planned}"
+        );
+        assert!(planned <= time + 1e-9, "{planned} {time}");
+    }
+    assert!(paced > 20, "{paced}");
+}

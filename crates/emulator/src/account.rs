@@ -22,7 +22,7 @@ impl Tally {
 /// What became of the packets of one direction.
 ///
 /// ```text
-/// arrived = released + dropped_early + dropped_full + dropped_loss + dropped_memory + lost + held()
+/// arrived = released + dropped_early + dropped_full + dropped_large + dropped_loss + dropped_memory + lost + held()
 /// ```
 ///
 /// in packets and in bytes, at any time. `copies` come on top of that; `unsent` is a part of `released` and
@@ -39,6 +39,8 @@ pub struct Account {
     pub dropped_early: Tally,
     /// Dropped because the queue was full.
     pub dropped_full: Tally,
+    /// Larger than the link takes.
+    pub dropped_large: Tally,
     /// Hit by a loss model before the queue.
     pub dropped_loss: Tally,
     /// Not offered to the link: the emulator's own memory had no room. A sign of overload.
@@ -56,6 +58,7 @@ impl Account {
             self.released,
             self.dropped_early,
             self.dropped_full,
+            self.dropped_large,
             self.dropped_loss,
             self.dropped_memory,
             self.lost,
@@ -171,6 +174,7 @@ mod tests {
             copies: tally(7),
             dropped_early: tally(1),
             dropped_full: tally(2),
+            dropped_large: tally(6),
             dropped_loss: tally(3),
             dropped_memory: tally(4),
             lost: tally(5),
@@ -178,7 +182,7 @@ mod tests {
         };
         assert_eq!(
             account.held(),
-            tally(45),
+            tally(39),
             "copies and unsent ones are no part"
         );
     }

@@ -263,6 +263,7 @@ impl<T: Clone> Lane<T> {
             Outcome::Dropped(DropCause::EarlyDrop) => &mut self.account.dropped_early,
             Outcome::Dropped(DropCause::Loss) => &mut self.account.dropped_loss,
             Outcome::Dropped(DropCause::QueueFull) => &mut self.account.dropped_full,
+            Outcome::Dropped(DropCause::TooLarge) => &mut self.account.dropped_large,
         };
         tally.add(wire_bytes);
         self.held_bytes -= ENTRY + u64::from(wire_bytes);

@@ -568,7 +568,8 @@ impl<P: Fuzzed> World<P> {
             0 => Frame::Padding {
                 length: usize::from(source.u8()),
             },
-            1 => Frame::Ping,
+            1 if token[0] < 128 => Frame::Ping,
+            1 => Frame::Blocked,
             2 => Frame::Floor(Floor {
                 stream: stream.0,
                 floor: self.section(source, stream),

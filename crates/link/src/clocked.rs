@@ -56,6 +56,7 @@ pub struct ClockedLink {
 #[derive(Clone, Debug)]
 struct Extras {
     profile: Option<Profile>,
+    largest: u32,
     losses: Losses,
     offered: u64,
     red: Option<Red>,
@@ -80,6 +81,7 @@ impl ClockedLink {
             DelayProfile::Steps(_) => None,
         };
         let is_plain = profile.is_none()
+            && config.mtu.is_none()
             && red.is_none()
             && config.losses.is_empty()
             && config.jitter == Jitter::None
@@ -94,6 +96,7 @@ impl ClockedLink {
         let extras = (!is_plain).then(|| {
             Box::new(Extras {
                 profile,
+                largest: config.largest_packet(),
                 losses: Losses::new(&config.losses, LossPlace::BeforeQueue, seed),
                 offered: 0,
                 red,
@@ -272,6 +275,9 @@ impl Extras {
     fn offer(&mut self, clock: &mut Clock, ring: &mut Ring, now: Time, packet: Packet) -> Outcome {
         let number = self.offered;
         self.offered += 1;
+        if packet.bytes > self.largest {
+            return Outcome::Dropped(DropCause::TooLarge);
+        }
         if self.losses.strike(now, number) {
             return Outcome::Dropped(DropCause::Loss);
         }

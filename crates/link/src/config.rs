@@ -30,6 +30,9 @@ pub struct LinkConfig {
     pub rate: RateProfile,
     /// How long a packet travels after its last bit has left.
     pub delay: DelayProfile,
+    /// The largest packet that is taken, headers included; `None` for any size. A larger one is dropped first of all, as by
+    /// a router that must not fragment it: neither losses nor the queue see it.
+    pub mtu: Option<Bytes>,
     /// Where packets wait, and which of them are refused.
     pub queue: Queue,
     /// What destroys packets. All models at one place see every packet that reaches that place, so that
@@ -48,11 +51,18 @@ impl LinkConfig {
         Self {
             rate: RateProfile::Constant(rate),
             delay: DelayProfile::Constant(delay),
+            mtu: None,
             queue: Queue::DropTail(Limit::Unlimited),
             losses: Vec::new(),
             jitter: Jitter::None,
             duplication: 0.0,
         }
+    }
+
+    /// The size of the largest packet that is taken.
+    pub(crate) fn largest_packet(&self) -> u32 {
+        self.mtu
+            .map_or(u32::MAX, |mtu| u32::try_from(mtu.get()).unwrap_or(u32::MAX))
     }
 }
 
@@ -427,6 +437,9 @@ impl LinkConfig {
         if let DelayProfile::Steps(steps) = &self.delay {
             in_order("delay", steps)?;
         }
+        if self.mtu == Some(Bytes::ZERO) {
+            return Err(ConfigError::Zero { field: "mtu" });
+        }
         self.queue.validate(&self.rate)?;
         for loss in &self.losses {
             loss.model.validate()?;
@@ -601,6 +614,13 @@ mod tests {
         };
         let at = Time::from_secs;
         for (config, expected) in [
+            (
+                LinkConfig {
+                    mtu: Some(Bytes::ZERO),
+                    ..base.clone()
+                },
+                "mtu: zero, expected more than that",
+            ),
             (
                 LinkConfig {
                     duplication: 1.5,

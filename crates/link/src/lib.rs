@@ -6,9 +6,9 @@
 //! a [`Seed`](comity_units::Seed), one stream for each model, named below the link's own.
 //!
 //! ```text
-//! offer ─► losses on the way in ─► queue ─► transmission ─► losses on the wire ─► delay, jitter, copy ─► arrival
-//!             Dropped(Loss)     Dropped(QueueFull)               Lost                            Carried
-//!                               Dropped(EarlyDrop)
+//! offer ─► MTU ─► losses on the way in ─► queue ─► transmission ─► losses on the wire ─► delay, jitter, copy ─► arrival
+//!   Dropped(TooLarge)  Dropped(Loss)   Dropped(QueueFull)               Lost                            Carried
+//!                                      Dropped(EarlyDrop)
 //! ```
 //!
 //! - [`ClockedLink`] decides everything when a packet is handed over: no event for the end of a

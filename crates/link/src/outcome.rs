@@ -54,6 +54,8 @@ pub enum DropCause {
     Loss,
     /// The queue had no room for it.
     QueueFull,
+    /// It is larger than the link takes.
+    TooLarge,
 }
 
 /// What a link still has to send.

@@ -25,6 +25,7 @@ use crate::red::{Found, Red, Verdict};
 #[derive(Clone, Debug)]
 pub struct ServedLink<T: Copy> {
     server: Server,
+    largest: u32,
     losses: Losses,
     offered: u64,
     discipline: Discipline,
@@ -94,6 +95,7 @@ impl<T: Copy> ServedLink<T> {
         };
         Ok(Self {
             server: Server::new(&config.rate),
+            largest: config.largest_packet(),
             losses: Losses::new(&config.losses, LossPlace::BeforeQueue, seed),
             offered: 0,
             discipline,
@@ -117,6 +119,9 @@ impl<T: Copy> ServedLink<T> {
         self.advance(now);
         let number = self.offered;
         self.offered += 1;
+        if packet.bytes > self.largest {
+            return Err(DropCause::TooLarge);
+        }
         if self.losses.strike(now, number) {
             return Err(DropCause::Loss);
         }

@@ -4,7 +4,7 @@ use comity_link::{
     ClockedLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
     Passage, Queue, ServedLink,
 };
-use comity_units::{Rate, Seed, Span, Time};
+use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
 
 const PACKET: Packet = Packet {
@@ -441,14 +441,42 @@ fn any_config() -> impl Strategy<Value = LinkConfig> {
         prop::collection::vec(any_loss(), 0..3),
         any_jitter(),
         0.0..0.5,
+        prop::option::weighted(0.3, (1..1_600_u64).prop_map(Bytes::new)),
     )
-        .prop_map(|(kbps, limit, losses, jitter, duplication)| LinkConfig {
-            queue: Queue::DropTail(limit),
-            losses,
-            jitter,
-            duplication,
-            ..LinkConfig::new(Rate::from_kbps(kbps), Span::from_micros(700))
-        })
+        .prop_map(
+            |(kbps, limit, losses, jitter, duplication, mtu)| LinkConfig {
+                mtu,
+                queue: Queue::DropTail(limit),
+                losses,
+                jitter,
+                duplication,
+                ..LinkConfig::new(Rate::from_kbps(kbps), Span::from_micros(700))
+            },
+        )
+}
+
+/// What is too large takes no room in the queue and is seen by no loss model, but has its number: of the packets 0 to 3, 1 is
+/// too large, 2 is lost by its number, and 3 is the second that finds room.
+#[test]
+fn what_is_too_large_is_dropped_first_of_all() {
+    let config = LinkConfig {
+        mtu: Some(Bytes::new(1_400)),
+        queue: Queue::DropTail(Limit::Packets(2)),
+        ..config(vec![before(LossModel::Packets(vec![1, 2]))])
+    };
+    let mut link = ClockedLink::new(&config, Seed::new(1)).unwrap();
+    let mut served = ServedLink::new(&config, Seed::new(1)).unwrap();
+    let drops = [None, Some(DropCause::TooLarge), Some(DropCause::Loss), None];
+    for (token, (bytes, drop)) in [1_400, 1_401, 1_400, 60].into_iter().zip(drops).enumerate() {
+        let packet = Packet { bytes, ..PACKET };
+        let found = match link.offer(Time::ZERO, packet) {
+            Outcome::Dropped(cause) => Some(cause),
+            Outcome::Carried(_) => None,
+            Outcome::Lost { .. } => panic!("nothing is lost on the wire"),
+        };
+        assert_eq!((token, found), (token, drop));
+        assert_eq!(served.offer(Time::ZERO, packet, token).err(), drop);
+    }
 }
 
 /// Packets of 1 us at 10 us each: with the outage at the queue the time of the offer counts, on the wire that of
@@ -506,6 +534,8 @@ proptest! {
             let packet = Packet { bytes, ecn_capable: false };
             let outcome = link.offer(now, packet);
             expected.push(Some(outcome));
+            let is_too_large = config.mtu.is_some_and(|mtu| u64::from(bytes) > mtu.get());
+            prop_assert_eq!(outcome == Outcome::Dropped(DropCause::TooLarge), is_too_large);
             let passed = match outcome {
                 Outcome::Carried(Passage { start, departure, arrival, duplicate, .. }) => {
                     prop_assert!(arrival >= departure + Span::from_micros(700));

@@ -70,6 +70,8 @@ pub struct Packet<'a> {
     pub pieces: &'a [Piece],
     /// The types of what else it holds, in snake case, as in `ping`.
     pub others: &'a [&'static str],
+    /// When it was to leave, where pacing held it back.
+    pub planned: Option<Time>,
 }
 
 /// A part of a section.
@@ -397,6 +399,8 @@ struct PacketEvent<'a> {
     frames: Frames<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trigger: Option<LossTrigger>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    planned: Option<f64>,
 }
 
 impl<'a> PacketEvent<'a> {
@@ -418,6 +422,7 @@ impl<'a> PacketEvent<'a> {
                 others: packet.others,
             },
             trigger: None,
+            planned: packet.planned.map(|time| time.as_nanos() as f64 / 1e6),
         }
     }
 }

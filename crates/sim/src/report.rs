@@ -380,7 +380,7 @@ pub struct LinkReport {
     pub dropped_full: u64,
     /// Packets dropped early by the queue's management (RED, CoDel).
     pub dropped_early: u64,
-    /// Packets lost by a loss model.
+    /// Packets lost by a loss model, or larger than the link takes.
     pub lost: u64,
     /// All drops and losses, measured.
     pub dropped_measured: u64,

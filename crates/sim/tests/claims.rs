@@ -339,6 +339,13 @@ fn mistakes_are_told_with_place_value_and_expectation() {
             &["claim.0.check.0.expected", "needs `reason`"],
         ),
         (
+            "needless",
+            format!(
+                "{HEAD}{measure}check = [{{ says = \"c\", holds = \"x < 1\", reason = \"r\" }}]\n"
+            ),
+            &["claim.0.check.0.reason", "needs `expected`"],
+        ),
+        (
             "absent",
             format!(
                 "{HEAD}{measure}check = [{{ says = \"c\", holds = \"x[rate = 1Mbps] < 1\" }}]\n"

@@ -3,10 +3,53 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use bytes::Bytes;
+use comity_congestion::table::{self, Parameters, Setup, TABLE};
 use comity_link::{ClockedLink, LinkConfig, Outcome, Packet};
-use comity_transport::datagram::{Connection, Ecn, Event, Violation};
+use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
 use comity_transport::timeline::{Delivery, Payload};
 use comity_units::{PacketNumber, Seed, Span, Time};
+
+/// The laws that drive the transport: all of them. What each wants to hear, of its acknowledgements and of its meter, the
+/// transport tells it; `fixed` hears nothing, and fills whatever queue it meets.
+pub fn laws() -> Vec<&'static str> {
+    TABLE.iter().map(|row| row.name).collect()
+}
+
+/// Two ends that run this law with its defaults. Its meter, where it has one, is at end 1.
+///
+/// # Panics
+/// When there is no such law, or a configuration is not valid: a mistake in a test.
+pub fn ends(law: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 2] {
+    ends_opened(law, sender, receiver, [Time::ZERO; 2])
+}
+
+/// As [`ends`], opened at these readings of their clocks.
+///
+/// # Panics
+/// As [`ends`].
+pub fn ends_opened(
+    law: &str,
+    sender: Config,
+    receiver: Config,
+    opened: [Time; 2],
+) -> [Connection<Bytes>; 2] {
+    let row = table::find(law).expect("a known controller");
+    let [sender_opened, receiver_opened] = opened;
+    [
+        (sender, sender_opened, false),
+        (receiver, receiver_opened, true),
+    ]
+    .map(|(config, opened, measures)| {
+        let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
+        let controller = row.build(&setup, &Parameters::new()).expect("defaults");
+        let meter = row
+            .build_meter(&setup, &Parameters::new())
+            .filter(|_| measures)
+            .map(|meter| meter.expect("defaults"));
+        Connection::new(config, config.ack_delay, controller, meter, opened).expect("valid")
+    })
+}
 
 /// A packet on its way.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +63,52 @@ struct InFlight {
     payload: Vec<u8>,
 }
 
+/// A clock that runs evenly, beside the true time in which links and the test live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// What it shows when the true time is zero.
+    pub at_zero: Time,
+    /// How much faster than the true time it runs, in parts per million; more than -1,000,000.
+    pub drift_ppm: i32,
+}
+
+impl Clock {
+    /// The true time.
+    pub const TRUE: Self = Self {
+        at_zero: Time::ZERO,
+        drift_ppm: 0,
+    };
+
+    /// What it shows at this true time: `at_zero + time · (1 + drift)`, rounded down.
+    pub fn reading(&self, time: Time) -> Time {
+        if time.is_never() {
+            return time;
+        }
+        let passed = u128::from(time.as_nanos()) * self.pace() / MILLION;
+        self.at_zero + Span::from_nanos(passed as u64)
+    }
+
+    /// The first true time at which it shows this or more.
+    pub fn first_showing(&self, reading: Time) -> Time {
+        if reading.is_never() {
+            return reading;
+        }
+        let passed = u128::from(reading.saturating_since(self.at_zero).as_nanos()) * MILLION;
+        Time::from_nanos(passed.div_ceil(self.pace()) as u64)
+    }
+
+    /// By how many millionths of a unit it advances in a millionth of it.
+    fn pace(&self) -> u128 {
+        MILLION.saturating_add_signed(self.drift_ppm.into()).max(1)
+    }
+}
+
+const MILLION: u128 = 1_000_000;
+
 /// Two connections, called 0 and 1, and a link in each direction.
+///
+/// Each end lives by a clock of its own, the true one unless [`with_clocks`](Self::with_clocks) says otherwise: what a test
+/// tells an end directly has to be in its [`reading`](Self::reading). All times that this type tells are true.
 #[derive(Debug)]
 pub struct Pair<P: Payload> {
     /// The ends.
@@ -43,6 +131,9 @@ pub struct Pair<P: Payload> {
     steps: u64,
     /// What is larger on the wire gets lost, in either direction.
     largest: u32,
+    clocks: [Clock; 2],
+    /// What each direction takes beside its link.
+    extra_delays: [Span; 2],
 }
 
 impl<P: Payload> Pair<P> {
@@ -69,12 +160,31 @@ impl<P: Payload> Pair<P> {
             outage: None,
             steps: 0,
             largest: u32::MAX,
+            clocks: [Clock::TRUE; 2],
+            extra_delays: [Span::ZERO; 2],
         }
+    }
+
+    /// Gives the ends these clocks, of which they were opened at a reading no later than at the true time zero.
+    #[must_use]
+    pub fn with_clocks(mut self, clocks: [Clock; 2]) -> Self {
+        self.clocks = clocks;
+        self
     }
 
     /// The virtual time.
     pub const fn now(&self) -> Time {
         self.now
+    }
+
+    /// What the clock of this end shows now.
+    pub fn reading(&self, end: usize) -> Time {
+        self.clocks[end].reading(self.now)
+    }
+
+    /// What this end sends from now on takes so much longer than its link alone.
+    pub const fn set_extra_delay(&mut self, end: usize, delay: Span) {
+        self.extra_delays[end] = delay;
     }
 
     /// How often something happened so far: a timer, or an arrival. Ends at rest have few.
@@ -100,7 +210,10 @@ impl<P: Payload> Pair<P> {
         let mut at_this_instant = 0;
         loop {
             self.drain();
-            let timers = self.ends.iter().map(Connection::next_timer).min();
+            let timers = self.ends.iter().zip(&self.clocks);
+            let timers = timers
+                .map(|(end, clock)| clock.first_showing(end.next_timer()))
+                .min();
             let arrival = self
                 .in_flight
                 .peek()
@@ -131,9 +244,10 @@ impl<P: Payload> Pair<P> {
                 };
                 self.deliver(&packet);
             }
-            for end in &mut self.ends {
-                if end.next_timer() <= self.now {
-                    end.on_timer(self.now);
+            for (end, clock) in self.ends.iter_mut().zip(&self.clocks) {
+                let now = clock.reading(self.now);
+                if end.next_timer() <= now {
+                    end.on_timer(now);
                 }
             }
         }
@@ -145,16 +259,22 @@ impl<P: Payload> Pair<P> {
             (false, true) => Ecn::Capable0,
             _ => Ecn::NotCapable,
         };
+        let now = self.reading(packet.to);
         let end = &mut self.ends[packet.to];
-        if let Err(violation) = end.on_packet(self.now, packet.number, ecn, &packet.payload) {
+        if let Err(violation) = end.on_packet(now, packet.number, ecn, &packet.payload) {
             self.violations.push((packet.to, violation));
         }
     }
 
     fn drain(&mut self) {
         for index in 0..2 {
+            let now = self.reading(index);
+            // What is taken away may make room that the peer is to be told of.
+            while let Some(delivery) = self.ends[index].poll_delivery(now) {
+                self.deliveries[index].push((self.now, delivery));
+            }
             let mut payload = Vec::new();
-            while let Some(sent) = self.ends[index].poll_transmit(self.now, &mut payload) {
+            while let Some(sent) = self.ends[index].poll_transmit(now, &mut payload) {
                 let payload = std::mem::take(&mut payload);
                 let is_out = self
                     .outage
@@ -171,6 +291,7 @@ impl<P: Payload> Pair<P> {
                     continue;
                 };
                 for arrival in [Some(way.arrival), way.duplicate].into_iter().flatten() {
+                    let arrival = arrival + self.extra_delays[index];
                     self.order += 1;
                     self.in_flight.push(Reverse(InFlight {
                         arrival,
@@ -182,9 +303,6 @@ impl<P: Payload> Pair<P> {
                         payload: payload.clone(),
                     }));
                 }
-            }
-            while let Some(delivery) = self.ends[index].poll_delivery(self.now) {
-                self.deliveries[index].push((self.now, delivery));
             }
             while let Some(event) = self.ends[index].poll_event() {
                 self.events[index].push((self.now, event));

@@ -4,4 +4,5 @@ pub mod conformance;
 pub mod datagram;
 pub mod memory;
 pub mod meters;
+pub mod paths;
 pub mod tcp;

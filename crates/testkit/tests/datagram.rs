@@ -3,15 +3,23 @@
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup};
 use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
-use comity_testkit::datagram::Pair;
+use comity_testkit::datagram::{Pair, laws};
+use comity_testkit::paths::losses;
 use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::inbox::GapReason;
-use comity_transport::timeline::outbox::Fate;
+use comity_transport::timeline::outbox::{Fate, SubmitError};
 use comity_transport::timeline::{
-    Delivery, DropPolicy, Importance, Outgoing, Reliability, StreamId,
+    Deliver, Delivery, DropPolicy, Importance, Outgoing, Reliability, StreamId,
 };
 use comity_transport::wire::CloseCode;
 use comity_units::{Rate, Seed, Span, Time};
+
+#[path = "datagram/credit.rs"]
+mod credit;
+#[path = "datagram/size.rs"]
+mod size;
+#[path = "datagram/taking.rs"]
+mod taking;
 
 const VIDEO: StreamId = StreamId(0);
 
@@ -34,7 +42,7 @@ fn ends(controller: &str, config: Config) -> [Connection<Bytes>; 2] {
         seed: Seed::new(1),
         ..one
     };
-    [end(controller, one), end(controller, other)]
+    comity_testkit::datagram::ends(controller, one, other)
 }
 
 /// A link of this rate with a queue of 60 packets and 20 ms of delay.
@@ -133,148 +141,6 @@ fn on_a_clean_path_everything_is_on_time() {
     // The round trip is 40 ms, plus what a frame's packets wait for each other.
     let rtt = sender.path.min_rtt.expect("measured").as_millis();
     assert!((40..=45).contains(&rtt), "{rtt}");
-}
-
-/// The search for the size of packets, from what a datagram of 1,200 bytes holds.
-fn searching() -> Config {
-    Config {
-        payload: 1_400,
-        base_payload: Some(1_171),
-        ..Config::default()
-    }
-}
-
-/// The sizes that an end found, each with the time at which it did.
-fn sizes(pair: &Pair<Bytes>, end: usize) -> Vec<(Time, u32)> {
-    let size = |(at, event): &(Time, Event)| match event {
-        Event::PathSize { payload, most } => {
-            assert_eq!(*most, 1_400);
-            Some((*at, *payload))
-        }
-        _ => None,
-    };
-    pair.events[end].iter().filter_map(size).collect()
-}
-
-#[test]
-fn a_path_that_carries_full_packets_is_found_out_in_a_round_trip() {
-    let path = link(Rate::from_mbps(8));
-    let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(1));
-    let first = section(Time::ZERO, 0, 15_000, Span::from_secs(1));
-    pair.ends[0].submit(Time::ZERO, first).expect("room");
-    assert_eq!(pair.ends[0].statistics().path.payload, 1_171);
-    // The round trip of 40 ms, and four packets of 1.2 ms or 1.5 ms until they are answered.
-    pair.run_until(Time::from_millis(50));
-    assert_eq!(pair.ends[0].statistics().path.payload, 1_400);
-    assert_eq!(
-        pair.ends[1].statistics().path.payload,
-        1_171,
-        "it sends nothing"
-    );
-    assert_eq!(sizes(&pair, 0), [], "as it was to be expected");
-    check_accounts(&pair);
-}
-
-/// The least packets that the search may settle on carry 1 % less than the path does.
-#[test]
-fn a_path_that_swallows_large_packets_from_the_start_loses_no_section() {
-    for largest in [1_228, 1_300, 1_400, 1_456] {
-        let path = link(Rate::from_mbps(8));
-        let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(1));
-        pair.set_largest(largest);
-        stream(&mut pair, 250, 15_000, Span::from_millis(120));
-        assert_eq!(whole(&pair, 250), 250, "{largest}");
-        check_accounts(&pair);
-        let sender = pair.ends[0].statistics();
-        let carried = largest - 57;
-        let payload = sender.path.payload;
-        assert!(
-            (carried - 16..=carried).contains(&payload),
-            "{payload} of {carried}"
-        );
-        let found = sizes(&pair, 0);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].1, payload);
-        assert!(found[0].0 < Time::from_secs(5), "{found:?}");
-        // No probe counts as a loss.
-        let sent = sender.sent;
-        let counts = [sent.lost_packets, sent.loss_events, sent.black_holes];
-        assert_eq!((counts, sent.repeated_bytes), ([0; 3], 0));
-    }
-}
-
-#[test]
-fn a_path_that_becomes_narrower_under_way_is_filled_with_smaller_packets() {
-    for (seed, length) in [(1, 15_000), (2, 14_000), (3, 1_300), (4, 60_000)] {
-        let path = link(Rate::from_mbps(20));
-        let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(seed));
-        for number in 0..250 {
-            pair.run_until(Time::from_millis(40 * (number + 1)));
-            if number == 100 {
-                assert_eq!(pair.ends[0].statistics().path.payload, 1_400);
-                pair.set_largest(1_300);
-            }
-            let section = section(pair.now(), number, length, Span::from_millis(1_500));
-            pair.ends[0].submit(pair.now(), section).expect("room");
-        }
-        pair.ends[0].end(VIDEO);
-        assert!(pair.run_until_settled(Span::from_secs(60)), "comes to rest");
-        pair.run_until(pair.now() + Span::from_secs(2));
-        // What was cut for larger packets is cut anew: nothing is given up.
-        assert_eq!(whole(&pair, 250), 250, "sections of {length}");
-        check_accounts(&pair);
-        let sender = pair.ends[0].statistics();
-        assert_eq!(sender.sent.black_holes, 1);
-        assert!((1_227..=1_243).contains(&sender.path.payload));
-        let found = sizes(&pair, 0);
-        assert_eq!(found.len(), 1, "{found:?}");
-    }
-}
-
-/// What the system refuses is known at once, and once.
-#[test]
-fn a_refusal_of_the_system_is_obeyed_at_once() {
-    let path = link(Rate::from_mbps(8));
-    let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(1));
-    for number in 0..50 {
-        pair.run_until(Time::from_millis(40 * (number + 1)));
-        if number == 5 {
-            assert_eq!(pair.ends[0].statistics().path.payload, 1_400);
-            pair.ends[0].on_too_large(pair.now(), 1_400);
-            assert_eq!(pair.ends[0].statistics().path.payload, 1_171);
-            pair.set_largest(1_399 + 57);
-        }
-        let section = section(pair.now(), number, 15_000, Span::from_millis(120));
-        pair.ends[0].submit(pair.now(), section).expect("room");
-    }
-    pair.run_until(pair.now() + Span::from_millis(500));
-    assert_eq!(whole(&pair, 50), 50);
-    assert!((1_384..1_400).contains(&pair.ends[0].statistics().path.payload));
-    // A path that was never questioned stays as it is.
-    let mut plain = end("reno", Config::default());
-    plain.on_too_large(Time::ZERO, 1_400);
-    assert_eq!(plain.statistics().path.payload, 1_400);
-}
-
-/// Losses, and silence, of packets of any size are no black hole for long, and nobody is told of one.
-#[test]
-fn random_loss_and_an_outage_are_not_taken_for_a_narrow_path() {
-    for seed in 0..8 {
-        let path = LinkConfig {
-            losses: vec![Loss {
-                model: LossModel::Bernoulli(0.05),
-                place: LossPlace::AfterTransmission,
-            }],
-            ..link(Rate::from_mbps(8))
-        };
-        let mut pair = Pair::new(ends("reno", searching()), [&path, &path], Seed::new(seed));
-        pair.set_outage(Time::from_secs(4), Time::from_secs(7));
-        stream(&mut pair, 500, 5_000, Span::from_millis(400));
-        assert_eq!(pair.deliveries[1].len(), 500);
-        check_accounts(&pair);
-        assert_eq!(pair.ends[0].statistics().path.payload, 1_400);
-        assert_eq!(sizes(&pair, 0), []);
-    }
 }
 
 /// Two uniform draws from 0 to `a` differ by `a / 3` in the mean, and |D| of packets that cannot meet each other is just
@@ -483,48 +349,18 @@ fn a_burst_is_paced_and_idle_time_earns_nothing() {
 
 mod random_paths {
     use super::*;
-    use comity_link::{Jitter, Loss, LossModel, LossPlace};
+    use comity_testkit::paths::random_path;
     use proptest::prelude::*;
 
-    fn path() -> impl Strategy<Value = LinkConfig> {
-        let jitter = prop_oneof![
-            Just(Jitter::None),
-            (1_u64..20, any::<bool>()).prop_map(|(mean, reorder)| Jitter::Exponential {
-                mean: Span::from_millis(mean),
-                reorder,
-            }),
-        ];
-        (
-            1_u64..30,
-            1_u64..100,
-            4_u32..100,
-            0.0..0.3_f64,
-            0.0..0.1_f64,
-            jitter,
-        )
-            .prop_map(
-                |(mbps, delay, queue, loss, duplication, jitter)| LinkConfig {
-                    queue: Queue::DropTail(Limit::Packets(queue)),
-                    losses: vec![Loss {
-                        model: LossModel::Bernoulli(loss),
-                        place: LossPlace::AfterTransmission,
-                    }],
-                    jitter,
-                    duplication,
-                    ..LinkConfig::new(Rate::from_mbps(mbps), Span::from_millis(delay))
-                },
-            )
-    }
-
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(96))]
         /// Whatever the path does: no byte leaves after its deadline, each section is reported exactly once at both
         /// ends, what arrives whole has the right bytes, and the accounts sum.
         #[test]
         fn deadlines_hold_and_accounts_sum(
-            forward in path(),
-            backward in path(),
-            controller in prop::sample::select(vec!["reno", "cubic", "vegas"]),
+            forward in random_path(1..30, 1..100, 0.0..0.3),
+            backward in random_path(1..30, 1..100, 0.0..0.3),
+            controller in prop::sample::select(laws()),
             drop in prop::sample::select(vec![DropPolicy::Expired, DropPolicy::Infeasible]),
             reliability in prop::sample::select(vec![Reliability::None, Reliability::Timeline]),
             length in 1_u32..60_000,
@@ -559,7 +395,7 @@ fn a_receiver_that_runs_out_of_room_stops_the_sender_and_starts_it_again() {
     };
     let receiver = Config {
         receive_buffer: 400_000,
-        deliver: comity_transport::timeline::Deliver::Paced,
+        deliver: Deliver::Paced,
         ..sender
     };
     let mut pair = Pair::new(
@@ -567,6 +403,7 @@ fn a_receiver_that_runs_out_of_room_stops_the_sender_and_starts_it_again() {
         [&path, &path],
         Seed::new(1),
     );
+    pair.ends[0].set_initial_credit(400_000, sender.receive_sections);
     // Each is handed out a second after it was made, so that they pile up at the receiver: 50 Mb/s would bring
     // 6 MB in that second.
     for number in 0..100 {
@@ -744,132 +581,6 @@ fn on_a_new_path_both_halves_begin_again() {
     seen.dedup();
     assert_eq!(seen.get(..5), Some(&[2, 4, 8, 16, 24][..]), "{seen:?}");
     check_accounts(&pair);
-}
-
-/// Each packet is lost with this probability.
-fn losses(share: f64) -> Vec<Loss> {
-    vec![Loss {
-        model: LossModel::Bernoulli(share),
-        place: LossPlace::AfterTransmission,
-    }]
-}
-
-/// The fates of the sections of end 0, by number.
-fn fates(pair: &Pair<Bytes>) -> Vec<Fate> {
-    let outcomes = pair.events[0].iter().filter_map(|(_, event)| match event {
-        Event::Outcome(outcome) => Some((outcome.section, outcome.fate)),
-        _ => None,
-    });
-    let fates: std::collections::BTreeMap<_, _> = outcomes.collect();
-    fates.into_values().collect()
-}
-
-#[test]
-fn what_nobody_has_taken_is_not_acknowledged() {
-    let path = link(Rate::from_mbps(10));
-    let mut pair = Pair::new(
-        ends("cubic", Config::default()),
-        [&path, &path],
-        Seed::new(3),
-    );
-    pair.ends[1].await_taker();
-    stream(&mut pair, 20, 5_000, Span::from_millis(200));
-    let statistics = pair.ends[0].statistics();
-    assert_eq!(statistics.outbox.sections.acknowledged, 0);
-    let fates = fates(&pair);
-    assert_eq!(fates.len(), 20, "each has its fate: {fates:?}");
-    assert!(fates.iter().all(|fate| *fate != Fate::Acknowledged));
-    assert!(pair.ends[0].is_open(), "it may still be taken");
-    assert_eq!(pair.violations, []);
-}
-
-#[test]
-fn who_is_taken_at_once_notices_nothing_of_it() {
-    let path = link(Rate::from_mbps(10));
-    let mut pair = Pair::new(
-        ends("cubic", Config::default()),
-        [&path, &path],
-        Seed::new(3),
-    );
-    pair.ends[1].await_taker();
-    let first = section(Time::ZERO, 0, 5_000, Span::from_secs(1));
-    pair.ends[0].submit(Time::ZERO, first).unwrap();
-    // All of it is there, and nothing was answered.
-    pair.run_until(Time::from_millis(40));
-    assert_eq!(pair.ends[0].statistics().received.packets, 0);
-    assert!(pair.ends[1].statistics().received.packets >= 4);
-    pair.ends[1].take_sections(pair.now());
-    assert!(!pair.ends[1].awaits_taker());
-    pair.run_until(Time::from_millis(70));
-    assert_eq!(fates(&pair), [Fate::Acknowledged]);
-    let sent = pair.ends[0].statistics().sent;
-    assert_eq!((sent.lost_packets, sent.repeated_bytes), (0, 0));
-}
-
-#[test]
-fn an_end_that_takes_no_more_accounts_for_all_that_it_acknowledged() {
-    const COUNT: u64 = 25;
-    let latency = Span::from_millis(400);
-    let path = LinkConfig {
-        losses: losses(0.02),
-        ..link(Rate::from_mbps(10))
-    };
-    for stop in [410, 415, 433, 500] {
-        let mut pair = Pair::new(
-            ends("cubic", Config::default()),
-            [&path, &path],
-            Seed::new(stop),
-        );
-        for number in 0..COUNT {
-            let at = Time::from_millis(40 * (number + 1));
-            let stop = Time::from_millis(stop);
-            if pair.now() < stop && stop <= at {
-                pair.run_until(stop);
-                pair.ends[1].refuse_sections();
-            }
-            if at > stop + latency && pair.ends[1].is_open() {
-                let now = pair.now();
-                pair.ends[1].close(now, CloseCode::DONE, "");
-            }
-            pair.run_until(at);
-            let section = section(pair.now(), number, 5_000, latency);
-            // It fails when the connection is over.
-            let _ = pair.ends[0].submit(pair.now(), section);
-        }
-        pair.run_until(Time::from_secs(3));
-        assert_eq!(pair.violations, []);
-        let fates = fates(&pair);
-        let acknowledged = fates.iter().filter(|fate| **fate == Fate::Acknowledged);
-        let deliveries = &pair.deliveries[1];
-        let arrived = deliveries
-            .iter()
-            .filter(|(_, delivery)| matches!(delivery, Delivery::Section(_)));
-        let (acknowledged, arrived) = (acknowledged.count(), arrived.count());
-        assert!(
-            (6..13).contains(&acknowledged) && acknowledged <= arrived && arrived < 13,
-            "stopped at {stop}: {acknowledged} of {arrived}"
-        );
-        // Every section that it heard of is delivered, once and in order, and those after the stop are gaps.
-        let numbers: Vec<u64> = deliveries
-            .iter()
-            .map(|(_, delivery)| number(delivery))
-            .collect();
-        assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
-        assert!(numbers.len() > arrived, "{} heard of", numbers.len());
-        for (at, fate) in fates.iter().enumerate() {
-            let is_whole = deliveries
-                .get(at)
-                .is_some_and(|(_, delivery)| matches!(delivery, Delivery::Section(_)));
-            assert!(is_whole || *fate != Fate::Acknowledged, "section {at}");
-        }
-    }
-}
-
-fn number(delivery: &Delivery<Bytes>) -> u64 {
-    match delivery {
-        Delivery::Section(section) => section.meta.section.0,
-        Delivery::Gap(gap) => gap.section.0,
-    }
 }
 
 /// What the link dropped is what is missing, but for few numbers that are excused.

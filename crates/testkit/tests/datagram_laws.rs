@@ -221,3 +221,17 @@ fn libra_follows_its_law_on_sections() {
         assert!(pair.violations.is_empty(), "{:?}", pair.violations);
     }
 }
+
+/// RFC 5348, section 4.4: what an idle time leaves is the recover rate, `W_init / R`, at least. `W_init` is 4,380 bytes; what
+/// headers weigh comes on top, and the smoothed round trip is within an acknowledgement's delay of 40 ms.
+#[test]
+fn an_idle_hour_leaves_tfrc_its_recover_rate() {
+    let found = after_a_pause("tfrc", Span::from_secs(3_600));
+    let recover = Rate::of(comity_units::Bytes::new(4_380), Span::from_millis(40));
+    for rate in found.rates {
+        let rate = rate.expect("a law that paces");
+        // Without losses it is less than twice that once halving ends.
+        assert!(rate >= recover.mul_f64(0.9), "{found:?}");
+        assert!(rate <= recover.mul_f64(2.1), "{found:?}");
+    }
+}

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use comity_congestion::table::{self, Parameters, Setup};
-use comity_link::{Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Queue};
-use comity_testkit::datagram::Pair;
+use comity_link::LinkConfig;
+use comity_testkit::datagram::{Pair, ends, laws};
+use comity_testkit::paths::random_path;
 use comity_transport::datagram::{Config, Connection, Event};
 use comity_transport::timeline::outbox::Outcome;
 use comity_transport::timeline::{
@@ -18,43 +18,6 @@ use proptest::prelude::*;
 const PICTURES: StreamId = StreamId(1);
 const SOUND: StreamId = StreamId(2);
 const DATA: StreamId = StreamId(9);
-
-/// The receiver's half, where the law has one, stands at the end that measures.
-fn ends(law: &str, sender: Config, receiver: Config) -> [Connection<Bytes>; 2] {
-    let row = table::find(law).expect("a known controller");
-    [(sender, false), (receiver, true)].map(|(config, measures)| {
-        let setup = Setup::new(comity_units::Bytes::new(u64::from(config.payload)));
-        let controller = row.build(&setup, &Parameters::new()).expect("defaults");
-        let meter = row.build_meter(&setup, &Parameters::new());
-        let meter = meter
-            .filter(|_| measures)
-            .map(|meter| meter.expect("defaults"));
-        Connection::new(config, config.ack_delay, controller, meter, Time::ZERO).expect("valid")
-    })
-}
-
-fn path() -> impl Strategy<Value = LinkConfig> {
-    let jitter = prop_oneof![
-        Just(Jitter::None),
-        (1_u64..20, any::<bool>()).prop_map(|(mean, reorder)| Jitter::Exponential {
-            mean: Span::from_millis(mean),
-            reorder,
-        }),
-    ];
-    let shape = (1_u64..20, 1_u64..80, 4_u32..100);
-    (shape, 0.0..0.2_f64, 0.0..0.1_f64, jitter).prop_map(
-        |((mbps, delay, queue), loss, duplication, jitter)| LinkConfig {
-            queue: Queue::DropTail(Limit::Packets(queue)),
-            losses: vec![Loss {
-                model: LossModel::Bernoulli(loss),
-                place: LossPlace::AfterTransmission,
-            }],
-            jitter,
-            duplication,
-            ..LinkConfig::new(Rate::from_mbps(mbps), Span::from_millis(delay))
-        },
-    )
-}
 
 /// One picture time: a picture of this length, of which every twelfth needs nothing, and the others the one before or the
 /// last one that needs nothing.
@@ -274,14 +237,15 @@ fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
 
     /// Whatever the path does and however sections are handed out: no byte leaves after its deadline, every section is
     /// reported exactly once at both ends, accounts sum, neither end holds more than its buffer, and both come to rest.
     #[test]
     fn streams_are_accounted_for_and_come_to_rest(
-        (forward, backward) in (path(), path()),
-        law in prop::sample::select(vec!["steady", "reno", "cubic", "vegas", "libra", "tfrc", "real", "rap"]),
+        forward in random_path(1..20, 1..80, 0.0..0.2),
+        backward in random_path(1..20, 1..80, 0.0..0.2),
+        law in prop::sample::select(laws()),
         deliver in prop::sample::select(vec![Deliver::Early, Deliver::Paced]),
         (drop, reliability) in prop::sample::select(vec![
             (DropPolicy::Expired, Reliability::Timeline),

@@ -196,6 +196,26 @@ fn the_scoreboard_needs_no_three_duplicates() {
     script.expect(120, ". 1+100 ack 1");
 }
 
+/// RFC 6675, section 5, step 4.3, and rule 4 of `NextSeg()`: the last of eight segments may be on its way as long as the first,
+/// sent again, is not acknowledged.
+#[test]
+fn the_last_segment_is_not_rescued_before_the_first_arrived() {
+    let mut script = Script::new(opener(with(RecoveryConfig::SACK), reno(100, 8, 8)));
+    script.call(0, |connection| connection.write(800));
+    for start in (1..701).step_by(100) {
+        script.expect(0, &format!(". {start}+100 ack 1"));
+    }
+    script.expect(0, "P. 701+100 ack 1");
+    // Pipe: 1 again and 8, in a window of four.
+    script.send(100, ". 1+0 ack 1 win 10000 <sack 101-701>");
+    script.expect(100, ". 1+100 ack 1");
+    script.expect_nothing(190);
+    // 8 did not arrive behind it: it is sent again, and once only.
+    script.send(200, ". 1+0 ack 701 win 10000");
+    script.expect(200, "P. 701+100 ack 1");
+    script.expect_nothing(1_100);
+}
+
 #[test]
 fn news_count_whatever_carries_them_and_nothing_else_does() {
     // RFC 6675, section 2: also on data, also with another window.

@@ -272,6 +272,43 @@ fn a_replacement_is_not_repeated_for_the_next_loss() {
     );
 }
 
+/// 10 is lost twice and obsolete when a timeout gives 10 to 14 up. The peer holds 11 to 14: they take the room that it
+/// offered, and what is missing makes room for one more.
+#[test]
+fn what_arrived_of_what_is_given_up_takes_room_in_the_window() {
+    for blind_spot in [true, false] {
+        let config = Config {
+            receive_buffer: Bytes::new(5),
+            sack: true,
+            recovery: RecoveryConfig::SACK,
+            timeline: Some(TimelineConfig {
+                blind_spot,
+                ..TimelineConfig::PAPER
+            }),
+            ..TIMELINED
+        };
+        let mut script = Script::new(opener(config, fixed(10)));
+        script.call(0, |sender| {
+            sender
+                .write_section(10, Time::from_millis(100))
+                .and_then(|()| sender.write_section(50, Time::from_secs(100)))
+                .expect("it is taken");
+        });
+        for number in 10..15 {
+            script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+        }
+        script.send(50, ". 10+0 ack 10 win 5 <sack 11-15>");
+        script.expect(50, ". 10+1 ack 10 <upd 10>");
+        script.expect(1_050, ". 20+1 ack 10 <upd 20>");
+        script.expect_nothing(1_051);
+        script.send(1_100, ". 10+0 ack 21 win 5");
+        for number in 21..26 {
+            script.expect(1_100, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.expect_nothing(1_101);
+    }
+}
+
 /// Of 10 to 14 a timeout takes all for lost, and the deadline passes when 10 to 12 were sent again. Where every loss is
 /// to be seen, the peer is not told to give up 11 and 12, which are under way: until they are acknowledged, what it
 /// offered ends at 15. Of 13 and 14, which the timeout answered for, it is told as soon as nothing lies before them.
@@ -463,4 +500,38 @@ fn a_deadline_at_the_receiver_ends_half_a_round_trip_earlier_at_the_sender() {
         after.send(over + 1, ". 10+0 ack 12 win 1");
         after.expect(over + 1, ". 20+1 ack 10 <upd 20>");
     }
+}
+
+/// What was sent in the room of the bytes that a deadline took ends in the middle of a segment, and is the one thing that is
+/// missing: it is sent once after a timeout, and again as it was after the next, though no whole segment fits and all that
+/// is outstanding beside it has arrived.
+#[test]
+fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
+    let config = Config {
+        mss: 10,
+        recovery: RecoveryConfig::SACK,
+        sack: true,
+        limited_transmit: false,
+        ..TIMELINED
+    };
+    let mut script = Script::new(opener(config, fixed(1_000)));
+    script.call(0, |sender| {
+        sender
+            .write_section(2, Time::from_millis(500))
+            .and_then(|()| sender.write_section(100, Time::MAX))
+            .expect("it is taken");
+    });
+    script.expect(0, ". 10+2 ack 10 <upd 10>");
+    for number in [12, 22, 32] {
+        script.expect(0, &format!(". {number}+10 ack 10 <upd 10>"));
+    }
+    script.send(100, ". 10+0 ack 10 win 40 <sack 12-42>");
+    script.expect(100, ". 10+2 ack 10 <upd 10>");
+    // Of the offer up to 50, the deadline gives the two bytes back.
+    script.expect(1_100, ". 42+10 ack 10 <upd 12>");
+    // It came without its option, so that the peer took what it had offered and no more.
+    script.send(1_200, ". 10+0 ack 10 win 40 <sack 12-50>");
+    script.expect(3_100, ". 50+2 ack 10 <upd 12>");
+    script.send(3_200, ". 10+0 ack 52 win 40");
+    script.expect(3_200, ". 52+10 ack 10 <upd 12>");
 }

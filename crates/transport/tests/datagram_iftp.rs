@@ -1,16 +1,19 @@
 //! IFTP over two ends of the datagram transport and a path on which chosen packets are lost or late: what its sweeps
 //! are, packet by packet.
 
+mod pair;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use comity_congestion::growth::{EveryPacket, Iftp, IftpConfig, LateAcks};
-use comity_transport::datagram::{Config, Connection, Ecn};
-use comity_transport::timeline::{DropPolicy, Elided, Importance, Outgoing, Reliability, StreamId};
-use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
+use comity_transport::datagram::Connection;
+use comity_transport::timeline::Elided;
+use comity_units::{Bytes, Rate, Span, Time};
+
+use pair::{PAYLOAD, config};
 
 /// Half of the round trip.
 const WAY: Span = Span::from_millis(50);
-const PAYLOAD: u32 = 1_000;
 
 /// What happens to which data packet, by its place among them from 0, and to which acknowledgement.
 #[derive(Default)]
@@ -22,21 +25,6 @@ struct Script {
     late_acks: BTreeMap<usize, Span>,
     /// How many bytes the application has.
     bytes: u32,
-}
-
-fn config() -> Config {
-    Config {
-        payload: PAYLOAD,
-        pad: true,
-        reliability: Reliability::None,
-        drop: DropPolicy::Never,
-        ack_frequency: 1_000,
-        ack_delay: Span::from_millis(500),
-        keep_alive: Span::from_secs(600),
-        idle_timeout: Span::from_secs(600),
-        ecn: false,
-        ..Config::default()
-    }
 }
 
 fn law() -> Iftp {
@@ -63,58 +51,19 @@ fn play(script: &Script, until: Time) -> Vec<f64> {
         Some(meter),
         Time::ZERO,
     );
-    let mut ends = [sender.unwrap(), receiver.unwrap()];
-    ends[0]
-        .submit(
-            Time::ZERO,
-            Outgoing {
-                stream: StreamId(0),
-                importance: Importance(9),
-                source_time: Time::ZERO,
-                deadline: Time::MAX,
-                needs: None,
-                payload: Elided(script.bytes),
-            },
-        )
-        .unwrap();
-    let mut way: Vec<(Time, usize, PacketNumber, Vec<u8>)> = Vec::new();
-    let (mut times, mut acks, mut now) = (Vec::new(), 0, Time::ZERO);
-    while now <= until {
-        way.sort_by_key(|packet| packet.0);
-        while way.first().is_some_and(|packet| packet.0 <= now) {
-            let (_, to, number, bytes) = way.remove(0);
-            ends[to]
-                .on_packet(now, number, Ecn::NotCapable, &bytes)
-                .unwrap();
-        }
-        for (from, end) in ends.iter_mut().enumerate() {
-            if end.next_timer() <= now {
-                end.on_timer(now);
-            }
-            let mut bytes = Vec::new();
-            while let Some(sent) = end.poll_transmit(now, &mut bytes) {
-                let bytes = std::mem::take(&mut bytes);
-                let is_data = sent.payload == PAYLOAD;
-                let (place, lost, late) = if is_data {
-                    times.push(now.as_nanos() as f64 / 1e6);
-                    (times.len() - 1, &script.lost, &script.late)
-                } else {
-                    acks += 1;
-                    (acks - 1, &script.lost_acks, &script.late_acks)
-                };
-                if !lost.contains(&place) {
-                    let late = late.get(&place).copied().unwrap_or(Span::ZERO);
-                    way.push((now + WAY + late, 1 - from, sent.number, bytes));
-                }
-            }
-            while end.poll_delivery(now).is_some() {}
-            while end.poll_event().is_some() {}
-        }
-        let arrival = way.iter().map(|packet| packet.0).min().unwrap_or(Time::MAX);
-        let timers = ends.iter().map(Connection::next_timer).min();
-        let next = timers.unwrap_or(Time::MAX).min(arrival);
-        now = next.max(now + Span::from_nanos(1));
-    }
+    let ends = [sender.unwrap(), receiver.unwrap()];
+    let (mut times, mut acks) = (Vec::new(), 0);
+    pair::play(ends, script.bytes, until, |now, _, sent| {
+        let (place, lost, late) = if sent.payload == PAYLOAD {
+            times.push(now.as_nanos() as f64 / 1e6);
+            (times.len() - 1, &script.lost, &script.late)
+        } else {
+            acks += 1;
+            (acks - 1, &script.lost_acks, &script.late_acks)
+        };
+        let late = late.get(&place).copied().unwrap_or(Span::ZERO);
+        (!lost.contains(&place)).then_some(now + WAY + late)
+    });
     times
 }
 

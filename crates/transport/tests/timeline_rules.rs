@@ -4,7 +4,7 @@ use comity_transport::timeline::inbox::{self, GapReason, Violation};
 use comity_transport::timeline::outbox::{self, Fate, SubmitError};
 use comity_transport::timeline::{
     Chunk, ClockMap, Deliver, Delivery, Elided, Importance, Inbox, Meta, Outbox, Outgoing, Outlook,
-    Reason, SectionId, StreamId,
+    Reason, Reliability, SectionId, StreamId,
 };
 use comity_units::{Rate, Span, Time};
 
@@ -198,29 +198,71 @@ fn a_far_deadline_bears_a_bad_moment_of_the_rate() {
     }
 }
 
+/// What waits may begin if it fits beside all that is begun and unanswered.
 #[test]
-fn credit_holds_back_what_is_new_and_not_what_is_repeated() {
+fn credit_holds_back_what_is_not_begun() {
     let mut outbox = outbox();
-    outbox.submit(ms(0), section(3_000, 1, ms(100))).unwrap();
-    assert!(next(&mut outbox, ms(0)).is_some());
-    let mut outlook = Outlook {
-        fresh_bytes: 0,
+    let lengths = [3_000, 2_000, 10];
+    for (length, deadline) in lengths.into_iter().zip([100, 101, 102]) {
+        outbox
+            .submit(ms(0), section(length, 1, ms(deadline)))
+            .unwrap();
+    }
+    let credit = |credit| Outlook {
+        credit,
         ..Outlook::UNKNOWN
     };
-    assert_eq!(outbox.next_chunk(ms(1), 1_000, &outlook), None);
-    outbox.on_lost(ms(1), &chunk(0, 0, 1_000));
-    assert!(
-        outbox
-            .next_chunk(ms(1), 1_000, &outlook)
-            .unwrap()
-            .is_retransmission
-    );
-    (outlook.fresh_bytes, outlook.fresh_sections) = (300, 0);
-    // A section that is begun needs no credit for sections.
+    assert!(!outbox.has_credit(2_999));
+    assert_eq!(outbox.next_chunk(ms(0), 1_000, &credit(2_999)), None);
+    assert!(outbox.has_credit(3_000));
+    let first = outbox.next_chunk(ms(0), 1_000, &credit(3_000)).unwrap();
+    assert_eq!(first, chunk(0, 0, 1_000));
+    // The rest of it and what is lost need none.
+    outbox.on_lost(ms(1), &first);
+    let again = outbox.next_chunk(ms(1), 1_000, &credit(0)).unwrap();
+    assert!(again.is_retransmission);
     assert_eq!(
-        outbox.next_chunk(ms(1), 1_000, &outlook).unwrap().length,
-        300
+        outbox.next_chunk(ms(1), 5_000, &credit(0)),
+        Some(chunk(0, 1_000, 2_000))
     );
+    // The next one does, and the last one does not overtake it.
+    assert!(!outbox.has_credit(4_999));
+    assert_eq!(outbox.next_chunk(ms(1), 1_000, &credit(4_999)), None);
+    assert_eq!(outbox.answered(), 0);
+    outbox.on_acked(&again);
+    assert_eq!(outbox.answered(), 3_000, "its room is set aside");
+    assert_eq!(outbox.next_chunk(ms(1), 1_000, &credit(1_999)), None);
+    assert_eq!(
+        outbox.next_chunk(ms(1), 5_000, &credit(2_000)),
+        Some(chunk(1, 0, 2_000))
+    );
+}
+
+/// Nothing but its predecessors frees what has no deadline: where room is scarce they are begun before it.
+#[test]
+fn without_deadlines_scarce_room_is_given_in_the_order_of_the_stream() {
+    for (reliability, credit, expected) in [
+        (Reliability::Full, 1_999, 0),
+        (Reliability::Full, 2_000, 1),
+        (Reliability::Timeline, 1_999, 1),
+    ] {
+        let mut outbox = Outbox::new(outbox::Config {
+            reliability,
+            ..outbox::Config::default()
+        });
+        outbox.submit(ms(0), section(1_000, 1, ms(200))).unwrap();
+        outbox.submit(ms(0), section(1_000, 1, ms(100))).unwrap();
+        let outlook = Outlook {
+            credit,
+            ..Outlook::UNKNOWN
+        };
+        let first = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+        assert_eq!(
+            first.section,
+            SectionId(expected),
+            "{reliability:?} {credit}"
+        );
+    }
 }
 
 /// The peer has what it acknowledged: only a floor that passes something else is worth a packet of its own.

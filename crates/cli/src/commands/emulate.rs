@@ -147,6 +147,8 @@ fn settings(args: &args::Emulate) -> Result<Vec<Setting>, Failure> {
                 let number = |value: Option<f64>| value.map(|value| format!("{value:?}"));
                 set("rate", "rate", text(&$way.rate));
                 set("delay", "delay", text(&$way.delay));
+                let mtu = $way.mtu.map(|mtu| format!("\"{}B\"", mtu.get()));
+                set("mtu", "mtu", mtu);
                 set("queue", "queue", text(&$way.queue));
                 set("jitter", "jitter", text(&$way.jitter));
                 set("duplication", "duplication", number($way.duplication));
@@ -264,6 +266,7 @@ fn dropped(way: &Way) -> u64 {
     let account = &way.account;
     account.dropped_early.packets
         + account.dropped_full.packets
+        + account.dropped_large.packets
         + account.dropped_loss.packets
         + account.dropped_memory.packets
 }
@@ -317,7 +320,7 @@ fn text(statistics: &Statistics) -> String {
         text.push_str(&format!(
             "{name}\n  \
              arrived {} packets ({}), released {}, copies {}, held {}\n  \
-             dropped: queue full {}, early {}, losses {}, memory {}; lost on the wire {}; unsent {}\n  \
+             dropped: queue full {}, early {}, larger than the MTU {}, losses {}, memory {}; lost on the wire {}; unsent {}\n  \
              timing error: median {}, 99% {}, 99.9% {}, max {}; {} of {} late\n",
             account.arrived.packets,
             account.arrived.bytes,
@@ -326,6 +329,7 @@ fn text(statistics: &Statistics) -> String {
             account.held().packets,
             account.dropped_full.packets,
             account.dropped_early.packets,
+            account.dropped_large.packets,
             account.dropped_loss.packets,
             account.dropped_memory.packets,
             account.lost.packets,
@@ -360,6 +364,7 @@ fn document(event: &str, statistics: &Statistics) -> Value {
             "copies": tally(account.copies),
             "dropped_early": tally(account.dropped_early),
             "dropped_full": tally(account.dropped_full),
+            "dropped_large": tally(account.dropped_large),
             "dropped_loss": tally(account.dropped_loss),
             "dropped_memory": tally(account.dropped_memory),
             "lost": tally(account.lost),

@@ -6,6 +6,7 @@ mod doctor;
 mod emulate;
 mod keygen;
 mod list;
+mod mtu;
 mod progress;
 mod sim;
 pub(crate) mod stream;

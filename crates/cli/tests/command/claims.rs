@@ -131,6 +131,17 @@ fn a_claim_that_is_judged_in_part_holds_in_part() {
 }
 
 #[test]
+fn a_value_that_is_shown_says_why_it_is_far_from_the_paper() {
+    let far = " }, { says = 'further', shows = 'loss', paper = 0.5, reason = 'the link is wide'";
+    told(
+        &folder("loss <= 0.5", far),
+        0,
+        &[],
+        &["  further: the link is wide\n"],
+    );
+}
+
+#[test]
 fn the_document_says_the_same() {
     let folder = folder("loss <= 0.5", "");
     let parsed = |args: &[&str]| -> Value {

@@ -51,7 +51,15 @@ fn controllers_and_systems_are_listed() {
         "ns2-2000 ",
         "timeline ",
         "poisson ",
+        "playback ",
         "tltcp ",
+        "vreal ",
+        "mpeg1 ",
+        "token-bucket ",
+        "frames ",
+        "udp-cbr ",
+        "udp-jitter ",
+        "udp-unspaced ",
     ] {
         let count = text.lines().filter(|known| known.starts_with(line)).count();
         assert_eq!(count, 1, "{line:?} in\n{text}");
@@ -137,6 +145,54 @@ fn controllers_and_systems_are_listed() {
     let mistake = ends(2, &["list", "westwood-plus"]);
     let said = String::from_utf8_lossy(&mistake.stderr).into_owned();
     assert!(said.contains("`comity list` prints all names"), "{said}");
+}
+
+/// An application tells of all parameters of what it is made of, with the paper's value beside the default.
+#[test]
+fn applications_are_told_with_their_parameters() {
+    let vreal = out(&ends(0, &["list", "vreal"]));
+    for words in [
+        "TCP-Real, NOSSDAV 2001, sections 3 and 4.2",
+        "reader = { kind = \"playback\", bytes = \"5kB\", interval = \"40ms\" }",
+        "1 Mb/s",
+    ] {
+        assert!(vreal.contains(words), "{words:?} in\n{vreal}");
+    }
+    let interval = vreal
+        .lines()
+        .find(|line| line.starts_with("reader.interval "));
+    let interval: Vec<&str> = interval.unwrap().split_whitespace().collect();
+    assert_eq!(interval[1..4], ["\"40ms\"", "required", "duration,"]);
+    let delay = vreal.lines().find(|line| line.starts_with("reader.delay "));
+    let delay: Vec<&str> = delay.unwrap().split_whitespace().collect();
+    assert_eq!(delay[1], "\"0s\"", "it has the default: {delay:?}");
+    let frames = out(&ends(0, &["list", "frames"]));
+    assert!(frames.contains("ICNP 2000, section 4"), "{frames}");
+
+    let document: Value = serde_json::from_slice(&ends(0, &["list", "--json"]).stdout).unwrap();
+    let applications = document["applications"].as_array().unwrap();
+    let bucket = applications
+        .iter()
+        .find(|application| application["name"] == "token-bucket")
+        .unwrap();
+    assert!(bucket["source"].as_str().unwrap().contains("4.4"));
+    assert!(
+        bucket["flow"]["workload"]
+            .as_str()
+            .unwrap()
+            .contains("20kB")
+    );
+    let parameters = bucket["parameters"].as_array().unwrap();
+    let depth = parameters
+        .iter()
+        .find(|parameter| parameter["name"] == "depth")
+        .unwrap();
+    assert_eq!(depth["of"], "workload");
+    assert_eq!(depth["value"], "\"20kB\"");
+    assert_eq!(depth["required"], true);
+    let one: Value = serde_json::from_slice(&ends(0, &["list", "psa", "--json"]).stdout).unwrap();
+    assert_eq!(one["applications"].as_array().unwrap().len(), 1);
+    assert_eq!(one["systems"], serde_json::json!([]));
 }
 
 #[test]

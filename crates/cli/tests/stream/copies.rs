@@ -30,6 +30,18 @@ impl Copying {
         receiver
     }
 
+    /// Somebody who calls once and whose output nobody reads; returns when there is a connection.
+    fn sleeper(&mut self) -> Child {
+        let from = format!("{}&reconnect=0", self.from);
+        let sleeper = command(&["recv", &from, "-"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        self.sender.event("connected");
+        sleeper
+    }
+
     /// Gives it the first bytes; returns when this many have left it, the copies of all receivers together.
     fn give(&mut self, bytes: &[u8], leaving: u64) {
         self.pipe.write_all(bytes).unwrap();
@@ -141,14 +153,7 @@ fn a_receiver_that_stalls_holds_up_nobody_else() {
     let bytes = noise(6_000_000);
     let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=1MiB&rcvbuf=256KiB&");
     let awake = copying.receiver(&folder.path("awake"));
-    let from = format!("{}&reconnect=0", copying.from);
-    // Nobody reads what it writes.
-    let asleep = command(&["recv", &from, "-"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    copying.sender.event("connected");
+    let asleep = copying.sleeper();
     copying.pipe.write_all(&bytes).unwrap();
     let warning = copying.sender.event("warning");
     let warning = match warning["message"].as_str().unwrap().contains("no video") {
@@ -185,13 +190,7 @@ fn the_only_receiver_is_waited_for_until_another_one_comes() {
     let folder = Folder::new();
     let bytes = noise(3_000_000);
     let mut copying = Copying::start("latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=64KiB&");
-    let from = format!("{}&reconnect=0", copying.from);
-    let asleep = command(&["recv", &from, "-"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    copying.sender.event("connected");
+    let asleep = copying.sleeper();
     let pipe = copying.pipe.as_fd().try_clone_to_owned().unwrap();
     let given = bytes.clone();
     let feeding = std::thread::spawn(move || fs::File::from(pipe).write_all(&given));

@@ -28,7 +28,7 @@ fn mistakes_are_named_with_what_to_do() {
     let (media, link) = (folder.path("media.ts"), folder.path("link.ts"));
     fs::copy(clip, &media).unwrap();
     std::os::unix::fs::symlink(&media, &link).unwrap();
-    let cases: [(i32, &[&str], &[&str]); 17] = [
+    let cases: [(i32, &[&str], &[&str]); 18] = [
         (
             USAGE,
             &["relay", &media, &link],
@@ -66,6 +66,8 @@ fn mistakes_are_named_with_what_to_do() {
             &["--deadlines: is group", "comity://127.0.0.1:9 gives"],
         ),
         (UNOPENED, &["relay", &empty, "/dev/null"], &["is empty"]),
+        // Nobody listens there, which would end with another code and much later.
+        (UNOPENED, &["send", &empty, here], &["is empty"]),
         (
             USAGE,
             &["send", clip, "srtt://h:9"],
@@ -425,7 +427,10 @@ fn a_full_disk_is_told_to_both_ends() {
         return;
     }
     let clip = clip();
-    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), "/dev/full"]);
+    let folder = Folder::new();
+    let gaps = folder.path("gaps.jsonl");
+    let from = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &from, "/dev/full", "--gaps", &gaps]);
     let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
     let said = ends(
         3,
@@ -435,10 +440,23 @@ fn a_full_disk_is_told_to_both_ends() {
         said.contains("cannot write on to /dev/full"),
         "the receiver's reason: {said}"
     );
-    let (_, said) = receiver.end(1);
+    let (end, said) = receiver.end(1);
     assert!(
         said.contains("what was written is kept") && said.contains("Make room"),
         "{said}"
+    );
+    // Nothing is in it, so everything is in the list, tables as well.
+    assert_eq!(end["output"]["bytes"], 0);
+    assert_eq!(end["passed"]["whole"], serde_json::json!({}), "{end}");
+    let listed = String::from_utf8(folder.read("gaps.jsonl")).unwrap();
+    let first = |line| {
+        let gap: Value = serde_json::from_str(line).unwrap();
+        gap["stream"] == 0 && gap["section"] == 0 && gap["reason"] == "unwritten"
+    };
+    assert_eq!(
+        listed.lines().filter(|line| first(line)).count(),
+        1,
+        "{listed}"
     );
 }
 
@@ -472,6 +490,7 @@ fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
     // The file has whole sections, those at the beginning of each stream, and the list has all others that arrived.
     let file = folder.read("out.ts");
     assert!((90_000..=102_400).contains(&file.len()), "{}", file.len());
+    assert_eq!(end["output"]["bytes"], file.len());
     let (written, sent) = (
         elementary_streams(&file),
         elementary_streams(&std::fs::read(&clip).unwrap()),

@@ -32,7 +32,6 @@ fn in_network(mtu: u32, script: &str, variables: &[(&str, &str)]) -> Option<Outp
     Some(unshare(&format!("{prepare} && {script}")).unwrap())
 }
 
-/// IP and UDP take 28 bytes of 1,400, and the search leaves 16 unknown.
 #[test]
 fn an_interface_that_is_narrower_than_full_packets_carries_everything() {
     let folder = Folder::new();
@@ -65,6 +64,11 @@ fn an_interface_that_is_narrower_than_full_packets_carries_everything() {
     let last = objects.last().unwrap();
     assert_eq!(last["event"], "end");
     assert_eq!(last["output"]["totals"]["sectionsAcknowledged"], 310);
+    assert_is_told(&objects);
+}
+
+/// One warning names a size that IP and UDP take 28 bytes of 1,400 for, up to the 16 that the search leaves unknown.
+fn assert_is_told(objects: &[Value]) {
     let warnings: Vec<&str> = objects
         .iter()
         .filter(|object| object["event"] == "warning")
@@ -81,4 +85,81 @@ fn an_interface_that_is_narrower_than_full_packets_carries_everything() {
         .unwrap();
     assert!((1_372 - 16..=1_372).contains(&size), "{warning}");
     assert!(warning.contains(&format!("mtu={}", size + 48)), "{warning}");
+}
+
+/// A router on the way drops what is larger and says nothing.
+#[test]
+fn a_path_that_swallows_full_packets_carries_everything_in_smaller_ones() {
+    let folder = Folder::new();
+    let out = folder.path("out.ts");
+    let mut receiver = Running::start(&[
+        "recv",
+        &format!("comity://127.0.0.1:0?mode=listener&{SECRET}"),
+        &out,
+    ]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let path = [
+        "emulate",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+        "--delay",
+        "5ms",
+    ];
+    // Whether this machine is busy is not what is tested.
+    let mut path = Running::start(&[&path[..], &["--mtu", "1400", "--late", "60s"]].concat());
+    let target = format!("comity://127.0.0.1:{}?latency=2s&{SECRET}", path.port());
+    let clip = clip();
+    let mut sender = Running::start(&["send", clip.to_str().unwrap(), &target, "--speed", "10"]);
+    let warning = sender.event("warning");
+    assert_is_told(std::slice::from_ref(&warning));
+    let (sent, _) = sender.end(0);
+    assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], 310);
+    receiver.end(0);
+    assert_same_media(&folder.read("out.ts"), &fs::read(&clip).unwrap());
+    path.interrupt();
+    let (report, _) = path.end(0);
+    assert_eq!(report["event"], "report");
+    let way = &report["forward"];
+    let count = |name: &str| way[name]["packets"].as_u64().unwrap();
+    // The search is bounded: each size is tried a few times.
+    assert!((1..60).contains(&count("dropped_large")), "{way}");
+    let average = way["dropped_large"]["bytes"].as_u64().unwrap() / count("dropped_large");
+    assert!((1_401..=1_457).contains(&average), "{way}");
+    assert_eq!(
+        count("arrived"),
+        count("released") + count("dropped_large"),
+        "{way}"
+    );
+}
+
+/// The first packets of a connection have 1,200 bytes and the 28 of IP and UDP.
+#[test]
+fn an_interface_too_narrow_for_any_connection_is_named() {
+    let variables = [("COMITY", env!("CARGO_BIN_EXE_comity"))];
+    let to = format!("comity://127.0.0.1:9000?conntimeo=1s&{SECRET}");
+    let clip = clip();
+    let script = format!("\"$COMITY\" send '{}' '{to}'", clip.to_str().unwrap());
+    let Some(output) = in_network(1_220, &script, &variables) else {
+        return;
+    };
+    let said = checked(3, &output);
+    for part in ["packets of 1220 bytes", "have 1228", "mtu 1500"] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+    let doctor = "ip route add default dev lo && \"$COMITY\" doctor --json";
+    let doctor = in_network(1_220, doctor, &variables).unwrap();
+    checked(1, &doctor);
+    let told: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let checks = told["checks"].as_array().unwrap();
+    let found = checks
+        .iter()
+        .find(|check| check["check"] == "MTU of the way out");
+    let found = found.unwrap();
+    assert_eq!(found["verdict"], "bad", "{found}");
+    assert!(
+        found["remedy"].as_str().unwrap().contains("ip link"),
+        "{found}"
+    );
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use comity_transport::timeline::Outgoing;
 use comity_transport::wire::CloseCode;
-use comity_transport::wire::limits::MAX_SECTION;
 use comity_units::{Rate, Span, Time};
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -190,7 +189,8 @@ impl Connection {
             room.as_mut().enable();
             {
                 let mut outbound = lock(&self.shared.outbound);
-                let is_hopeless = check_open(&outbound).is_err() || length as u64 > self.longest();
+                let is_hopeless =
+                    check_open(&outbound).is_err() || length as u64 > self.shared.facts.longest;
                 if is_hopeless || self.has_room(&outbound, length) {
                     return;
                 }
@@ -198,11 +198,6 @@ impl Connection {
             }
             room.await;
         }
-    }
-
-    /// The longest section that can be given.
-    fn longest(&self) -> u64 {
-        u64::from(MAX_SECTION).min(self.shared.facts.send_buffer)
     }
 
     fn has_room(&self, outbound: &Outbound, length: usize) -> bool {
@@ -227,7 +222,7 @@ impl Connection {
         let facts = &self.shared.facts;
         let length = section.payload.len();
         let stream = section.stream;
-        let most = self.longest();
+        let most = facts.longest;
         if length == 0 {
             return Err(SendError::Empty { stream });
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 
 use comity_transport::wire::CloseCode;
 use comity_transport::wire::header::{self, Packet};
+use comity_transport::wire::limits::MAX_SECTION;
 use comity_units::{Seed, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -664,6 +665,9 @@ fn new_link(now: Time, session: &Session<Transport>, options: &Options) -> Link 
         latency: core.latency(),
         opened_at: now,
         send_buffer: config.send_buffer,
+        longest: u64::from(MAX_SECTION)
+            .min(config.send_buffer)
+            .min(core.peer().initial_credit),
         send_sections: config.send_sections,
         receive_buffer: config.receive_buffer,
     };

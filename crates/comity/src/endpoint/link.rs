@@ -1,13 +1,13 @@
 //! The driver's half of a connection: between its session and its queues.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use comity_transport::datagram::{CloseReason, Event as TransportEvent};
-use comity_transport::timeline::{self, Delivery, Importance, Meta, Outgoing, StreamId};
+use comity_transport::timeline::{self, Delivery, Importance, Meta, Outgoing, SectionId, StreamId};
 use comity_transport::wire::CloseCode;
 use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
@@ -18,7 +18,7 @@ use super::outgoing::Outgoing as OutgoingDatagrams;
 use super::shared::{Command, ConnectionShared, Target, lock};
 use crate::core::Transport;
 use crate::error::End;
-use crate::section::{About, Gap, Item, Partial, Received};
+use crate::section::{About, Fate, Gap, Item, Outcome, Partial, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
 use crate::trace::{Ended, Record, Settled, Size, Submitted};
@@ -61,6 +61,8 @@ pub(super) struct Link {
     controller: &'static str,
     /// What could not be given to the connection yet, in order.
     pending: VecDeque<Command>,
+    /// What came when the connection was closed already.
+    late: Vec<Command>,
     is_finishing: bool,
     is_abandoned: bool,
     /// Why it is over, from the moment at which that is known.
@@ -83,6 +85,7 @@ impl Link {
             idle_timeout,
             controller,
             pending: VecDeque::new(),
+            late: Vec::new(),
             is_finishing: false,
             is_abandoned: false,
             end: None,
@@ -205,12 +208,8 @@ impl Link {
                         connection.end(stream);
                     }
                 }
-                Command::Submit(_)
-                | Command::Skip(_)
-                | Command::Statistics(_)
-                | Command::Take
-                | Command::Refuse
-                | Command::Close(..) => {}
+                Command::Submit(_) | Command::Skip(_) => self.late.push(command),
+                Command::Statistics(_) | Command::Take | Command::Refuse | Command::Close(..) => {}
             }
         }
     }
@@ -392,13 +391,51 @@ impl Link {
         self.shared.arrived.notify_one();
     }
 
-    fn settle(&self, end: End, last: Box<Statistics>) {
+    fn settle(&mut self, end: End, mut last: Box<Statistics>) {
+        let mut cancelled = Vec::new();
         {
             let mut outbound = lock(&self.shared.outbound);
+            // Whoever waits for an answer sees that none comes.
+            let commands = mem::take(&mut outbound.commands);
+            // What was accepted from the application and never reached the connection has an end all the same. In each
+            // stream those are the last ones that got a number.
+            let mut lengths: BTreeMap<StreamId, Vec<u32>> = BTreeMap::new();
+            let late = self.late.drain(..).chain(self.pending.drain(..));
+            for command in late.chain(commands) {
+                let (stream, length) = match command {
+                    Command::Submit(section) => (section.stream, section.payload.len()),
+                    Command::Skip(stream) => (stream, 1),
+                    _ => continue,
+                };
+                let length = u32::try_from(length).unwrap_or(u32::MAX);
+                lengths.entry(stream).or_default().push(length);
+            }
+            for (stream, lengths) in lengths {
+                let given = outbound.streams.get(&stream).map_or(0, |given| given.next);
+                let first = given.saturating_sub(lengths.len() as u64);
+                for (section, length) in (first..).zip(lengths) {
+                    cancelled.push(Outcome {
+                        stream,
+                        section: SectionId(section),
+                        fate: Fate::Cancelled,
+                        length,
+                        sent: 0,
+                        acknowledged: 0,
+                    });
+                }
+            }
+            let (sections, bytes) = (&mut last.sent.sections, &mut last.sent.bytes);
+            for outcome in &cancelled {
+                sections.submitted += 1;
+                sections.cancelled += 1;
+                bytes.submitted += u64::from(outcome.length);
+                bytes.cancelled += u64::from(outcome.length);
+            }
             outbound.end = Some(end.clone());
             outbound.last = Some(last);
-            // Whoever waits for an answer sees that none comes.
-            outbound.commands.clear();
+        }
+        for outcome in cancelled {
+            self.shared.tell(Event::Outcome(outcome));
         }
         self.shared.room.notify_waiters();
         self.shared.end.send_replace(Some(end.clone()));

@@ -224,6 +224,8 @@ pub(crate) struct Facts {
     pub(crate) latency: Span,
     pub(crate) opened_at: Time,
     pub(crate) send_buffer: u64,
+    /// The longest section that can be given: both ends have to hold it.
+    pub(crate) longest: u64,
     pub(crate) send_sections: u32,
     pub(crate) receive_buffer: u64,
 }

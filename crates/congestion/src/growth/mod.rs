@@ -5,7 +5,7 @@ mod departures;
 mod fixed;
 mod hystart;
 pub mod iftp;
-mod libra;
+pub mod libra;
 mod limited;
 pub mod psp;
 mod rap;

@@ -4,6 +4,7 @@ mod cubic;
 mod iftp;
 mod libra;
 mod psp;
+mod psp_history;
 mod rap;
 mod real;
 mod reno;

@@ -278,3 +278,78 @@ fn a_regular_path_without_losses_and_with_them() {
     // Two close together are one cluster, and the last has too few packets behind it: its timeout.
     assert_eq!(compare(&lossy, false).unwrap(), 4);
 }
+
+/// What a sender decides: when, in microseconds, and how many packets leave in a round trip from then on.
+type Step = (u64, f64);
+
+/// The round trip of the vector's network, whose queue stays empty, in nanoseconds.
+const ROUND_TRIP: f64 = 211_684_000.0;
+
+/// The law hears of the packets and acknowledgements of ns-2's sender, at their times, and has to raise and halve the rate
+/// when that does, by as much. Three losses are events; two more are of the cluster of the second. Until the first event the
+/// two are a packet in a round trip apart, for ns-2's clock of round trips runs from the start of the flow and this
+/// one from the first acknowledgement; from then on every halving halves what is left of that.
+#[test]
+fn what_ns2_decides_on_the_same_packets() {
+    let mut law = law(false);
+    let mut sent_at = Vec::new();
+    let (mut theirs, mut ours) = (Vec::<Step>::new(), Vec::<Step>::new());
+    let packets = |law: &dyn Controller| match law.decision().pacing {
+        Pacing::Rate(rate) => ROUND_TRIP * rate.as_bps() as f64 / 8e12,
+        other => panic!("{other:?}"),
+    };
+    let vector = include_str!("../../../../vectors/ns2/rap.txt");
+    for line in vector.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [micros, number] = [0, 2].map(|place: usize| words[place].parse::<u64>().unwrap());
+        let now = Time::from_micros(micros);
+        let mut before = packets(&*law);
+        let mut note = |law: &dyn Controller, at: Time| {
+            let after = packets(law);
+            if (after - before).abs() > 1e-3 {
+                ours.push((at.as_nanos() / 1_000, after));
+            }
+            before = after;
+        };
+        while let Some(due) = law.wakeup().filter(|due| *due < now) {
+            law.on_wakeup(due);
+            note(&*law, due);
+        }
+        match words[1] {
+            "send" => {
+                sent_at.push(now);
+                law.on_sent(&sent(now, PACKET, number, PACKET));
+            }
+            "ack" => {
+                let rtt = now.saturating_since(sent_at[number as usize - 1]);
+                law.on_packet_acked(now, PacketNumber::new(number));
+                law.on_ack(&ack(now, PACKET, rtt, PACKET));
+            }
+            _ => theirs.push((micros, ROUND_TRIP / number as f64)),
+        }
+        note(&*law, now);
+    }
+    let from_first_event = |steps: Vec<Step>| {
+        let first = steps.windows(2).position(|pair| pair[1].1 < pair[0].1);
+        steps[first.unwrap() + 1..].to_vec()
+    };
+    let (theirs, ours) = (from_first_event(theirs), from_first_event(ours));
+    assert!(theirs.len() > 25, "{}", theirs.len());
+    assert_eq!(ours.len(), theirs.len(), "{ours:?} {theirs:?}");
+    let (mut apart, mut events, mut last) = (1.0, 0, f64::MAX);
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        if theirs.1 < last {
+            apart /= 2.0;
+            events += 1;
+        }
+        last = theirs.1;
+        // The vector's times are rounded, and the law's steps follow one another by measured round trips.
+        assert!(ours.0.abs_diff(theirs.0) <= 25, "{ours:?} {theirs:?}");
+        let difference = theirs.1 - ours.1;
+        assert!(
+            (difference - apart).abs() < 0.01,
+            "{ours:?} {theirs:?} {apart}"
+        );
+    }
+    assert_eq!(events, 3);
+}

@@ -1,10 +1,12 @@
-//! TCP-Real: the numbers of section 2.2 and figure 1 by hand, and the receiver against a literal reading.
+//! TCP-Real: the numbers of section 2.2 and figure 1 by hand, and both halves against a literal reading.
 
 use comity_congestion::growth::real::{LevelRounding, Opening, Real, RealConfig, WaveMeter};
 use comity_congestion::{Arrival, Controller, Feedback, Meter, Report, Tag, Timeout};
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::{ack, loss, timeout};
 
 const MSS: Bytes = Bytes::new(1_000);
 
@@ -397,11 +399,13 @@ fn figure_1(
 }
 
 /// The level and the threshold after a list of arrivals (time, wave, segments, position), found by reading the
-/// whole list from its beginning. The current level is that of the wave, or the last decision.
+/// whole list from its beginning. The current level is that of the wave, or the last decision. If it `doubles`, "the
+/// congestion window effectively grows exponentially until a threshold is reached", or the timer expires.
 fn replay(
     arrivals: &[(u64, u16, u16, u16)],
     mut threshold: f64,
     has_level_of_wave: bool,
+    mut doubles: bool,
 ) -> (Option<f64>, f64) {
     let (mut level, mut previous_rate) = (None::<f64>, None::<f64>);
     let (mut at, mut newest) = (0, 0);
@@ -441,12 +445,17 @@ fn replay(
         };
         if is_timeout {
             threshold = current_level / 2.0;
+            doubles = false;
         }
         let rate = f64::from(segments) / (t_r - t_f) as f64;
         level = Some(match previous_rate {
+            _ if doubles && 2.0 * of_wave < threshold => current_level.max(2.0 * of_wave),
+            // Below one level a threshold is that level.
+            _ if doubles => current_level.max(threshold).max(1.0),
             Some(previous) => figure_1(current_level, threshold, rate, previous),
             None => current_level,
         });
+        doubles &= level < Some(threshold);
         previous_rate = Some(rate);
         at += usize::from(of == wave && last <= segments);
     }
@@ -474,21 +483,141 @@ prop_compose! {
     }
 }
 
+/// What a sender is told, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Event {
+    /// The option of an acknowledgement.
+    Report(u16),
+    Acknowledged,
+    FastRetransmit,
+    Recovered,
+    /// With the bit of section 2.2: whether a duplicate acknowledgement was received.
+    Timeout(bool),
+    /// The source has one more segment and then none.
+    RunsDry,
+    Sends,
+}
+
+use Event::{
+    Acknowledged, FastRetransmit, Recovered, Report as Told, RunsDry, Sends, Timeout as Expires,
+};
+
+/// The window in segments after these events: "for wave level i, the corresponding congestion window size is
+/// 2 · i · max_segment_size", and "two segments only if the bit is not set" by a timeout. Nothing else moves it.
+fn window_after(events: &[Event], (initial, most): (u16, u16)) -> u16 {
+    let highest = (most / 2).clamp(1, 24);
+    let last = events.iter().rev().find_map(|event| match event {
+        Told(level) => Some(2 * level.clamp(&1, &highest)),
+        Expires(false) => Some(2),
+        _ => None,
+    });
+    last.unwrap_or(2 * (initial / 2).clamp(1, highest))
+        .min(most)
+}
+
+/// The last segment's wave, how many there are to be in it and its place, found by cutting all that was sent into waves.
+fn place_of_last(
+    events: &[Event],
+    limits: (u16, u16),
+    has_fixed_waves: bool,
+) -> Option<(u16, u16, u16)> {
+    let sends: Vec<usize> = (0..events.len())
+        .filter(|at| events[*at] == Sends)
+        .collect();
+    // Whether such an event comes after the segment sent before and before this one.
+    let follows = |at: usize, event: Event| {
+        let before = sends.iter().rev().find(|sent| **sent < at);
+        events[before.map_or(0, |sent| sent + 1)..at].contains(&event)
+    };
+    let mut wave: Vec<usize> = Vec::new();
+    let (mut number, mut length) = (0, 0);
+    for &at in &sends {
+        let is_ended = wave.last().is_some_and(|last| follows(*last, RunsDry));
+        if wave.len() == usize::from(length) || is_ended || follows(at, Expires(false)) {
+            wave.clear();
+            number += 1;
+        }
+        wave.push(at);
+        let windows = wave.iter().map(|at| window_after(&events[..*at], limits));
+        length = if has_fixed_waves {
+            windows.take(1).max()?
+        } else {
+            windows.max()?
+        };
+    }
+    let position = wave.len() as u16;
+    let is_last = follows(*wave.last()?, RunsDry);
+    Some((number, if is_last { position } else { length }, position))
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        20 => Just(Sends),
+        3 => (0u16..30).prop_map(Told),
+        2 => Just(Acknowledged),
+        1 => Just(FastRetransmit),
+        1 => Just(Recovered),
+        1 => any::<bool>().prop_map(Expires),
+        1 => Just(RunsDry),
+    ];
+    vec(event, 1..250)
+}
+
 proptest! {
+    #[test]
+    fn the_sender_follows_the_paper(
+        events in events(),
+        initial in 0u16..12,
+        most in 2u16..60,
+        has_fixed_waves: bool,
+    ) {
+        let mut sender = Real::new(RealConfig {
+            initial_window: MSS * u64::from(initial),
+            max_window: MSS * u64::from(most),
+            has_fixed_waves,
+            ..RealConfig::new(MSS)
+        });
+        let now = Time::ZERO;
+        for (count, event) in events.iter().enumerate() {
+            let window = sender.decision().window;
+            let (so_far, limits) = (&events[..=count], (initial, most));
+            match *event {
+                Told(level) => feedback(&mut sender, level),
+                Acknowledged => sender.on_ack(&ack(now, MSS, Span::from_millis(10), window)),
+                FastRetransmit => sender.on_loss(&loss(now, window, window)),
+                Recovered => sender.on_recovered(now),
+                Expires(duplicate_seen) => sender.on_timeout(&Timeout {
+                    duplicate_seen,
+                    ..timeout(now, window, window, 1)
+                }),
+                RunsDry => sender.on_running_dry(now),
+                Sends => {
+                    let place = place_of_last(so_far, limits, has_fixed_waves);
+                    prop_assert_eq!(Some(tag(&mut sender)), place, "{:?}", so_far);
+                }
+            }
+            let expected = MSS * u64::from(window_after(so_far, limits));
+            prop_assert_eq!(sender.decision().window, expected, "{:?}", so_far);
+        }
+    }
+
     #[test]
     fn the_meter_follows_the_paper(
         arrivals in transfers(),
         threshold in 0.0f64..24.0,
         before in any::<u16>(),
         has_level_of_wave: bool,
+        doubles: bool,
     ) {
-        let config = RealConfig { has_level_of_wave, ..by_figure(threshold) };
+        let opening = if doubles { Opening::SlowStart } else { Opening::Figure };
+        let config = RealConfig { has_level_of_wave, opening, ..by_figure(threshold) };
         let mut meter = WaveMeter::new(config);
         let first_threshold = meter.threshold();
         for (count, &(at, wave, segments, position)) in arrivals.iter().enumerate() {
             // The numbers wrap at the meter, and do not in the reading of the list.
             meter.on_arrival(&arrival(at, wave.wrapping_add(before), segments, position));
-            let (level, threshold) = replay(&arrivals[..=count], first_threshold, has_level_of_wave);
+            let (level, threshold) =
+                replay(&arrivals[..=count], first_threshold, has_level_of_wave, doubles);
             prop_assert_eq!(meter.level().is_some(), level.is_some());
             let (found, expected) = (meter.level().unwrap_or(0.0), level.unwrap_or(0.0));
             prop_assert!((found - expected).abs() < 1e-6, "{} and {} after {}", found, expected, count);

@@ -192,6 +192,7 @@ fn rate(law: &dyn Controller) -> f64 {
 }
 
 fn send(law: &mut dyn Controller, now: Time) {
+    law.tag(now);
     law.on_sent(&sent(now, Bytes::new(1_000), 0, Bytes::new(1_000)));
 }
 

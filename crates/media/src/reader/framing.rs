@@ -1,5 +1,6 @@
 //! Whole transport packets from bytes in any pieces.
 
+use super::SYNC;
 use crate::header::PACKET;
 
 /// Holds what does not make a packet yet, and finds where packets begin.
@@ -25,8 +26,8 @@ impl Framing {
         let held = core::mem::take(&mut self.held);
         let mut rest = &held[..];
         while let Some((packet, behind)) = rest.split_first_chunk::<PACKET>() {
-            let in_step = packet[0] == 0x47;
-            if in_step && (self.skipped == 0 || behind.first() == Some(&0x47)) {
+            let in_step = packet[0] == SYNC;
+            if in_step && (self.skipped == 0 || behind.first() == Some(&SYNC)) {
                 if self.skipped > 0 {
                     take(Framed::Lost(self.skipped));
                     self.skipped = 0;
@@ -37,7 +38,7 @@ impl Framing {
                 // Whether a packet begins here shows only with the one behind it.
                 break;
             } else {
-                let next = rest.iter().skip(1).position(|&byte| byte == 0x47);
+                let next = rest.iter().skip(1).position(|&byte| byte == SYNC);
                 let gone = next.map_or(rest.len(), |at| at + 1);
                 self.skipped += gone as u64;
                 rest = rest.get(gone..).unwrap_or_default();

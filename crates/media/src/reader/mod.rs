@@ -23,7 +23,8 @@ use slices::Slicer;
 pub struct ReaderConfig {
     /// Which deadlines pictures get.
     pub deadlines: DeadlineRule,
-    /// How long a slice of what is not understood lasts (20 ms).
+    /// How long a slice of what is not understood lasts; half of it is how long at the most a live source is looked at before it is
+    /// taken for nothing that is understood (20 ms).
     pub slice: Span,
     /// How fast a stored source that is not understood, or whose times do not move, is assumed to be (4 Mb/s).
     pub assumed_rate: Rate,
@@ -78,6 +79,8 @@ pub struct Reader {
     source: Source,
     /// When the latest bytes came, of a live source.
     arrival: Option<Time>,
+    /// When the first bytes came of a live source whose format is not known.
+    began: Option<Time>,
     events: VecDeque<Event>,
 }
 
@@ -97,6 +100,7 @@ impl Reader {
             config,
             source: Source::Unknown(Vec::new()),
             arrival: None,
+            began: None,
             events: VecDeque::new(),
         }
     }
@@ -111,9 +115,20 @@ impl Reader {
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.source {
             Source::Unknown(start) => {
+                if start.is_empty() {
+                    self.began = self.arrival;
+                }
                 start.extend(bytes);
-                if start.len() >= SNIFFED {
+                let waited = match (self.arrival, self.began) {
+                    (Some(now), Some(began)) => now.saturating_since(began),
+                    _ => Span::ZERO,
+                };
+                if start.len() >= MOST_SNIFFED || waited >= self.config.slice / 2 {
                     self.recognise();
+                } else if start.len() >= SNIFFED
+                    && let Some(format) = recognise(start)
+                {
+                    self.read_as(format);
                 }
             }
             Source::Transport(transport) => transport.push(bytes, self.arrival, &mut self.events),
@@ -159,15 +174,23 @@ impl Reader {
         self.push(&left.rest);
     }
 
+    /// Decides by what there is.
     fn recognise(&mut self) {
+        let Source::Unknown(start) = &self.source else {
+            return;
+        };
+        if !start.is_empty() {
+            let format = recognise(start).or_else(|| recognise_short(start));
+            self.read_as(format.unwrap_or(Format::Unknown));
+        }
+    }
+
+    fn read_as(&mut self, format: Format) {
         let Source::Unknown(start) = &mut self.source else {
             return;
         };
         let start = core::mem::take(start);
-        if start.is_empty() {
-            return;
-        }
-        self.source = match recognise(&start) {
+        self.source = match format {
             Format::Transport => Source::Transport(Box::new(Transport::new(self.config))),
             Format::Elementary => Source::Elementary(Box::new(Elementary::new(self.config))),
             Format::Unknown => {
@@ -179,8 +202,18 @@ impl Reader {
     }
 }
 
-/// How many bytes tell the format: five packets, behind the rest of a sixth.
+/// The first byte of a transport packet.
+const SYNC: u8 = 0x47;
+
+/// How many bytes may tell the format: five packets, behind the rest of a sixth.
 const SNIFFED: usize = 6 * PACKET;
+
+/// With so many bytes a source of no known format is taken for what it is: whatever is broken at the beginning of a
+/// transport stream, five packets in a row are to be found in them. A live source is waited for half as long as a slice lasts.
+const MOST_SNIFFED: usize = 64 << 10;
+
+/// How many packets in a row make a transport stream: in random bytes they are found once in 10^7 beginnings.
+const RUN: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
@@ -189,20 +222,28 @@ enum Format {
     Unknown,
 }
 
-/// A transport stream has a sync byte every 188 bytes, five times or to the end of what there is; an elementary
-/// stream begins with a sequence header.
-fn recognise(start: &[u8]) -> Format {
-    let synchronised = |offset: usize| {
-        let mut syncs = start.iter().skip(offset).step_by(PACKET).take(5);
-        start.len() >= offset + PACKET && syncs.all(|&byte| byte == 0x47)
-    };
-    if (0..PACKET).any(synchronised) {
-        return Format::Transport;
-    }
+/// An elementary stream begins with a sequence header, a transport stream has a sync byte every 188 bytes somewhere, five
+/// times. `None` while neither is seen.
+fn recognise(start: &[u8]) -> Option<Format> {
     let zeros = start.iter().take_while(|&&byte| byte == 0).count();
     let code = start.get(zeros..).unwrap_or_default();
     if zeros >= 2 && code.starts_with(&[0x01, crate::codec::Headers::SEQUENCE]) {
-        return Format::Elementary;
+        return Some(Format::Elementary);
     }
-    Format::Unknown
+    let synchronised = |run: &[u8]| run.iter().step_by(PACKET).all(|&byte| byte == SYNC);
+    // From the first sync byte of the run to the last one.
+    let mut runs = start.windows((RUN - 1) * PACKET + 1);
+    runs.any(synchronised).then_some(Format::Transport)
+}
+
+/// A source that ends before five packets are seen is a transport stream if all begin with a sync byte: one that it
+/// begins with itself, or two and more behind the rest of a packet.
+fn recognise_short(start: &[u8]) -> Option<Format> {
+    let is_whole = |offset: &usize| {
+        let mut syncs = start.iter().skip(*offset).step_by(PACKET).take(RUN);
+        let packets = (start.len() - offset) / PACKET;
+        packets > usize::from(*offset > 0) && syncs.all(|&byte| byte == SYNC)
+    };
+    let offsets = 0..PACKET.min(start.len());
+    { offsets }.find(is_whole).map(|_| Format::Transport)
 }

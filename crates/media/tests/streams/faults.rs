@@ -144,6 +144,84 @@ fn a_stream_without_program_is_cut_into_whole_packets() {
     assert!((110..=140).contains(&sections.len()), "{}", sections.len());
 }
 
+/// The beginning decides what a source is taken for: it may be as broken as the rest.
+#[test]
+fn a_broken_beginning_is_left_out_and_the_rest_is_read() {
+    let units = |stream: &[u8]| {
+        let (sections, notices) = read(stream);
+        let of_kind = |kind: fn(FrameType) -> bool| {
+            sections
+                .iter()
+                .filter(|section| kind(section.frame))
+                .count()
+        };
+        (
+            of_kind(|kind| !matches!(kind, FrameType::Slice | FrameType::Table)),
+            of_kind(|kind| kind == FrameType::Slice),
+            notices,
+        )
+    };
+    let (whole, slices, _) = units(CLIP);
+    assert_eq!(slices, 0);
+    for damaged in 0..8 {
+        let mut stream = CLIP.to_vec();
+        stream[damaged * PACKET] = 0;
+        let (found, slices, notices) = units(&stream);
+        assert_eq!(slices, 0, "packet {damaged}");
+        assert!(!notices.contains(&Notice::UnknownFormat));
+        // Without the tables at the beginning no unit is understood before the next ones come.
+        assert!(
+            found < whole + 1 && found + 40 > whole,
+            "{damaged}: {found} of {whole}"
+        );
+    }
+    for junk in [1, 187, 188, 189, 1_500, 20_000, 60_000] {
+        let mut stream: Vec<u8> = (0..junk)
+            .map(|at: u64| ((at * at) >> 3) as u8 & 0x3f)
+            .collect();
+        stream.extend_from_slice(CLIP);
+        let (found, slices, notices) = units(&stream);
+        assert_eq!((found, slices), (whole, 0), "{junk} bytes in front");
+        assert!(
+            notices.contains(&Notice::LostSync { skipped: junk }),
+            "{notices:?}"
+        );
+    }
+}
+
+/// What does not look like a transport stream within 64 kB, or half the time of a slice, is none.
+#[test]
+fn an_unknown_source_is_not_waited_for_longer() {
+    let stream = vec![9; 100_000];
+    let mut reader = Reader::new(ReaderConfig::default());
+    reader.push(&stream[..65_535]);
+    assert_eq!(reader.poll(), None);
+    reader.push(&stream[..1]);
+    assert_eq!(reader.poll(), Some(Event::Notice(Notice::UnknownFormat)));
+    let mut live = Reader::new(ReaderConfig::default());
+    live.push_arrived(&stream[..2_000], Time::from_millis(1_000));
+    live.push_arrived(&stream[..2_000], Time::from_millis(1_009));
+    assert_eq!(live.poll(), None);
+    live.push_arrived(&stream[..1], Time::from_millis(1_010));
+    assert_eq!(live.poll(), Some(Event::Notice(Notice::UnknownFormat)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_are_no_transport_stream(
+        noise in prop::collection::vec(any::<u8>(), 600..70_000),
+        first in 0_u8..0x47,
+    ) {
+        // One packet of noise is one by chance in 256.
+        let noise = [&[first][..], &noise].concat();
+        let (sections, notices) = read(&noise);
+        prop_assert_eq!(notices, [Notice::UnknownFormat]);
+        prop_assert_eq!(write(&sections), noise);
+    }
+}
+
 #[test]
 fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
     let noise: Vec<u8> = (0..100_000_u64)

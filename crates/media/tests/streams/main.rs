@@ -1,6 +1,7 @@
 //! Whole streams: the vectors beside, read, written, broken and compared with what other tools see.
 
 mod faults;
+mod page;
 mod roundtrip;
 mod times;
 mod ts;

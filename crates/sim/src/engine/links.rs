@@ -266,7 +266,7 @@ impl LinkState {
                 match cause {
                     DropCause::QueueFull => counts.dropped_full += 1,
                     DropCause::EarlyDrop => counts.dropped_early += 1,
-                    DropCause::Loss => counts.lost += 1,
+                    DropCause::Loss | DropCause::TooLarge => counts.lost += 1,
                 }
             }
         }

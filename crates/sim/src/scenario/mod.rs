@@ -42,6 +42,7 @@
 //! # Ok::<(), comity_sim::scenario::Problems>(())
 //! ```
 
+pub mod applications;
 mod build;
 pub mod claims;
 mod document;

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::applications;
+use super::document::Node;
 use super::parameters;
 use super::schema::{FieldDoc, Presence, Shape, Table, TableDoc};
 use super::tables::ScenarioFile;
@@ -12,7 +14,9 @@ use super::tables::flow::PRESETS;
 
 /// The reference as Markdown, which also reads well as it is.
 pub fn markdown() -> String {
-    tables(INTRODUCTION, &ScenarioFile::describe())
+    let mut page = tables(INTRODUCTION, &ScenarioFile::describe());
+    page.push_str(&applications::markdown());
+    page
 }
 
 /// An introduction, and behind it a table with all that are in it.
@@ -56,6 +60,54 @@ pub fn keys(title: &str, choice: Option<&str>) -> Option<Vec<Key>> {
         (Some(_), None) => return None,
     };
     Some(fields.iter().map(key).collect())
+}
+
+/// An alternative of a table, as the reference tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The word that chooses it.
+    pub name: &'static str,
+    /// What it is.
+    pub summary: String,
+    /// Where it is defined, of what has a source.
+    pub source: Option<&'static str>,
+}
+
+/// What can be chosen in the table that is called `title` in the reference, such as `a workload`.
+///
+/// `None` where there is no such table, or nothing to choose.
+pub fn choices(title: &str) -> Option<Vec<Choice>> {
+    let options = find(&ScenarioFile::describe(), title)?.variants?.options;
+    let choices = options.into_iter().map(|(name, table)| Choice {
+        name,
+        summary: table.doc.replace('`', ""),
+        source: table.source,
+    });
+    Some(choices.collect())
+}
+
+/// The keys that go with the value `node` of the key `name` of a flow, where that is a table.
+pub(super) fn keys_with(name: &str, node: &Node) -> Vec<Key> {
+    let Some(flow) = find(&ScenarioFile::describe(), "[[flow]]") else {
+        return Vec::new();
+    };
+    let fields = flow.all_fields();
+    let field = fields.into_iter().find(|field| field.name == name);
+    let Some(Shape::Table(table)) = field.map(|field| &field.shape) else {
+        return Vec::new();
+    };
+    let mut keys: Vec<Key> = table.fields.iter().map(key).collect();
+    if let Some(variants) = &table.variants {
+        let chosen = node.get(variants.tag).and_then(Node::text);
+        let mut options = variants.options.iter();
+        let option = options.find(|(value, _)| Some(*value) == chosen.or(variants.default));
+        keys.extend(
+            option
+                .into_iter()
+                .flat_map(|(_, table)| table.fields.iter().map(key)),
+        );
+    }
+    keys
 }
 
 fn key(field: &FieldDoc) -> Key {
@@ -174,9 +226,12 @@ impl Page {
                 variants.tag
             ));
             for (value, option) in &variants.options {
+                let source = option.source.map(|source| format!(" Source: {source}."));
                 self.line(&format!(
-                    "\n- `{} = \"{value}\"`: {}",
-                    variants.tag, option.doc
+                    "\n- `{} = \"{value}\"`: {}{}",
+                    variants.tag,
+                    option.doc,
+                    source.unwrap_or_default()
                 ));
             }
             for (value, option) in &variants.options {
@@ -239,7 +294,7 @@ fn capitalised(text: &str) -> String {
     }
 }
 
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 

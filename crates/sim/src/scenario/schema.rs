@@ -52,6 +52,8 @@ pub(super) enum Shape {
 pub(super) struct TableDoc {
     pub(super) title: &'static str,
     pub(super) doc: String,
+    /// Where it is defined, of what has a source.
+    pub(super) source: Option<&'static str>,
     pub(super) fields: Vec<FieldDoc>,
     pub(super) variants: Option<Variants>,
 }
@@ -417,6 +419,8 @@ impl<T: Table> Field for Keys<T> {
 /// Something declared with [`table!`] or [`tagged!`].
 pub(super) trait Table: Sized {
     const TITLE: &'static str;
+    /// Where it is defined, of what has a source.
+    const SOURCE: Option<&'static str> = None;
     fn doc() -> String;
     fn describe_keys(table: &mut TableDoc);
     fn read_keys(reader: &mut TableReader<'_, '_, '_>) -> Option<Self>;
@@ -425,6 +429,7 @@ pub(super) trait Table: Sized {
         let mut table = TableDoc {
             title: Self::TITLE,
             doc: Self::doc(),
+            source: Self::SOURCE,
             fields: Vec::new(),
             variants: None,
         };
@@ -610,11 +615,12 @@ pub(super) fn paragraph(lines: &[&str]) -> String {
         .to_owned()
 }
 
-/// Declares a table: a structure with a field for each key, and its [`Table`].
+/// Declares a table: a structure with a field for each key, and its [`Table`]. Behind its title may stand where what it
+/// is about is defined: `("a playback", from "TCP-Real, section 3")`.
 macro_rules! table {
     (
         $(#[doc = $doc:literal])*
-        struct $Name:ident ($title:literal) {
+        struct $Name:ident ($title:literal $(, from $source:literal)?) {
             $(
                 $(#[doc = $field_doc:literal])*
                 $field:ident : $type:ty = $spec:expr;
@@ -634,6 +640,7 @@ macro_rules! table {
 
         impl $crate::scenario::schema::Table for $Name {
             const TITLE: &'static str = $title;
+            $(const SOURCE: Option<&'static str> = Some($source);)?
 
             fn doc() -> String {
                 $crate::scenario::schema::paragraph(&[$($doc),*])

@@ -280,6 +280,7 @@ impl<'n, W: Write> Tracer<'n, W> {
                 Fate::Dropped(DropCause::QueueFull) => Some("dropped: queue full"),
                 Fate::Dropped(DropCause::EarlyDrop) => Some("dropped early"),
                 Fate::Dropped(DropCause::Loss) => Some("lost before the queue"),
+                Fate::Dropped(DropCause::TooLarge) => Some("dropped: larger than the MTU"),
             },
         };
         capture.packet(interface, event.offered_at, &record)?;
@@ -304,6 +305,7 @@ impl<'n, W: Write> Tracer<'n, W> {
             Fate::Dropped(DropCause::QueueFull) => ("dropped_full", None, None),
             Fate::Dropped(DropCause::EarlyDrop) => ("dropped_early", None, None),
             Fate::Dropped(DropCause::Loss) => ("lost_before", None, None),
+            Fate::Dropped(DropCause::TooLarge) => ("dropped_large", None, None),
         };
         let row = Row {
             time: event.offered_at,

@@ -21,6 +21,7 @@ pub fn link_config(rate: Rate, delay: Span, limit: Limit) -> LinkConfig {
     LinkConfig {
         rate: RateProfile::Constant(rate),
         delay: DelayProfile::Constant(delay),
+        mtu: None,
         queue: Queue::DropTail(limit),
         losses: Vec::new(),
         jitter: Jitter::None,

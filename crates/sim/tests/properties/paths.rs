@@ -127,8 +127,10 @@ fn jitter() -> impl Strategy<Value = Jitter> {
 pub(crate) fn link() -> impl Strategy<Value = LinkConfig> {
     let losses = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(loss(), 1..3)];
     let duplication = prop_oneof![4 => Just(0.0), 1 => 0.0f64..0.3];
-    (rate(), delay(), queue(), losses, jitter(), duplication).prop_map(
-        |(rate, delay, queue, losses, jitter, duplication)| {
+    // Smaller than what full packets and acknowledgements of some flows have on the wire, or larger.
+    let mtu = prop::option::weighted(0.2, (30u64..2_000).prop_map(Bytes::new));
+    (rate(), delay(), mtu, queue(), losses, jitter(), duplication).prop_map(
+        |(rate, delay, mtu, queue, losses, jitter, duplication)| {
             // Without a rate no queue forms, which random early detection refuses.
             let queue = match (queue, &rate) {
                 (Queue::Red(_), RateProfile::Unlimited) => Queue::DropTail(Limit::Packets(5)),
@@ -137,6 +139,7 @@ pub(crate) fn link() -> impl Strategy<Value = LinkConfig> {
             LinkConfig {
                 rate,
                 delay,
+                mtu,
                 queue,
                 losses,
                 jitter,

@@ -207,7 +207,7 @@ fn what_stands_behind_a_close_is_not_heard() {
 fn payloads_that_cannot_be_read_close_with_their_code() {
     for (payload, code) in [
         (&[0, 0, 0, 0][..], CloseCode::FRAME_ENCODING),
-        (&[0, 0, 0, 0, 0x12], CloseCode::UNKNOWN_FRAME),
+        (&[0, 0, 0, 0, 0x13], CloseCode::UNKNOWN_FRAME),
         (&[0, 0, 0, 0, 0x02, 0xff], CloseCode::FRAME_ENCODING),
         (&[0, 0], CloseCode::FRAME_ENCODING),
     ] {

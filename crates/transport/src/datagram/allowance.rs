@@ -146,7 +146,7 @@ impl<P: Payload> Connection<P> {
         let Some(savings) = self.savings().filter(|savings| savings.level <= 0) else {
             return paced;
         };
-        match self.outbox.most_available(&savings) {
+        match self.outbox.most_available(&savings, self.credit_left()) {
             Some(most) if most <= 0 => {
                 let missing = Bytes::new(1_u64.saturating_add(most.unsigned_abs()));
                 let filled_at = self.account.bucket.filled_at();
@@ -178,9 +178,15 @@ impl<P: Payload> Connection<P> {
                 <= self.decision.window.get()
     }
 
-    /// Whether the peer has room for more.
+    /// Whether the peer has room for what waits.
     pub(super) fn has_credit(&self) -> bool {
-        self.outbox.accounts().bytes.in_flight < self.credit.bytes
+        self.credit.bytes > 0 && self.outbox.has_credit(self.credit_left())
+    }
+
+    /// The peer's credit, less the sections that have taken their part of it since.
+    fn credit_left(&self) -> u64 {
+        let since = self.outbox.answered() - self.credit.answered_before;
+        self.credit.bytes.saturating_sub(since)
     }
 
     /// Whether nothing but the peer's lack of room holds sections back, and nothing is on its way whose
@@ -217,7 +223,6 @@ impl<P: Payload> Connection<P> {
     }
 
     pub(super) fn outlook(&self, now: Time) -> Outlook {
-        let in_flight = self.outbox.accounts().bytes.in_flight;
         let (rate, peak) = match self.decision.pacing {
             Pacing::Bucket { rate, peak, .. } => {
                 (Some(self.target.net(rate)), self.target.net(peak))
@@ -237,12 +242,7 @@ impl<P: Payload> Connection<P> {
             one_way: self.one_way(now),
             repair: self.repair(),
             lost_permille: self.target.lost_permille(),
-            fresh_bytes: if self.probes > 0 {
-                u64::from(self.size.current())
-            } else {
-                self.credit.bytes.saturating_sub(in_flight)
-            },
-            fresh_sections: self.credit.sections,
+            credit: self.credit_left(),
         }
     }
 

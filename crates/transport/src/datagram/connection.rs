@@ -145,10 +145,15 @@ impl<P: Payload> Connection<P> {
             episode: Episode::default(),
             // Until the peer says otherwise it is taken to have as much room as this end.
             credit: Credit {
-                bytes: config.receive_buffer / 4 * 3,
+                buffer: config.receive_buffer,
+                bytes: config.receive_buffer,
                 sections: u64::from(config.receive_sections),
                 told_by: None,
-                offered: u64::MAX,
+                answered_by: None,
+                answered_before: 0,
+                is_asked_for: false,
+                offered: config.receive_buffer,
+                admitted_before: 0,
                 unanswered: 0,
             },
             control: Control::default(),
@@ -205,11 +210,13 @@ impl<P: Payload> Connection<P> {
             let stream = section.stream;
             return Err(outbox::SubmitError::Ended { stream });
         }
-        if section.payload.len() > MAX_SECTION {
+        // What is longer than the peer's whole buffer would never be let in.
+        let limit = self.credit.buffer.min(u64::from(MAX_SECTION));
+        if u64::from(section.payload.len()) > limit {
             return Err(outbox::SubmitError::TooManyBytes {
                 held: 0,
                 length: section.payload.len(),
-                limit: u64::from(MAX_SECTION),
+                limit,
             });
         }
         // The peer keeps only so many sections of a stream apart.
@@ -310,11 +317,10 @@ impl<P: Payload> Connection<P> {
     /// The next section, whole or as a gap; each exactly once, in the order of its stream.
     pub fn poll_delivery(&mut self, now: Time) -> Option<Delivery<P>> {
         let delivery = self.inbox.poll(now, &self.clock)?;
-        // A peer that was told of little room is told when there is room again.
-        let half = self.config.receive_buffer / 2;
-        if self.credit.offered < half {
-            self.control.credit |= self.room() >= half;
-        }
+        // A peer that may have nothing in flight, whose acknowledgement would say so, is told of much more room.
+        let (room, known, buffer) = (self.room(), self.room_known(), self.config.receive_buffer);
+        let is_little = known < buffer / 2 && room >= buffer / 2;
+        self.control.credit |= room > known && (is_little || room - known >= buffer / 4);
         Some(delivery)
     }
 
@@ -472,8 +478,9 @@ impl<P: Payload> Connection<P> {
         waits.then(|| self.released_at())
     }
 
-    /// What the peer said before the first packet that it has room for.
+    /// What the peer said before the first packet that it has room for: the whole of its buffer.
     pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
+        self.credit.buffer = bytes;
         self.credit.bytes = bytes;
         self.credit.sections = sections as u64;
     }

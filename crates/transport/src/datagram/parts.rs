@@ -78,6 +78,8 @@ pub(super) struct SentControl {
 pub(super) struct Control {
     pub(super) ends: Vec<(StreamId, u64)>,
     pub(super) ping: bool,
+    /// The peer is asked for room.
+    pub(super) blocked: bool,
     /// The peer waits for room that there is now.
     pub(super) credit: bool,
     pub(super) report_at: Time,
@@ -88,7 +90,7 @@ pub(super) struct Control {
 impl Control {
     /// Whether something waits that is worth a packet whatever the window says. Each of it is asked for once.
     pub(super) fn is_pending(&self) -> bool {
-        self.ping || self.credit || !self.ends.is_empty()
+        self.ping || self.blocked || self.credit || !self.ends.is_empty()
     }
 }
 
@@ -106,12 +108,22 @@ pub(super) struct Episode {
 /// What the peer has room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
+    /// All of the peer's buffer.
+    pub(super) buffer: u64,
     pub(super) bytes: u64,
     pub(super) sections: u64,
     /// The packet that said so.
     pub(super) told_by: Option<PacketNumber>,
+    /// The newest packet whose acknowledgement was the first of a section.
+    pub(super) answered_by: Option<PacketNumber>,
+    /// The lengths of all sections of which something had been acknowledged when it came.
+    pub(super) answered_before: u64,
+    /// Whether this end has asked for room since.
+    pub(super) is_asked_for: bool,
     /// What this end told the peer last.
     pub(super) offered: u64,
+    /// What the peer could have counted against its credit by then ([`Inbox::admitted`]).
+    pub(super) admitted_before: u64,
     /// Packets in flight that tell the peer how much room there is.
     pub(super) unanswered: u32,
 }

@@ -10,6 +10,7 @@ use super::events::{CloseReason, Event, PathFrame, Violation};
 use super::parts::{Since, State};
 use super::received::Ecn;
 use super::statistics::PeerReport;
+use super::transmit::MOST_UNANSWERED;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
 use crate::wire::Stamp;
 use crate::wire::frame::{
@@ -24,6 +25,8 @@ struct Reading {
     tag: Tag,
     /// There was no room for a section: the packet is treated as lost.
     is_refused: bool,
+    /// The peer waits for room.
+    asks_for_room: bool,
 }
 
 impl<P: Payload> Connection<P> {
@@ -83,7 +86,17 @@ impl<P: Payload> Connection<P> {
         self.missing.on_packet(number);
         let reading = self.read_frames(now, number, packet.frames)?;
         let kind = (reading.section_bytes > 0, reading.wants_answer);
-        if reading.is_refused || !self.acknowledge(now, number, ecn, kind) {
+        // A peer whose bytes find no room may know of more than there is.
+        if (reading.is_refused || reading.asks_for_room)
+            && !self.taking.is_over()
+            && self.credit.unanswered < MOST_UNANSWERED
+        {
+            self.control.credit = true;
+        }
+        if reading.is_refused {
+            return Ok(());
+        }
+        if !self.acknowledge(now, number, ecn, kind) {
             return Ok(());
         }
         self.has_heard |= reading.section_bytes > 0;
@@ -125,7 +138,14 @@ impl<P: Payload> Connection<P> {
             reading.wants_answer |= frame.kind().is_ack_eliciting();
             match frame {
                 Frame::Padding { .. } | Frame::Ping => {}
-                Frame::Ack(ack) => self.on_ack(now, &ack)?,
+                Frame::Blocked => reading.asks_for_room = true,
+                Frame::Ack(ack) => {
+                    let answered = self.outbox.answered();
+                    self.on_ack(now, &ack)?;
+                    if self.outbox.answered() != answered {
+                        self.credit.answered_by = self.credit.answered_by.max(Some(number));
+                    }
+                }
                 Frame::Section(section) => self.on_section(now, &section, &mut reading)?,
                 Frame::Floor(floor) => self
                     .inbox
@@ -253,7 +273,12 @@ impl<P: Payload> Connection<P> {
     fn on_credit(&mut self, number: PacketNumber, credit: &Credit) {
         if self.credit.told_by.is_none_or(|before| before < number) {
             self.credit.told_by = Some(number);
+            self.credit.is_asked_for = false;
             self.credit.bytes = credit.bytes;
+            // What a later packet answered has taken its room after this was said, or before: it counts on.
+            if self.credit.answered_by <= Some(number) {
+                self.credit.answered_before = self.outbox.answered();
+            }
             self.credit.sections = u64::from(credit.sections);
         }
     }

@@ -78,6 +78,8 @@ impl<P: Payload> Connection<P> {
         }
         if !withheld.is_empty() {
             self.received.demand(now);
+            // To the peer these sections take their room only now.
+            self.control.credit = true;
         }
     }
 

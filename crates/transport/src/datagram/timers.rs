@@ -6,6 +6,7 @@ use comity_units::{Bytes, Span, Time};
 use super::connection::Connection;
 use super::events::{CloseReason, Event};
 use super::parts::{Contents, State};
+use super::transmit::MEASURE_INTERVAL;
 use crate::timeline::Payload;
 
 impl<P: Payload> Connection<P> {
@@ -52,7 +53,7 @@ impl<P: Payload> Connection<P> {
             next = next.min(self.control.report_at);
         }
         if self.waits_for_credit() {
-            next = next.min(self.last_sent_at + self.loss.base_timeout());
+            next = next.min(self.asks_for_room_at());
         }
         if self.outbox.backlog() > 0 && self.has_window() && self.has_credit() {
             next = next.min(self.released_at());
@@ -114,12 +115,22 @@ impl<P: Payload> Connection<P> {
         if now >= self.last_sent_at + self.config.keep_alive {
             self.control.ping = true;
         }
-        if self.waits_for_credit() && now >= self.last_sent_at + self.loss.base_timeout() {
-            // The peer may have room only for what fills its holes, and its last word may be lost.
-            self.probes = 1;
+        if self.waits_for_credit() && now >= self.asks_for_room_at() {
+            self.control.blocked = true;
+            self.credit.is_asked_for = true;
         }
         self.update_target(now);
         self.collect_outcomes();
+    }
+
+    /// When a sender that only the peer's lack of room holds up asks whether there is more than it was told of. Of much
+    /// more the peer tells by itself, so that there is no haste to ask again.
+    fn asks_for_room_at(&self) -> Time {
+        let patience = match self.credit.is_asked_for {
+            true => MEASURE_INTERVAL,
+            false => Span::ZERO,
+        };
+        self.last_sent_at + self.loss.base_timeout().max(patience)
     }
 
     /// When the silence of the peer is to be broken by a probe: not before the law has had enough of it, where it has
@@ -162,14 +173,19 @@ impl<P: Payload> Connection<P> {
         }
     }
 
-    /// How many bytes this end has room for, beside those that it holds. A quarter is kept back for what is under
-    /// way when the peer learns of it. The rest of sections that are not whole counts as room: the peer may
-    /// always go on with what it has begun. Where nobody takes anything any more there is none.
+    /// How many bytes this end has set aside for no section. None says that nobody takes anything any more, so that it is
+    /// at least one as long as somebody does.
     pub(super) fn room(&self) -> u64 {
         if self.taking.is_over() {
             return 0;
         }
-        (self.config.receive_buffer / 4 * 3).saturating_sub(self.inbox.accounts().held)
+        self.inbox.free_bytes().max(1)
+    }
+
+    /// How much of that the peer knows of, at least, when it has heard what this end told last.
+    pub(super) fn room_known(&self) -> u64 {
+        let since = self.inbox.admitted() - self.credit.admitted_before;
+        self.credit.offered.saturating_sub(since)
     }
 
     /// Whether the peer should hear how its sections fared. One that sends none has nothing to hear of.

@@ -100,7 +100,9 @@ impl<P: Payload> Connection<P> {
         };
         frame::encode_departure(self.stamp(now), builder.out);
         let mut contents = Contents::default();
-        if self.received.has_news() || self.received.due_at() <= now {
+        // The peer must not count sections against the credit for whose room it already stands: it hears of both at once.
+        let tells_credit = self.control.credit;
+        if self.received.has_news() || self.received.due_at() <= now || tells_credit {
             self.push_acknowledgement(now, &mut builder, &mut contents);
         }
         let has_acknowledgement = contents.acknowledged.is_some();
@@ -295,9 +297,10 @@ impl<P: Payload> Connection<P> {
         if report != Report::None {
             builder.push(&Frame::Feedback(report));
         }
-        // As long as there is plenty of room the peer need not hear of it.
-        let room = self.room();
-        let is_worth_telling = room < self.config.receive_buffer / 2 || self.credit.offered < room;
+        // As long as the peer knows of plenty of room it need not hear of more.
+        let known = self.room_known();
+        let plenty = self.config.receive_buffer / 4 * 3;
+        let is_worth_telling = known < plenty && known < self.room();
         if is_worth_telling && self.credit.unanswered < MOST_UNANSWERED {
             self.push_credit(builder, contents);
         }
@@ -311,11 +314,8 @@ impl<P: Payload> Connection<P> {
             sections,
         };
         if builder.push(&Frame::Credit(credit)) {
-            self.credit.offered = if room < self.config.receive_buffer / 2 {
-                room
-            } else {
-                u64::MAX
-            };
+            self.credit.offered = room;
+            self.credit.admitted_before = self.inbox.admitted();
             self.control.credit = false;
             let control = contents.control.get_or_insert_default();
             self.credit.unanswered += u32::from(!control.credit);
@@ -347,6 +347,9 @@ impl<P: Payload> Connection<P> {
     fn push_control(&mut self, builder: &mut Builder<'_>, contents: &mut Contents) {
         if self.control.ping && builder.push(&Frame::Ping) {
             self.control.ping = false;
+        }
+        if self.control.blocked && builder.push(&Frame::Blocked) {
+            self.control.blocked = false;
         }
         if self.control.credit {
             self.push_credit(builder, contents);

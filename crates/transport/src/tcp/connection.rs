@@ -680,7 +680,7 @@ impl Connection {
 
     /// The time given by [`Connection::next_timer`] has come.
     pub fn on_timer(&mut self, now: Time) {
-        self.sender.begin_event();
+        self.sender.begin_timer(now);
         if self.receiver.ack_at <= now {
             self.receiver.ack_at = Time::MAX;
             self.receiver.ack_now = true;

@@ -12,8 +12,9 @@ pub(super) struct Scoreboard {
     ranges: Ranges,
     /// `HighRxt`: the offset after the highest byte sent again in this recovery.
     pub(super) retransmitted: u64,
-    /// `RescueRxt`: whether the last segment was sent again because nothing else could be.
-    pub(super) rescued: bool,
+    /// `RescueRxt`: the offset that the acknowledgement has to pass before the last segment may be sent again because
+    /// nothing else can be: the end of the first segment that this recovery sent again, and [`u64::MAX`] once that was done.
+    rescue_after: Option<u64>,
     /// The pipe in segments, where it is counted instead of computed.
     pub(super) counter: i64,
     /// The recovery began with the acknowledgement that is being dealt with. With the counted pipe nothing but
@@ -55,7 +56,7 @@ impl Scoreboard {
     pub(super) fn clear(&mut self) {
         self.ranges.clear();
         self.retransmitted = 0;
-        self.rescued = false;
+        self.rescue_after = None;
         self.counter = 0;
     }
 
@@ -66,8 +67,24 @@ impl Scoreboard {
     /// Begins a recovery at `una`.
     pub(super) fn begin_recovery(&mut self, una: u64) {
         self.retransmitted = una;
-        self.rescued = false;
+        self.rescue_after = None;
         self.begins = true;
+    }
+
+    /// The first segment that is missing was answered for.
+    pub(super) fn on_first_resent(&mut self, end: u64) {
+        self.retransmitted = self.retransmitted.max(end);
+        self.rescue_after.get_or_insert(self.retransmitted);
+    }
+
+    /// Whether rule 4 of `NextSeg()` may still be used, and that what this recovery sent first does not fail to arrive.
+    pub(super) fn may_rescue(&self, una: u64) -> bool {
+        self.rescue_after.is_none_or(|after| una > after)
+    }
+
+    /// The last segment was sent again.
+    pub(super) const fn on_rescued(&mut self) {
+        self.rescue_after = Some(u64::MAX);
     }
 
     /// The offset after the highest selectively acknowledged byte.
@@ -223,10 +240,10 @@ mod tests {
         let mut board = Scoreboard::default();
         board.insert(20, 30);
         board.retransmitted = 15;
-        board.rescued = true;
+        board.on_rescued();
         board.on_timeout(19);
         assert_eq!(board.ranges.as_slice(), [(20, 30, ())]);
-        assert!(board.retransmitted == 0 && !board.rescued);
+        assert!(board.retransmitted == 0 && board.rescue_after.is_none());
         board.on_timeout(20);
         assert!(board.ranges.as_slice().is_empty());
     }

@@ -61,6 +61,12 @@ impl Sender {
         }
     }
 
+    pub(super) fn begin_timer(&mut self, now: Time) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.begin_timer(now);
+        }
+    }
+
     pub(super) fn begin_event(&mut self) {
         if let Some(transfer) = &mut self.transfer {
             transfer.begin_event();

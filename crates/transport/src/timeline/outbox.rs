@@ -1,6 +1,7 @@
 //! The sender's half: what to send next, and what to give up.
 
 mod accounts;
+mod claims;
 mod copies;
 mod entry;
 mod look;
@@ -77,11 +78,9 @@ pub struct Outlook {
     pub lost_permille: u32,
     /// Whether what leaves is a probe, which no account holds back.
     pub is_probe: bool,
-    /// How many bytes may be handed out that never were before (the peer's credit). What is sent again
-    /// needs no credit.
-    pub fresh_bytes: u64,
-    /// How many sections may be begun.
-    pub fresh_sections: u64,
+    /// The peer's credit, less the lengths of sections of which something was acknowledged since it was said: so long may
+    /// all sections be together that are begun and of which nothing is acknowledged. What is begun needs no credit.
+    pub credit: u64,
 }
 
 impl Outlook {
@@ -101,8 +100,7 @@ impl Outlook {
         repair: Span::ZERO,
         lost_permille: 0,
         is_probe: false,
-        fresh_bytes: u64::MAX,
-        fresh_sections: u64::MAX,
+        credit: u64::MAX,
     };
 }
 

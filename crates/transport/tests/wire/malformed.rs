@@ -227,10 +227,10 @@ fn frames() {
     ] {
         assert_eq!(error_in(frames, Content::Present).to_string(), sentence);
     }
-    let unknown = error_in("00 01 12", Content::Present);
+    let unknown = error_in("00 01 13", Content::Present);
     assert_eq!(
         unknown.to_string(),
-        "byte 6, payload, frame type: found 0x12, expected a known value"
+        "byte 6, payload, frame type: found 0x13, expected a known value"
     );
     assert_eq!(unknown.code(), CloseCode::UNKNOWN_FRAME);
     let truncated = error_in("02", Content::Present);

@@ -248,6 +248,7 @@ pub(crate) fn recipe() -> impl Strategy<Value = Recipe> {
     prop_oneof![
         (1_usize..40).prop_map(|length| Recipe::Plain(Frame::Padding { length })),
         Just(Recipe::Plain(Frame::Ping)),
+        Just(Recipe::Plain(Frame::Blocked)),
         (
             ack_ranges(),
             span(),

@@ -40,6 +40,7 @@ fn is_written_and_read_as(frame: Frame<'_>, hexadecimal: &str) {
 fn small_frames() {
     is_written_and_read_as(Frame::Padding { length: 3 }, "00 00 00");
     is_written_and_read_as(Frame::Ping, "01");
+    is_written_and_read_as(Frame::Blocked, "12");
     let floor = Floor {
         stream: 300,
         floor: 64,

@@ -141,6 +141,7 @@ fn claim(text: &mut String, report: &ClaimReport<'_>) {
             (Outcome::Skipped, ..) => {
                 writeln!(text, "  {}: judged in the other form", check.says)
             }
+            (Outcome::Shown, _, Some(reason)) => writeln!(text, "  {}: {reason}", check.says),
             (Outcome::Fails, Expected::Fails, Some(reason)) => {
                 writeln!(text, "  {}: known to fail: {reason}", check.says)
             }

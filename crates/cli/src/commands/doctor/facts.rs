@@ -2,6 +2,8 @@
 
 use comity_units::Span;
 
+use crate::commands::mtu::Mtu;
+
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
@@ -21,6 +23,8 @@ pub(super) struct Facts {
     /// The kernel's TCP congestion controls.
     pub(super) congestion_controls: Option<Vec<String>>,
     pub(super) queueing: Option<Queueing>,
+    /// How large packets to elsewhere may be; `None` also without a default route.
+    pub(super) mtu: Option<Mtu>,
     pub(super) bpf: Option<Bpf>,
     /// The ports that were asked about.
     pub(super) ports: Vec<Port>,

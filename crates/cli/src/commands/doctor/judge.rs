@@ -2,6 +2,8 @@
 
 use comity_units::{Bytes, Rate, Span};
 
+use crate::commands::mtu::Mtu;
+
 use super::facts::{Bpf, Clock, Facts, Loopback, Port, Queueing};
 
 /// How well something is.
@@ -78,6 +80,7 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
         kernel(facts.kernel.as_deref()),
         congestion_controls(facts.congestion_controls.as_deref()),
         queueing(facts.queueing.as_ref()),
+        mtu(facts.mtu, facts.queueing.as_ref()),
         bpf(facts.bpf, facts.kernel.as_deref()),
     ]);
     findings.extend(facts.ports.iter().map(port));
@@ -302,6 +305,37 @@ fn queueing(queueing: Option<&Queueing>) -> Finding {
     let found = format!("{} by default", queueing.default);
     Finding::new(CHECK, found, verdict)
         .mend(format!("sudo sysctl -w net.core.default_qdisc=fq{now}"))
+}
+
+/// Good where full packets fit; bad where the first ones of a connection do not. Other networks on the way may carry less.
+fn mtu(mtu: Option<Mtu>, queueing: Option<&Queueing>) -> Finding {
+    const CHECK: &str = "MTU of the way out";
+    let Some(mtu) = mtu else {
+        return Finding::new(
+            CHECK,
+            "no default route, or this system does not say",
+            Verdict::CouldBeBetter,
+        );
+    };
+    let (bytes, first, full) = (mtu.bytes, mtu.first(), mtu.full());
+    let (found, verdict) = match bytes {
+        bytes if bytes >= full => (format!("{bytes} bytes"), Verdict::Good),
+        bytes if bytes >= first => (
+            format!(
+                "{bytes} bytes; full packets have {full}: smaller ones are sent, once each connection has found how large"
+            ),
+            Verdict::CouldBeBetter,
+        ),
+        _ => (
+            format!("{bytes} bytes; the first packets of a connection have {first}: none is made"),
+            Verdict::Bad,
+        ),
+    };
+    let remedy = match queueing.and_then(|queueing| queueing.interface.as_ref()) {
+        Some(interface) => format!("sudo ip link set dev {interface} mtu 1500"),
+        None => "ip route get 192.0.2.1; ip link show".into(),
+    };
+    Finding::new(CHECK, found, verdict).mend(remedy)
 }
 
 fn bpf(bpf: Option<Bpf>, release: Option<&str>) -> Finding {

@@ -9,6 +9,8 @@ use comity_units::Span;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::event::{Timespec, poll};
 
+use crate::commands::mtu::Mtu;
+
 use super::facts::{Bpf, Clock, Facts, Loopback, Port, Queueing};
 
 pub(super) fn probe(ports: &[u16]) -> Facts {
@@ -27,6 +29,7 @@ pub(super) fn probe(ports: &[u16]) -> Facts {
                 .ok()
                 .and_then(|table| default_interface(&table)),
         }),
+        mtu: Mtu::of_default_route(),
         bpf: fs::read_to_string("/proc/self/status")
             .ok()
             .map(|status| Bpf {

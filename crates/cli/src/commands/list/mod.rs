@@ -5,46 +5,59 @@ mod systems;
 use std::fmt::Write as _;
 
 use comity_congestion::table::{Domain, Parameter, Row, TABLE, nearest, other_name};
+use comity_sim::scenario::applications::{APPLICATIONS, Application};
 use comity_sim::scenario::reference::{self, Key};
 use serde_json::{Value, json};
 
 use super::sim::Table;
 use super::{Failure, complain, print};
 use crate::args;
-use systems::{FLOW, Kind, SYSTEMS, System};
+use systems::{FLOW, Kind, System, systems};
 
 pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
+    let systems = systems();
     let Some(name) = &args.name else {
         return print(if args.json {
-            format!("{:#}\n", document(TABLE.iter(), SYSTEMS.iter()))
+            let all = document(TABLE.iter(), systems.iter(), APPLICATIONS.iter());
+            format!("{all:#}\n")
         } else {
-            overview()
+            overview(&systems)
         });
     };
     // A recovery and a controller may have one name.
     let rows: Vec<&Row> = TABLE.iter().filter(|row| row.name == name).collect();
-    let systems: Vec<&System> = SYSTEMS.iter().filter(|known| known.name == name).collect();
-    if rows.is_empty() && systems.is_empty() {
-        complain(&unknown(name));
+    let applications = APPLICATIONS.iter().filter(|known| known.name == name);
+    let applications: Vec<&Application> = applications.collect();
+    let named: Vec<&System> = systems.iter().filter(|known| known.name == name).collect();
+    if rows.is_empty() && named.is_empty() && applications.is_empty() {
+        complain(&unknown(name, &systems));
         return Err(Failure::Usage);
     }
     if args.json {
         return print(format!(
             "{:#}\n",
-            document(rows.into_iter(), systems.into_iter())
+            document(
+                rows.into_iter(),
+                named.into_iter(),
+                applications.into_iter()
+            )
         ));
     }
     let parts = rows.into_iter().map(of_row);
-    let parts: Vec<String> = parts.chain(systems.into_iter().map(of_system)).collect();
+    let parts = parts.chain(named.into_iter().map(of_system));
+    let parts: Vec<String> = parts
+        .chain(applications.into_iter().map(of_application))
+        .collect();
     print(parts.join("\n"))
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str, systems: &[System]) -> String {
     if let Some(other) = other_name(name) {
         return format!("there is no {name:?} to tell of: {}", other.instead);
     }
     let names = TABLE.iter().map(|row| row.name);
-    let names = names.chain(SYSTEMS.iter().map(|system| system.name));
+    let names = names.chain(systems.iter().map(|system| system.name));
+    let names = names.chain(APPLICATIONS.iter().map(|application| application.name));
     match nearest(name, names) {
         Some(nearest) => format!("there is no {name:?} to tell of; did you mean {nearest:?}?"),
         None => format!("there is no {name:?} to tell of; `comity list` prints all names"),
@@ -68,7 +81,7 @@ fn receiver(row: &Row) -> &'static str {
     }
 }
 
-fn overview() -> String {
+fn overview(systems: &[System]) -> String {
     let mut table = Table::new([
         "controller",
         "transports",
@@ -88,15 +101,27 @@ fn overview() -> String {
     let mut text = format!("Controllers (cc=, controller)\n\n{table}\n");
     for kind in Kind::ALL {
         let mut table = Table::new([kind.key(), "what it is", "source"]);
-        for system in SYSTEMS.iter().filter(|system| system.kind == kind) {
+        for system in systems.iter().filter(|system| system.kind == kind) {
             table.row([
                 system.name.into(),
-                system.summary.into(),
+                system.summary.to_string(),
                 system.source.into(),
             ]);
         }
         let _ = write!(text, "\n{}\n\n{table}\n", kind.heading());
     }
+    let mut table = Table::new(["application", "what it is", "source"]);
+    for application in APPLICATIONS {
+        table.row([
+            application.name.into(),
+            first_sentence(application.summary).into(),
+            application.source.into(),
+        ]);
+    }
+    let _ = write!(
+        text,
+        "\nApplications of the papers, made of the keys of a flow\n\n{table}\n"
+    );
     text.push_str("\n`comity list NAME` tells more: source, parameters, defaults.\n");
     text
 }
@@ -186,11 +211,41 @@ fn of_system(system: &System) -> String {
     text
 }
 
+/// The keys of a flow, and behind them every parameter that they have, with what stands for those that are left out.
+fn of_application(application: &Application) -> String {
+    let mut text = format!(
+        "{}: an application\n\n{}\n\nsource: {}\n\n[[flow]]\n{}",
+        application.name,
+        application.summary,
+        application.source,
+        application.toml(),
+    );
+    let mut table = Table::new(["parameter", "here", "default", "values", "what it is"]);
+    for parameter in application.parameters() {
+        let Key {
+            name,
+            default,
+            values,
+            summary,
+        } = parameter.key;
+        table.row([
+            format!("{}.{name}", parameter.of),
+            parameter.value.unwrap_or_default(),
+            default.unwrap_or_else(|| "required".into()),
+            values,
+            summary,
+        ]);
+    }
+    let _ = writeln!(text, "\n{table}");
+    text
+}
+
 // ---------------------------------------------------------------- JSON
 
 fn document<'a>(
     rows: impl Iterator<Item = &'a Row>,
     systems: impl Iterator<Item = &'a System>,
+    applications: impl Iterator<Item = &'a Application>,
 ) -> Value {
     let controllers: Vec<Value> = rows.map(controller).collect();
     let systems: Vec<Value> = systems
@@ -200,21 +255,49 @@ fn document<'a>(
                 "key": system.kind.key(),
                 "summary": system.summary,
                 "source": system.source,
-                "parameters": system.keys().into_iter().flatten().map(|key| json!({
-                    "name": key.name,
-                    "summary": key.summary,
-                    "values": key.values,
-                    "required": key.default.is_none(),
-                    "default": key.default,
-                })).collect::<Vec<_>>(),
+                "parameters": system.keys().into_iter().flatten().map(|key| of_key(&key)).collect::<Vec<_>>(),
                 "settings": system.settings().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
             })
         })
         .collect();
+    let applications: Vec<Value> = applications.map(application).collect();
     json!({
         "format": "comity-list/1",
         "controllers": controllers,
         "systems": systems,
+        "applications": applications,
+    })
+}
+
+fn of_key(key: &Key) -> Value {
+    json!({
+        "name": key.name,
+        "summary": key.summary,
+        "values": key.values,
+        "required": key.default.is_none(),
+        "default": key.default,
+    })
+}
+
+/// Its keys are TOML, as a flow has them, and so are the values of its parameters.
+fn application(application: &Application) -> Value {
+    let keys: std::collections::BTreeMap<_, _> = application.keys.iter().copied().collect();
+    let parameters: Vec<Value> = application
+        .parameters()
+        .into_iter()
+        .map(|parameter| {
+            let mut value = of_key(&parameter.key);
+            value["of"] = json!(parameter.of);
+            value["value"] = json!(parameter.value);
+            value
+        })
+        .collect();
+    json!({
+        "name": application.name,
+        "summary": application.summary,
+        "source": application.source,
+        "flow": keys,
+        "parameters": parameters,
     })
 }
 

@@ -1,17 +1,19 @@
 //! What has a name besides the controllers.
 
+use std::borrow::Cow;
+
 use comity_sim::scenario::reference::{self, Key};
 
 /// The table of a flow in the reference of scenarios.
 pub(super) const FLOW: &str = "[[flow]]";
 
 /// One thing that can be chosen by name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct System {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     /// What it is, in one line.
-    pub(super) summary: &'static str,
+    pub(super) summary: Cow<'static, str>,
     /// Where it is defined.
     pub(super) source: &'static str,
 }
@@ -22,7 +24,7 @@ impl System {
         match self.kind {
             Kind::System => reference::keys("a time-line", None),
             Kind::Transport => reference::keys(FLOW, Some(self.name)),
-            Kind::Workload => reference::keys("a workload", Some(self.name)),
+            Kind::Reader | Kind::Workload => reference::keys(self.kind.table()?, Some(self.name)),
             Kind::Deliver | Kind::Drop | Kind::Preset | Kind::Recovery | Kind::Reliability => None,
         }
     }
@@ -42,6 +44,7 @@ pub(super) enum Kind {
     Deliver,
     Drop,
     Preset,
+    Reader,
     Recovery,
     Reliability,
     System,
@@ -50,7 +53,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::System,
         Self::Transport,
         Self::Recovery,
@@ -59,6 +62,7 @@ impl Kind {
         Self::Drop,
         Self::Deliver,
         Self::Workload,
+        Self::Reader,
     ];
 
     /// The key of a scenario that takes it.
@@ -67,11 +71,21 @@ impl Kind {
             Self::Deliver => "deliver",
             Self::Drop => "drop",
             Self::Preset => "preset",
+            Self::Reader => "reader",
             Self::Recovery => "recovery",
             Self::Reliability => "reliability",
             Self::System => "system",
             Self::Transport => "transport",
             Self::Workload => "workload",
+        }
+    }
+
+    /// The table of scenarios that declares all of them, where one does.
+    const fn table(self) -> Option<&'static str> {
+        match self {
+            Self::Reader => Some("a reader"),
+            Self::Workload => Some("a workload"),
+            _ => None,
         }
     }
 
@@ -81,6 +95,7 @@ impl Kind {
             Self::Deliver => "When the receiver hands sections over (deliver)",
             Self::Drop => "When the sender gives sections up (drop)",
             Self::Preset => "Presets of TCP (preset)",
+            Self::Reader => "How the receiving application takes data (reader.kind)",
             Self::Recovery => {
                 "How TCP finds and repairs losses (recovery); any controller for TCP goes with any of them"
             }
@@ -101,13 +116,28 @@ const fn system(
     System {
         name,
         kind,
-        summary,
+        summary: Cow::Borrowed(summary),
         source,
     }
 }
 
 /// All of them, in the order of [`Kind::ALL`].
-pub(super) const SYSTEMS: &[System] = &[
+pub(super) fn systems() -> Vec<System> {
+    let declared = Kind::ALL.into_iter().flat_map(|kind| {
+        let choices = kind.table().and_then(reference::choices);
+        let choices = choices.into_iter().flatten();
+        choices.map(move |choice| System {
+            name: choice.name,
+            kind,
+            summary: Cow::Owned(choice.summary),
+            source: choice.source.unwrap_or("common"),
+        })
+    });
+    SYSTEMS.iter().cloned().chain(declared).collect()
+}
+
+/// Those that no table of scenarios tells enough of.
+const SYSTEMS: &[System] = &[
     system(
         Kind::System,
         "tltcp",
@@ -220,45 +250,6 @@ pub(super) const SYSTEMS: &[System] = &[
         "this project",
         "In order, as soon as they are whole.",
     ),
-    system(Kind::Workload, "greedy", "common", "Always more."),
-    system(Kind::Workload, "file", "common", "So much, then the end."),
-    system(
-        Kind::Workload,
-        "cbr",
-        "ns-2's CBR; the packet-spacing paper for gaps",
-        "A constant rate, by rate, interval or gap; with jitter if wanted. For datagrams with a gap of 0s it is the \
-         unspaced sender, as fast as the first link.",
-    ),
-    system(
-        Kind::Workload,
-        "on_off",
-        "common",
-        "A constant rate while on, nothing while off, for exponentially distributed times.",
-    ),
-    system(
-        Kind::Workload,
-        "token_bucket",
-        "TCP-Real, section 3",
-        "Tokens fall into a bucket; data is sent as they allow.",
-    ),
-    system(
-        Kind::Workload,
-        "poisson",
-        "common",
-        "Packets with exponentially distributed times between them.",
-    ),
-    system(
-        Kind::Workload,
-        "video",
-        "this project",
-        "Frames of a synthetic encoder, each a section.",
-    ),
-    system(
-        Kind::Workload,
-        "frames",
-        "this project",
-        "Frames of a file, each a section.",
-    ),
 ];
 
 #[cfg(test)]
@@ -290,8 +281,11 @@ mod tests {
 
     #[test]
     fn what_has_keys_has_them_in_the_reference() {
-        for system in SYSTEMS {
-            let has_keys = matches!(system.kind, Kind::System | Kind::Transport | Kind::Workload);
+        for system in systems() {
+            let has_keys = matches!(
+                system.kind,
+                Kind::Reader | Kind::System | Kind::Transport | Kind::Workload
+            );
             assert_eq!(system.keys().is_some(), has_keys, "{}", system.name);
             assert_eq!(
                 system.settings().is_empty(),
@@ -340,16 +334,14 @@ mod tests {
                 continue;
             }
             let mut expected = Vec::new();
-            if kind == Kind::Workload {
-                words(&schema["$defs"]["a_workload"], "kind", &mut expected);
+            if let Some(table) = kind.table() {
+                let table = table.replace(' ', "_");
+                words(&schema["$defs"][&table], "kind", &mut expected);
             } else {
                 words(&schema["$defs"]["flow"], kind.key(), &mut expected);
             }
-            let mut listed: Vec<String> = SYSTEMS
-                .iter()
-                .filter(|system| system.kind == kind)
-                .map(|system| system.name.to_owned())
-                .collect();
+            let of_kind = systems().into_iter().filter(|system| system.kind == kind);
+            let mut listed: Vec<String> = of_kind.map(|system| system.name.to_owned()).collect();
             expected.sort();
             listed.sort();
             assert_eq!(listed, expected, "{kind:?}");

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use comity::session::{Allow, AllowList, AllowListError, PublicKey, StaticKey};
+use comity::session::{Allow, AllowList, AllowListError, CallError, PublicKey, StaticKey};
 use comity::uri::{ComityUri, Credentials, Host, Local, Role};
 use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, PathSize, Qlog};
 use tokio::task::JoinHandle;
@@ -21,6 +21,7 @@ use super::status::{Reporter, plain};
 use super::trouble::{Trouble, may_pass};
 use crate::args::Reconnect;
 use crate::commands::keygen::exposure;
+use crate::commands::mtu::Mtu;
 
 /// The first pause between two calls; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -288,10 +289,30 @@ async fn attempt(dial: &Arc<Dial>) -> Result<(Connection, Endpoint), (Trouble, b
     for address in addresses {
         match call_at(dial, address).await {
             Ok(made) => return Ok(made),
-            Err(error) => refusal = (Trouble::connect(&error), may_pass(&error)),
+            Err(error) => {
+                let mut trouble = Trouble::connect(&error);
+                let is_silence = matches!(&error, ConnectError::Call(CallError::NoAnswer { .. }));
+                if is_silence && let Some(mtu) = Mtu::towards(address) {
+                    trouble.message += &too_narrow(address, mtu).unwrap_or_default();
+                }
+                refusal = (trouble, may_pass(&error));
+            }
         }
     }
     Err(refusal)
+}
+
+/// Why nothing can come of a call, where the packets that begin a connection do not fit into the way out of this host.
+fn too_narrow(address: SocketAddr, mtu: Mtu) -> Option<String> {
+    (mtu.bytes < mtu.first()).then(|| {
+        format!(
+            ". The way there takes packets of {} bytes from this host, and those that begin a connection have {}: see ip route \
+             get {}, then ip link set dev INTERFACE mtu 1500",
+            mtu.bytes,
+            mtu.first(),
+            address.ip(),
+        )
+    })
 }
 
 async fn call_at(dial: &Dial, address: SocketAddr) -> Result<(Connection, Endpoint), ConnectError> {

@@ -40,7 +40,7 @@ use gaps::GapList;
 use input::{Input, Reading};
 use line::LineOptions;
 use metrics::Metrics;
-use output::{Copying, Output, Room};
+use output::{Copying, Listed, Output, Room};
 use session::Session;
 use snapshot::Passed;
 use status::{Channel, Reporter};
@@ -171,7 +171,11 @@ fn run(
         let copying = Copying {
             to_all: args.all,
             sheds: !args.no_shed,
-            lists: verb == Verb::Send && args.gaps.is_some(),
+            lists: match (&args.gaps, verb) {
+                (None, _) => Listed::None,
+                (Some(_), Verb::Send) => Listed::NotArrived,
+                (Some(_), _) => Listed::NotSent,
+            },
         };
         let room = match &input {
             Uri::Comity(uri) => Room::behind(uri.receive_buffer),

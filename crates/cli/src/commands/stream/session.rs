@@ -77,10 +77,20 @@ impl Session {
     /// given.
     pub(crate) async fn run(mut self, mut stop: Stop) -> Result<(), Trouble> {
         let mut ending = self.pass(&mut stop).await;
-        if matches!(ending, Ending::Stopped) && self.output.was_ready() {
+        if matches!(ending, Ending::Stopped) && self.has_begun() {
             self.input.cut();
             if let Err(trouble) = self.drain().await {
                 ending = Ending::Failed(trouble);
+            }
+        }
+        if let Ending::Failed(trouble) = &ending
+            && !self.output.has_failed()
+            && self.has_begun()
+        {
+            // What came before it still counts: it is passed on, or named as not sent.
+            self.input.refuse(trouble);
+            if let Err(trouble) = self.drain().await {
+                self.reporter.warn(&trouble.message);
             }
         }
         let finished = match &ending {
@@ -114,6 +124,11 @@ impl Session {
         }
     }
 
+    /// Whether anything may have been read: an input that waits until there is somebody to send to holds on to what it has.
+    fn has_begun(&self) -> bool {
+        !self.is_patient || self.output.was_ready()
+    }
+
     async fn pass(&mut self, stop: &mut Stop) -> Ending {
         let mut glance = interval(GLANCE);
         let mut tell = interval(self.every.unwrap_or(Duration::MAX / 4));
@@ -129,9 +144,7 @@ impl Session {
             {
                 return ending;
             }
-            let is_open = self.held.is_none()
-                && (!self.is_patient || self.output.was_ready())
-                && self.output.has_room();
+            let is_open = self.held.is_none() && self.has_begun() && self.output.has_room();
             let overdue = self.held.as_ref().map(|held| held.due);
             let step = tokio::select! {
                 biased;
@@ -177,7 +190,7 @@ impl Session {
         }
     }
 
-    /// Takes what came; why it ends, if it does.
+    /// Takes what came; why it ends, if it does. What has to wait for room meanwhile stays with the output.
     async fn take_or_stop(&mut self, passage: Passage, stop: &mut Stop) -> Option<Ending> {
         tokio::select! {
             biased;
@@ -192,6 +205,9 @@ impl Session {
 
     /// Passes on what was received before it was to stop.
     async fn drain(&mut self) -> Result<(), Trouble> {
+        if self.output.flush().await? == Written::ReaderGone {
+            return Ok(());
+        }
         if let Some(passing) = self.held.take() {
             self.take(Passage::Section(passing)).await?;
         }
@@ -228,16 +244,9 @@ impl Session {
                 Ok(Written::Yes)
             }
             Passage::Section(passing) => {
-                let written = self.output.write(&passing).await;
-                if written.is_err() {
-                    // It is taken back with all else that was not written.
-                    self.count(&passing);
-                }
-                let written = written?;
-                self.list_unarrived()?;
-                match written {
-                    Written::Yes => self.count(&passing),
-                    Written::Malformed => self.miss(&Missing {
+                let written = self.output.write(&passing);
+                if written == Written::Malformed {
+                    self.miss(&Missing {
                         stream: passing.stream,
                         number: passing.number,
                         kind: None,
@@ -245,10 +254,13 @@ impl Session {
                         length: Some(passing.payload.len() as u64),
                         missing_bytes: Some(0),
                         source_time: Some(passing.source_time),
-                    })?,
-                    Written::ReaderGone => {}
+                    })?;
+                    return Ok(written);
                 }
-                Ok(written)
+                // Should it not be written in the end, it is taken back with all else that was not.
+                self.count(&passing);
+                self.list_unarrived()?;
+                self.output.flush().await
             }
         }
     }

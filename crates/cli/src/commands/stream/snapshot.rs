@@ -125,7 +125,7 @@ impl Snapshot {
                 },
             },
             output: match output {
-                Output::Media(output) => media(output.bytes),
+                Output::Media(output) => media(output.bytes()),
                 Output::Connected(output) => Side {
                     unsent: Some(output.unsent),
                     refused: output.refused(),

@@ -1,4 +1,53 @@
-//! TCP Libra: one rate for all round-trip times.
+//! TCP Libra: one rate for all round-trip times, by a window that grows with them.
+//!
+//! ```text
+//! acknowledgement:  window += 1/window · α · RTT² / (RTT + A)           [segments]
+//! three duplicates: window −= window · B / (2 · (RTT + A)),  ssthresh = window
+//! timeout:          ssthresh = window / 2,  window = 1                               (figure 2)
+//!
+//! α = X · C · e^(−Y · β)                                  C in Mb/s, RTT in seconds  (1)
+//! β = (RTT − RTT_min) / (RTT_max − RTT_min)                                          (2)
+//! ```
+//!
+//! Growth and reduction balance where `window² = 2 · α · RTT² / (B · p)` at a loss rate of p: the rate
+//! `window / RTT = √(2 α / (B p))` has no RTT in it. The window opens by up to `α · RTT² / (RTT + A)` segments in a
+//! round trip, which grows with the capacity: the same share of any link takes the same time to reach.
+//!
+//! What (2) makes of a path whose queue never filled: the extremes are then those of little things, such as the place of
+//! a packet in its pair, and β is anything from 0 to 1 until a full queue sets RTT_max. With the defaults the window
+//! then grows by no less than e^(−Y), an eighth, of what it would.
+//!
+//! **Burstiness control.** The round trip is divided into as many intervals as half the window has packets; in
+//! each a pair of packets leaves at a random time, the second right behind the first ([`Pacing::At`]). In slow
+//! start there are twice as many intervals, because the window doubles while they pass: there the window limits,
+//! not the calendar. Before the first round trip is known nothing is paced. A loss, a timeout and each acknowledgement in
+//! a recovery let the group that is next leave at once; repairs behind it wait for their turn.
+//!
+//! **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the window grows as
+//! TCP's, by one segment in a round trip.
+//!
+//! **Sharing.** Behind a queue that drops early and at random flows come to equal rates from any start
+//! (`crates/sim/tests/libra.rs`). Behind one that drops its tail they need not: each flow has (2) by extremes of its own, so
+//! that one that begins behind the queue of another takes that queue for a part of the path and the full one for
+//! emptier than the other does; and where C is estimated each has one of its own. One may keep several times what the
+//! other has (`crates/sim/tests/sharing.rs`).
+//!
+//! Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
+//!
+//! Differs from the paper in: 1. where all round trips were equal, or none was measured, β = 0/0 is 0 and a loss
+//! takes what it takes at RTT = 0: B / 2A of the window, half of it with the defaults; 2. slow start, which figure 2
+//! leaves to TCP, is NewReno's: one segment for each acknowledged one while the window is below the threshold;
+//! 3. an acknowledgement is worth no more than that in congestion avoidance either, which only matters to windows
+//! below `α · RTT² / (RTT + A)`; 4. window and threshold have floors of one and two segments, and a second
+//! timeout in a row leaves the threshold as it is (RFC 5681); 5. the window does not grow while a recovery goes
+//! on or the application sends less than it allows; 6. RTT_min and RTT_max are forgotten after one to two
+//! lengths of `memory` (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1 packets
+//! instead of pairs while the capacity is being estimated, since pairs would tell nothing; 8. a pair waits until
+//! the window has room for both, as long as two pairs are in flight whose answers will make room; 9. until
+//! there is an estimate of the capacity the window grows by one segment in a round trip; 10. the exceptions from the
+//! calendar that are said above: slow start, the first round trip and what is lost; 11. an acknowledgement counts once
+//! or for as many segments as it covers (`increase`), where the paper's receivers answer each; 12. where the
+//! recovery asks for it, as Tahoe's does, a loss makes the window one segment and the reduced one the threshold.
 
 mod calendar;
 mod capacity;
@@ -43,46 +92,7 @@ pub struct LibraConfig {
     pub seed: Seed,
 }
 
-/// Grows by round-trip times so that all of them get the same rate.
-///
-/// ```text
-/// acknowledgement:  window += 1/window · α · RTT² / (RTT + A)           [segments]
-/// three duplicates: window −= window · B / (2 · (RTT + A)),  ssthresh = window
-/// timeout:          ssthresh = window / 2,  window = 1                               (figure 2)
-///
-/// α = X · C · e^(−Y · β)                                  C in Mb/s, RTT in seconds  (1)
-/// β = (RTT − RTT_min) / (RTT_max − RTT_min)                                          (2)
-/// ```
-///
-/// Growth and reduction balance where `window² = 2 · α · RTT² / (B · p)` at a loss rate of p: the rate
-/// `window / RTT = √(2 α / (B p))` has no RTT in it. The window opens by up to `α · RTT² / (RTT + A)` segments in a
-/// round trip, which grows with the capacity: the same share of any link takes the same time to reach.
-///
-/// What (2) makes of a path whose queue never filled: the extremes are then those of little things, such as the place of
-/// a packet in its pair, and β is anything from 0 to 1 until a full queue sets RTT_max. With the defaults the window
-/// then grows by no less than e^(−Y), an eighth, of what it would.
-///
-/// **Burstiness control.** The round trip is divided into as many intervals as half the window has packets; in
-/// each a pair of packets leaves at a random time, the second right behind the first ([`Pacing::At`]). In slow
-/// start there are twice as many intervals, because the window doubles while they pass: there the window limits,
-/// not the calendar. Before the first round trip is known nothing is paced. A loss, a timeout and each acknowledgement in
-/// a recovery let the group that is next leave at once; repairs behind it wait for their turn.
-///
-/// **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the window grows as
-/// TCP's, by one segment in a round trip.
-///
-/// Source: Marfia, Palazzi, Pau, Gerla, Sanadidi and Roccetti, Mobimedia 2007, sections 3 and 4.
-///
-/// Differs from the paper in: 1. where all round trips were equal, or none was measured, β = 0/0 is 0 and a loss
-/// takes what it takes at RTT = 0: B / 2A of the window, half of it with the defaults; 2. slow start, which figure 2
-/// leaves to TCP, is NewReno's: one segment for each acknowledged one while the window is below the threshold;
-/// 3. an acknowledgement is worth no more than that in congestion avoidance either, which only matters to windows
-/// below `α · RTT² / (RTT + A)`; 4. window and threshold have floors of one and two segments, and a second
-/// timeout in a row leaves the threshold as it is (RFC 5681); 5. the window does not grow while a recovery goes
-/// on or the application sends less than it allows; 6. RTT_min and RTT_max are forgotten after one to two
-/// lengths of `memory` (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1 packets
-/// instead of pairs while the capacity is being estimated, since pairs would tell nothing; 8. a pair waits until
-/// the window has room for both, as long as two pairs are in flight whose answers will make room.
+/// Grows by round-trip times so that all of them get the same rate; see [the module](crate::growth::libra) for the law.
 #[derive(Clone, Debug)]
 pub struct Libra {
     config: LibraConfig,

@@ -21,8 +21,21 @@
 //! otherwise      n = n + √n,  T = RTT / n
 //! ```
 //!
-//! √n reaches a window of 80,000 packets within a few hundred round trips from half of it, and lets flows converge:
-//! the larger of two flows grows by the smaller share.
+//! √n reaches a window of 80,000 packets within a few hundred round trips from half of it, and the larger of two flows grows
+//! by the smaller share.
+//!
+//! # How two agents share
+//! Nothing in the protocol pulls two agents together. Of two that see the same losses a decrease takes the same time from
+//! both spacings, which leaves the difference between them and is worth more to the faster one, and doubling doubles it:
+//! 50 and 200 µs are 50 and 350 µs when the faster one has come back from a loss. Damped ones return each to where it
+//! was. With fixed amounts two flows therefore share evenly from an equal start only. One that begins later begins without a
+//! spacing, while the other, which loses as much, doubles the one that it has: where a packet takes milliseconds, and 2 µs
+//! are nothing, the older flow may be left with the one packet in a round trip that section 2.1 grants it.
+//!
+//! With steps of the rate a loss keeps the ratio of two rates and √n brings it nearer to one, as long as both have rounds of
+//! one length. A late flow that measured its round trip behind a queue has longer ones, and comes to less by up to the third
+//! power of their ratio: `√n` more in a round trip T is `√(x · T) / T²` more of a rate x in a second, which halving balances at
+//! rates as `T⁻³`. Damping undoes it: each returns to where it was. `crates/sim/tests/sharing.rs` asks for all of this.
 //!
 //! Source: Feng, Feng and Belford, "Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in
 //! Computational Grids", section 2.
@@ -36,14 +49,10 @@
 //! periods are exactly equal lock phases at a full queue; 8. the receiver reports a round an eighth of a round trip
 //! after the next one begins, or two round trips after it began, so that packets that overtake each other are counted;
 //! 9. rounds of which nothing arrived are reported with the first one after them; 10. the transport's probe for a lost
-//! tail leaves when that silence is over, beside the calendar, and counts in its round.
-//!
-//! Nothing in the protocol pulls two agents together. Of two that see the same losses a decrease takes the same time from
-//! both spacings, which leaves the difference between them and is worth more to the faster one, and doubling doubles it:
-//! 50 and 200 µs are 50 and 350 µs when the faster one has come back from a loss. Damped ones return each to where it
-//! was. With fixed amounts two flows therefore share evenly from an equal start, and from another one only as far as
-//! chance lets the faster lose more often: the tests ask that neither gets less than a tenth. With steps of the rate a
-//! loss keeps the ratio of two rates and √n brings it nearer to one.
+//! tail leaves when that silence is over, beside the calendar, and counts in its round; 11. a spacing is never less than
+//! nothing, where figure 4 goes on subtracting, and the first one no more than a round trip; 12. which decrease a loss is
+//! due to, of which the paper says nothing: the round began with less than the one before it, or the spacing was lowered
+//! first while it lasted.
 
 mod round_meter;
 
@@ -107,6 +116,8 @@ pub struct Psp {
     /// The calendar, and `t_x`.
     calendar: Departures,
     current: Option<Round>,
+    /// The spacing with which the newest round began.
+    began_with: Span,
     /// Rounds that are over and not reported yet, oldest first.
     sent: VecDeque<Round>,
     next_round: u32,
@@ -127,7 +138,6 @@ struct Round {
     began_at: Time,
     /// `p_sent`.
     packets: u32,
-    spacing: Span,
     /// The spacing before the deliberate decreases that this round was sent with.
     lowered_from: Option<Span>,
     generation: u64,
@@ -145,6 +155,7 @@ impl Psp {
             spacing: Span::ZERO,
             calendar: Departures::new(config.link, config.mss),
             current: None,
+            began_with: Span::ZERO,
             sent: VecDeque::new(),
             next_round: 0,
             generation: 0,
@@ -299,8 +310,7 @@ impl Controller for Psp {
         };
         let is_over = |round: &Round| now >= round.began_at + length;
         if self.current.as_ref().is_none_or(is_over) {
-            let before = self.current.take();
-            if let Some(before) = before {
+            if let Some(before) = self.current.take() {
                 if self.sent.len() >= MOST_UNREPORTED {
                     self.sent.pop_front();
                 }
@@ -311,13 +321,11 @@ impl Controller for Psp {
                 number: self.next_round,
                 began_at: now,
                 packets: 0,
-                spacing: self.spacing,
-                lowered_from: before
-                    .map(|before| before.spacing)
-                    .filter(|spacing| *spacing > self.spacing),
+                lowered_from: Some(self.began_with).filter(|before| *before > self.spacing),
                 generation: self.generation,
                 is_app_limited: false,
             });
+            self.began_with = self.spacing;
         }
         if !self.is_unanswered {
             self.is_unanswered = true;

@@ -58,7 +58,10 @@ pub struct RapConfig {
 /// tells of the last hole alone; 2. a rate that was not used does not grow (`used_share`), and an idle flow's clock
 /// starts again with its next packet; 3. ns-2 looks at the timer when a packet is due, and leaves that packet out
 /// when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but
-/// one approach the round trip from 2 s, by halves.
+/// one approach the round trip from 2 s, by halves; 5. the next packet leaves by the gap in force now, where ns-2's leaves
+/// by the one in force when the packet before it left, so that one more leaves right behind a reaction; 6. ns-2 takes a
+/// packet for lost when a number three above its own arrives, whatever is missing between the two; 7. ns-2's second
+/// packet leaves 2 s after the first where no acknowledgement comes, and its clock of round trips runs from the start.
 #[derive(Clone, Debug)]
 pub struct Rap {
     config: RapConfig,

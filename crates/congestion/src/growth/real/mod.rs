@@ -62,7 +62,7 @@
 //!   (Chiu and Jain, 1989), and where a queue keeps the bottleneck busy they do not move at all: flows keep
 //!   whatever shares they began with. Of two that are alike and start within a second, one may have twice the
 //!   other's for good; where one comes late, begins with a large window or has a longer way, up to six times
-//!   (`crates/sim/tests/tcp_real.rs`).
+//!   (`crates/sim/tests/tcp_real.rs`, and `sharing.rs` there from any start).
 //! * **Noise moves it.** The two cases of one side of the threshold do not cancel. With small fluctuations x of
 //!   the logarithm of the rate, a wave changes the logarithm of the level by (0.618 − 0.382)/2 · E|x| above the
 //!   threshold, up, and by (0.5 − 0.618)/2 · E|x| below it, down.

@@ -77,7 +77,8 @@ impl TfrcConfig {
 ///             no more than it or 0.85 · X_recv, without the factor of 2
 /// p = 0:      once in R:  X = max( min(2 · X, limit), W_init / R )    W_init = min(4 s, max(2 s, 4380 bytes))
 /// p > 0:      X = max( min(X(p), limit), s / 64 s )
-/// silence:    after max(4 R, 2 s / X) with the X before, 2 s at the beginning: half of X, or of limit, whichever ruled
+/// silence:    after max(4 R, 2 s / X) with the X before, 2 s at the beginning: half of X, or of limit, whichever ruled;
+///             where no data left meanwhile, not below the recover rate W_init / R
 /// X_inst    = X · mean √R / √(sample)                                weight 0.9 in the mean (damping)
 /// ```
 ///
@@ -85,6 +86,14 @@ impl TfrcConfig {
 ///
 /// With `small_packets` (RFC 4828) the equation takes packets of 1460 bytes whatever is sent, what headers weigh comes
 /// off, packets leave 10 ms apart at the least, and the receiver counts single losses in short intervals.
+///
+/// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one
+/// packet in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves
+/// after 2 R of silence (`patience`), takes one later packet for proof of a loss (`duplicate_threshold`), opens a loss
+/// event only where its sender has had a report since the last one, so that a hole is one event however long it lasts
+/// (twice the rate at less than a packet in a round trip), keeps 0.95 of
+/// the round-trip time (`rtt_memory`), discounts the past to no less than a half as RFC 3448 did (`least_discount`),
+/// and raises the rate of slow start packet by packet.
 ///
 /// Source: RFC 5348, sections 4.1 to 4.6; RFC 4828, section 4. Differs from them in: 1. round trips are those that
 /// the transport measures, sequence numbers travel in [`Tag::Numbered`]; 2. whether an interval was data-limited
@@ -95,14 +104,6 @@ impl TfrcConfig {
 /// early (`t_gran` of section 4.6); 7. of the two ways in which section 4.3 lets the sender learn of a loss event in a
 /// data-limited interval it has the one, that `p` rises: reports hold what section 3.2.2 names and no event of its own,
 /// so that one that ends an interval longer than the mean, and leaves `p` as it was, does not count there.
-///
-/// ns-2 2.35 differs from RFC 5348, of which it is an ancestor: it takes `t_RTO` from a coarse clock, grows by one
-/// packet in a round trip (`gradual`), lets what arrives limit the rate to no less than one (`least_limit`), halves
-/// after 2 R of silence (`patience`), takes one later packet for proof of a loss (`duplicate_threshold`), opens a loss
-/// event only where its sender has had a report since the last one, so that a hole is one event however long it lasts
-/// (twice the rate at less than a packet in a round trip), keeps 0.95 of
-/// the round-trip time (`rtt_memory`), discounts the past to no less than a half as RFC 3448 did (`least_discount`),
-/// and raises the rate of slow start packet by packet.
 #[derive(Clone, Debug)]
 pub struct Tfrc {
     config: TfrcConfig,
@@ -127,6 +128,8 @@ pub struct Tfrc {
     was_busy: bool,
     silent_at: Option<Time>,
     number: u32,
+    /// Whether the packet that leaves next has a number.
+    is_numbered: bool,
     /// Means of what packets weigh.
     payload: f64,
     overhead: f64,
@@ -153,6 +156,7 @@ impl Tfrc {
             was_busy: false,
             silent_at: None,
             number: 0,
+            is_numbered: false,
             payload,
             overhead: 0.0,
             decision: Decision {
@@ -358,6 +362,11 @@ impl Controller for Tfrc {
     fn on_timeout(&mut self, _timeout: &Timeout) {}
 
     fn on_sent(&mut self, sent: &Sent) {
+        // The receiver reports packets with numbers. One without, a sign of life or a probe, is no use of the rate: the
+        // silence after it tells of nothing.
+        if !core::mem::take(&mut self.is_numbered) {
+            return;
+        }
         self.was_busy = true;
         let payload = sent.payload.get() as f64;
         let overhead = sent.wire.saturating_sub(sent.payload).get() as f64;
@@ -406,6 +415,7 @@ impl Controller for Tfrc {
     fn tag(&mut self, _now: Time) -> Tag {
         let number = self.number;
         self.number = number.wrapping_add(1);
+        self.is_numbered = true;
         Tag::Numbered {
             number,
             rtt: self.rtt.unwrap_or(Span::ZERO),

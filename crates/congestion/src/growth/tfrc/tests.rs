@@ -226,6 +226,42 @@ fn an_idle_flow_falls_to_the_initial_rate_and_no_further() {
     assert_eq!(law.wakeup(), Some(now + RTT * 5));
 }
 
+/// What leaves without a number is reported by nobody: a flow that says no more than that it is there is idle.
+#[test]
+fn signs_of_life_neither_end_an_idle_time_nor_count_as_packets() {
+    for losses in [0.0, 0.001] {
+        let mut quiet = begun(&Parameters::new());
+        for step in 2..8 {
+            report(&mut *quiet, at(step * 100), RTT, losses, 100_000, true);
+        }
+        let mut alive = begun(&Parameters::new());
+        for step in 2..8 {
+            report(&mut *alive, at(step * 100), RTT, losses, 100_000, true);
+        }
+        near(rate(&*quiet), 200_000.0);
+        for second in 1..3_600 {
+            let now = at(second * 1_000);
+            for law in [&mut quiet, &mut alive] {
+                while let Some(due) = law.wakeup().filter(|due| *due <= now) {
+                    law.on_wakeup(due);
+                }
+            }
+            alive.on_sent(&Sent {
+                now,
+                payload: Bytes::new(5),
+                wire: Bytes::new(62),
+                number: PacketNumber::new(second),
+                in_flight: Bytes::new(5),
+                app_limited: true,
+            });
+        }
+        // Halved until below twice the recover rate of 40,000, or until what arrived is below it.
+        near(rate(&*quiet), 50_000.0);
+        near(rate(&*alive), 50_000.0);
+        assert_eq!(alive.wakeup(), None);
+    }
+}
+
 #[test]
 fn a_longer_round_trip_than_usual_slows_down_at_once() {
     let mut law = begun(&Parameters::new());
@@ -266,6 +302,7 @@ fn what_arrives_limits_to_no_less_than_a_packet_in_a_round_trip_if_told_so() {
 #[test]
 fn headers_take_their_share_of_the_wire() {
     let mut law = begun(&Parameters::new());
+    law.tag(at(110));
     law.on_sent(&Sent {
         now: at(110),
         payload: MSS,
@@ -290,6 +327,7 @@ fn small_packets_get_the_rate_of_large_ones_less_headers() {
         app_limited: false,
     };
     for number in 0..200 {
+        law.tag(at(number));
         law.on_sent(&packet(at(number)));
     }
     report(&mut *law, at(300), RTT, 0.0, 0, true);

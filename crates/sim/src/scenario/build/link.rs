@@ -94,6 +94,7 @@ fn one_way(
     let config = LinkConfig {
         rate: rate?,
         delay: delay?,
+        mtu: table.mtu.or(forth.and_then(|forth| forth.mtu)),
         queue,
         losses: table.losses.iter().flatten().map(loss).collect(),
         jitter: table
@@ -125,10 +126,18 @@ fn blamed(error: &ConfigError, written: &At) -> &'static str {
         | ConfigError::Zero { field } => field.split(' ').next().unwrap_or_default(),
         _ => "queue",
     };
-    ["rate", "delay", "queue", "losses", "jitter", "duplication"]
-        .into_iter()
-        .find(|key| *key == field && written.has(key))
-        .unwrap_or("")
+    [
+        "rate",
+        "delay",
+        "mtu",
+        "queue",
+        "losses",
+        "jitter",
+        "duplication",
+    ]
+    .into_iter()
+    .find(|key| *key == field && written.has(key))
+    .unwrap_or("")
 }
 
 fn queue(table: &QueueTable) -> Queue {

@@ -598,7 +598,7 @@ impl Reader<'_, '_> {
             (Expected::Fails, None) => {
                 self.problem(at, "expected", ProblemKind::Needs { other: "reason" });
             }
-            (Expected::Holds, Some(_)) => {
+            (Expected::Holds, Some(_)) if table.shows.is_none() => {
                 self.problem(at, "reason", ProblemKind::Needs { other: "expected" });
             }
             _ => {}

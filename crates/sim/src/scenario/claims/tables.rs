@@ -190,8 +190,11 @@ table! {
             ]),
             "\"holds\"",
         );
-        /// Why it does not hold: the mechanism.
-        reason: Option<String> = Optional(Text("why it does not hold"), "it holds");
+        /// Why it does not hold: the mechanism. With `shows`, why it is far from what the paper has.
+        reason: Option<String> = Optional(
+            Text("why it does not hold, or is far from the paper"),
+            "it holds, or is near",
+        );
     }
 }
 

@@ -427,8 +427,12 @@ table! {
 }
 
 table! {
-    /// Packets at a constant rate, given by exactly one of `rate`, `interval` and `gap`.
-    struct CbrTable ("a constant rate") {
+    /// Packets at a constant rate, given by exactly one of `rate`, `interval` and `gap`. Of datagrams a gap of 0s is the
+    /// unspaced sender, as fast as its first link.
+    struct CbrTable (
+        "a constant rate",
+        from "ns-2's CBR; for gaps Feng, Feng and Belford, Packet Spacing, section 3.2"
+    ) {
         /// The rate.
         rate: Option<Rate> = Optional(RATE, "`interval` or `gap` is given");
         /// The time from the start of one packet to the start of the next.
@@ -455,7 +459,7 @@ table! {
 
 table! {
     /// Tokens fall into a bucket at a rate; data is sent as tokens allow.
-    struct TokenBucketTable ("a token bucket") {
+    struct TokenBucketTable ("a token bucket", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.4") {
         /// The most tokens, in bytes.
         depth: Bytes = Required(POSITIVE_BYTES);
         /// The bytes that fall at every interval.
@@ -488,7 +492,7 @@ table! {
 
 table! {
     /// So many bytes at every interval; a read that does not find them all takes nothing.
-    struct PlaybackTable ("a playback") {
+    struct PlaybackTable ("a playback", from "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2") {
         /// The bytes of one read.
         bytes: Bytes = Required(POSITIVE_BYTES);
         /// The time between reads.

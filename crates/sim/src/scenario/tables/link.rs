@@ -19,7 +19,7 @@ table! {
         /// duplication are never taken over.
         reverse: Option<LinkTable> = Optional(
             Nested::<LinkTable>::KIND,
-            "rate, delay and queue as on the way forth, no losses, jitter or duplication",
+            "rate, delay, mtu and queue as on the way forth, no losses, jitter or duplication",
         );
     }
 }
@@ -51,6 +51,9 @@ table! {
             ),
             "required",
         );
+        /// The largest packet that is taken, headers included; a larger one is dropped, as by a router that must not
+        /// fragment it, and counts as lost.
+        mtu: Option<Bytes> = Optional(POSITIVE_BYTES, "any size is taken");
         /// Where packets wait: how much has room in a drop-tail queue, the packet in transmission
         /// included, or a table with a `kind`.
         queue: Option<QueueTable> = Optional(

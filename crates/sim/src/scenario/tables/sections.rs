@@ -107,7 +107,7 @@ table! {
 
 table! {
     /// Frames of a synthetic encoder, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
-    struct VideoTable ("a video") {
+    struct VideoTable ("a video", from "this project") {
         /// The mean rate.
         rate: Rate = Required(RATE);
         /// Frames per second.
@@ -129,7 +129,10 @@ table! {
 
 table! {
     /// Frames of a file, in decoding order and each a section, for `transport = "sections"` and TCP with a `timeline`.
-    struct FramesTable ("frames of a file") {
+    struct FramesTable (
+        "frames of a file",
+        from "this project; for MPEG-1 Mukherjee and Brecht, Time-lined TCP, ICNP 2000, section 4"
+    ) {
         /// The file, with `time_s,bytes,type` in each line; the type is I, P, B or -.
         file: String = Required(Text("the name of a file of frames"));
     }

@@ -20,8 +20,8 @@ impl Transfer {
         ack: &Acknowledgement<'_>,
         config: &Config,
     ) {
-        let is_news = match &mut stream.line {
-            None => false,
+        let order = match &mut stream.line {
+            None => ack.offset.cmp(&stream.una),
             Some(line) => line.on_confirmed(ack.wire),
         };
         let news = self.take_in_sacks(stream, ack);
@@ -32,7 +32,8 @@ impl Transfer {
             if stream.peer_window > 0 {
                 self.end_persistence();
             }
-        } else if ack.offset == stream.una {
+        } else if ack.offset == stream.una && order.is_ge() {
+            // One from before a jump that is acknowledged is at the same place and yet old.
             let window_changed = ack.window != stream.peer_window;
             if ack.window > stream.peer_window {
                 stream.set_peer_window(ack.window);
@@ -46,7 +47,7 @@ impl Transfer {
             }
         }
         if stream.line.is_some() {
-            self.review_persistence(stream, now, is_news, config);
+            self.review_persistence(stream, now, order.is_gt(), config);
         }
     }
 
@@ -134,7 +135,7 @@ impl Transfer {
         };
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
-        self.release_edge = 0;
+        self.may_release = false;
         self.released = 0;
         self.duplicate_seen = false;
         if let Some(board) = &mut self.scoreboard {
@@ -216,11 +217,7 @@ impl Transfer {
         self.is_quiet = self.recovery.is_quiet();
         if reaction.release && config.limited_transmit {
             self.released += 1;
-            let allowance = u64::from(self.released) * u64::from(config.mss);
-            self.release_edge = stream
-                .base()
-                .saturating_add(self.window)
-                .saturating_add(allowance);
+            self.may_release = true;
         }
         if reaction.reduce == Reduce::No {
             return;
@@ -245,7 +242,7 @@ impl Transfer {
             restart: reaction.reduce == Reduce::Restart,
         });
         self.obey();
-        self.release_edge = 0;
+        self.may_release = false;
         if reaction.restart_timer {
             self.restart_timer(stream, now);
         }

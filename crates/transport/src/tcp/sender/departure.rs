@@ -63,12 +63,11 @@ impl Transfer {
         if self.resend_first {
             self.resend_first = false;
             let (una, max) = (stream.una, stream.max);
-            if let Some(answer) = self.answer_obsolete(stream, una, max, config) {
-                return self.sent(stream, now, answer, config);
-            }
-            let outgoing = stream.segment_at(una, max, config);
+            let answer = self.answer_obsolete(stream, una, max, config);
+            let outgoing = answer.unwrap_or_else(|| stream.segment_at(una, max, config));
             if let Some(board) = &mut self.scoreboard {
-                board.retransmitted = board.retransmitted.max(outgoing.end());
+                let end = answer.map_or(outgoing.end(), |_| board.retransmitted);
+                board.on_first_resent(end);
             }
             return self.sent(stream, now, outgoing, config);
         }

@@ -40,13 +40,16 @@ impl Transfer {
         if let Some(line) = &mut stream.line
             && line.is_obsolete(stream.una)
         {
-            line.give_up_obsolete();
-            // Where nothing current is missing, windows need not open for the answer.
+            line.give_up_obsolete(stream.una);
+            // Where nothing current is missing, windows need not open for the answer, and sending goes on behind it.
             let missing = match &self.scoreboard {
                 Some(board) => board.missing(stream.next).0,
                 None => stream.next,
             };
-            self.resend_first = missing >= stream.max;
+            if missing >= stream.max {
+                stream.next = stream.max;
+                self.resend_first = true;
+            }
         }
     }
 
@@ -85,12 +88,12 @@ impl Transfer {
             return Some(again);
         }
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
-        let una = stream.una;
+        let peer_edge = self.peer_edge(stream);
         let line = stream.line.as_mut()?;
-        let peer_base = line.peer_base_after_loss(una, (start, lost_end));
-        let fits = fresh.end_of_data() <= peer_base + stream.peer_window;
-        if !fresh.is_empty() && fits {
-            line.on_replacement(una, (start, lost_end), fresh.end());
+        // With the answer the peer learns that the lost is missing.
+        let made_up = lost_end - start - line.count_free(start, lost_end);
+        if !fresh.is_empty() && fresh.end_of_data() <= peer_edge.saturating_add(made_up) {
+            line.on_replacement((start, lost_end), fresh.end());
             return Some(fresh);
         }
         line.statistics.notices += 1;

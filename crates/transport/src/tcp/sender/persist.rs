@@ -106,7 +106,7 @@ impl Transfer {
             return None;
         }
         let whole = stream.segment_at(stream.next, stream.stream_end(), config);
-        let length = u64::from(whole.length).min(stream.room_at(stream.next)) as u32;
+        let length = u64::from(whole.length).min(self.room_at(stream, stream.next)) as u32;
         if length > 0 {
             return self.sent(
                 stream,

@@ -22,7 +22,9 @@ impl Transfer {
         if start < stream.max {
             let free = match &stream.line {
                 None => 0,
-                Some(line) => line.count_free(stream.una, |place| board.acknowledged_below(place)),
+                Some(line) => line.count_free_arrived(stream.una, u64::MAX, |place| {
+                    board.acknowledged_below(place)
+                }),
             };
             (board.acknowledged_below(start) - free, end)
         } else {
@@ -41,16 +43,22 @@ impl Transfer {
         let Some(board) = &self.scoreboard else {
             return self.next_in_window(stream, now, config);
         };
-        let substituted = stream.line.as_ref().map_or(0, |line| line.substituted());
+        // What another packet took the place of was sent again as that one, which counts for itself.
+        let replaced = stream.line.as_ref().map_or(0, |line| {
+            let (una, end) = (stream.una, board.retransmitted);
+            let arrived =
+                line.count_free_arrived(una, end, |place| board.acknowledged_below(place));
+            line.count_free(una, end) - arrived
+        });
         let pipe = board
             .pipe(stream.una, stream.max, config.mss, threshold)
-            .saturating_sub(substituted);
+            .saturating_sub(replaced);
         if pipe + u64::from(config.mss) > self.window {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(stream.una));
         let lost_below = board.lost_below(config.mss, threshold);
-        let rescued = board.rescued;
+        let may_rescue = board.may_rescue(stream.una);
         // Rule 1: the first hole that is known to be lost.
         if let Some((start, end)) = hole
             && start < lost_below
@@ -59,7 +67,7 @@ impl Transfer {
         }
         // Rule 2: new data.
         let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
-        if !fresh.is_empty() && fresh.end_of_data() <= stream.peer_edge() {
+        if !fresh.is_empty() && fresh.end_of_data() <= self.peer_edge(stream) {
             return Some(fresh);
         }
         // Rule 3: the first hole, lost or not.
@@ -68,7 +76,7 @@ impl Transfer {
         }
         // Rule 4: once, the last segment outstanding, to have its acknowledgement drive the recovery. Only
         // when it is not acknowledged; the RFC would also repeat once more what was sent again just now.
-        if !rescued && board.highest().is_none_or(|highest| highest < stream.max) {
+        if may_rescue && board.highest().is_none_or(|highest| highest < stream.max) {
             let start = stream
                 .max
                 .saturating_sub(u64::from(config.mss))
@@ -77,7 +85,7 @@ impl Transfer {
                 return None;
             }
             if let Some(board) = &mut self.scoreboard {
-                board.rescued = true;
+                board.on_rescued();
             }
             return Some(stream.segment_at(start, stream.max, config));
         }
@@ -98,7 +106,7 @@ impl Transfer {
             return None;
         }
         let hole = board.hole(board.retransmitted.max(stream.una));
-        let edge = stream.peer_edge();
+        let edge = self.peer_edge(stream);
         let outgoing = match hole {
             Some((start, end)) if start + u64::from(config.mss) <= edge => {
                 self.resend_hole(stream, start, end, config)

@@ -135,7 +135,7 @@ impl Stream {
         }
     }
 
-    /// The offset after the last byte that the peer's window takes.
+    /// The offset after the last byte that the peer's window takes, if nothing of what was given up arrived.
     #[inline]
     pub(in crate::tcp) fn peer_edge(&self) -> u64 {
         let base = match &self.line {
@@ -188,11 +188,6 @@ impl Stream {
     /// The SYN or a FIN is on its way or something else is outstanding.
     pub(super) fn has_outstanding(&self) -> bool {
         self.una < self.max
-    }
-
-    /// How much the peer's window takes from `start` on.
-    pub(super) fn room_at(&self, start: u64) -> u64 {
-        self.peer_edge().saturating_sub(start)
     }
 
     /// The segment that begins at `start`, up to `limit`: a full one, or what there is.

@@ -46,6 +46,7 @@ impl Transfer {
         }
         if self.persistence.at <= now {
             // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
+            self.burst = 0;
             stream.expiries += 1;
             self.persistence.on_expiry();
             self.persist(stream, now, config);
@@ -53,6 +54,7 @@ impl Transfer {
     }
 
     pub(super) fn on_timeout(&mut self, stream: &mut Stream, now: Time, config: &Config) {
+        self.burst = 0;
         self.statistics.timeouts += 1;
         stream.expiries += 1;
         self.recovery.on_timeout(stream.max);
@@ -80,7 +82,7 @@ impl Transfer {
         self.told_level = 0;
         self.resend_first = false;
         self.go_back(stream);
-        self.release_edge = 0;
+        self.may_release = false;
         self.clock.back_off(config);
         self.restart_timer(stream, now);
     }

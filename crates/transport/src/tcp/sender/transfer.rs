@@ -44,9 +44,8 @@ pub(super) struct Transfer {
     pub(super) pace: Option<Box<Pace>>,
     pub(super) clock: Clock,
     pub(super) persistence: Persistence,
-    /// The window edge up to which limited transmit releases one segment, and how often it did so since the
-    /// last advance.
-    pub(super) release_edge: u64,
+    /// Whether limited transmit releases one segment, and by how many it went beyond the window since the last advance.
+    pub(super) may_release: bool,
     pub(super) released: u32,
     /// Segments sent since the last event, for the burst limits.
     pub(super) burst: u32,
@@ -94,7 +93,7 @@ impl Transfer {
             pace: None,
             clock: Clock::new(config),
             persistence: Persistence::OFF,
-            release_edge: 0,
+            may_release: false,
             released: 0,
             burst: 0,
             resend_first: false,
@@ -154,6 +153,17 @@ impl Transfer {
         self.held_by_pacer = false;
     }
 
+    /// As [`Transfer::begin_event`] for a timer, of which most say nothing of the path: neither a deadline nor a delayed
+    /// acknowledgement makes room for what a limit on bursts held back.
+    pub(super) fn begin_timer(&mut self, now: Time) {
+        if let Some(pace) = &self.pace
+            && (self.held_by_pacer || pace.wakeup <= now)
+        {
+            self.burst = 0;
+        }
+        self.held_by_pacer = false;
+    }
+
     /// The receiver's half reported with the acknowledgement that was taken in last.
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
         // A level stands on every acknowledgement, and hardly ever changes.
@@ -205,6 +215,7 @@ impl Transfer {
     fn runs_dry(&self, stream: &Stream, config: &Config) -> bool {
         let left = stream.stream_end().saturating_sub(stream.next);
         let is_closing = stream.peer_window < self.window.min(stream.peer_window_max) / 2;
-        left == 0 || is_closing && stream.room_at(stream.next) < left.min(u64::from(config.mss))
+        left == 0
+            || is_closing && self.room_at(stream, stream.next) < left.min(u64::from(config.mss))
     }
 }

@@ -32,10 +32,40 @@ impl Transfer {
         self.inflated_window().min(stream.peer_window)
     }
 
+    /// The offset after the last byte that the peer's window takes. What was given up and arrived after all takes room there.
+    #[inline]
+    pub(super) fn peer_edge(&self, stream: &Stream) -> u64 {
+        let edge = stream.peer_edge();
+        match (&stream.line, &self.scoreboard) {
+            (Some(line), Some(board)) => {
+                let arrived =
+                    line.count_not_missing(stream.una, |place| board.acknowledged_below(place));
+                edge.saturating_sub(arrived)
+            }
+            _ => edge,
+        }
+    }
+
+    /// How much the peer's window takes from `start` on.
+    pub(super) fn room_at(&self, stream: &Stream, start: u64) -> u64 {
+        self.peer_edge(stream).saturating_sub(start)
+    }
+
     /// The offset after the last byte that both windows take, when the peer holds `arrived` of what is outstanding.
     fn edge(&self, stream: &Stream, arrived: u64) -> u64 {
         let window = self.inflated_window().saturating_add(arrived);
-        stream.base().saturating_add(window).min(stream.peer_edge())
+        stream
+            .base()
+            .saturating_add(window)
+            .min(self.peer_edge(stream))
+    }
+
+    /// The offset up to which limited transmit may go: RFC 3042 counts from the window as it is when the segment leaves,
+    /// which the report that came with the duplicate may have made smaller.
+    fn released_edge(&self, stream: &Stream, config: &Config) -> u64 {
+        let allowance = u64::from(self.released) * u64::from(config.mss);
+        let edge = stream.base().saturating_add(self.window);
+        edge.saturating_add(allowance).min(self.peer_edge(stream))
     }
 
     /// Whether the window might let something pass: on the way back from a timeout, that takes a look at
@@ -69,7 +99,7 @@ impl Transfer {
     pub(super) fn glance(&self, stream: &Stream, now: Time, config: &Config) -> Glance {
         let windows_decide = self.is_quiet
             && !(self.resend_first | self.persistence.is_due)
-            && self.release_edge == 0
+            && !self.may_release
             && self.pace.is_none()
             && config.max_burst.is_none()
             && stream.line.as_ref().is_none_or(|line| line.is_quiet(now))
@@ -77,7 +107,7 @@ impl Transfer {
         if !windows_decide {
             return Glance::Unclear;
         }
-        let peer_edge = stream.peer_edge();
+        let peer_edge = self.peer_edge(stream);
         let edge = stream.base().saturating_add(self.window).min(peer_edge);
         if stream.next < edge || stream.next >= stream.end {
             let outgoing = stream.segment_at(stream.next, stream.stream_end(), config);
@@ -127,10 +157,15 @@ impl Transfer {
         if outgoing.end_of_data() <= edge {
             return Some(outgoing);
         }
-        let released = self.release_edge.min(stream.peer_edge());
-        if outgoing.end_of_data() <= released {
-            self.release_edge = 0;
+        if self.may_release && outgoing.end_of_data() <= self.released_edge(stream, config) {
+            self.may_release = false;
             return Some(outgoing);
+        }
+        // What was sent before has fitted, and leaves again however little it is: new data alone is held back until it is
+        // worth a segment, and nothing else may be under way whose answer would open the window.
+        let again = stream.segment_at(stream.next, stream.max.min(limit), config);
+        if !again.is_empty() && again.end_of_data() <= edge {
+            return Some(again);
         }
         self.partial_into_peer_window(stream, now, outgoing, config)
     }
@@ -149,7 +184,7 @@ impl Transfer {
         if self.window < stream.peer_window {
             return None;
         }
-        let room = stream.room_at(outgoing.start);
+        let room = self.room_at(stream, outgoing.start);
         if room > 0 && room >= stream.peer_window_max / 2 && room < u64::from(outgoing.length) {
             return Some(Outgoing {
                 length: room as u32,

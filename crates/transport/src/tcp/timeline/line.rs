@@ -1,6 +1,7 @@
 //! The sender's side of a time-lined stream: the list of deadlines, the jumps, and what obsolete data holds.
 
 use alloc::collections::VecDeque;
+use core::cmp::Ordering;
 
 use comity_units::{SeqNo, Span, Time};
 
@@ -60,7 +61,8 @@ pub(in crate::tcp) struct Moved {
 /// The time-line list, and the translation between places and wire offsets.
 ///
 /// Invariants: sections ascend and do not overlap; jumps ascend in `at` and in wire offsets, with sent bytes
-/// between any two; `floor ≤ obsolete ≤ max` of the stream; nothing from `obsolete` on is obsolete.
+/// between any two; `floor ≤ obsolete ≤ max` of the stream; nothing from `obsolete` on is obsolete, nor free; all that
+/// is sent next or sent again in order lies behind what is free.
 #[derive(Debug)]
 pub(in crate::tcp) struct Line {
     config: TimelineConfig,
@@ -81,14 +83,9 @@ pub(in crate::tcp) struct Line {
     obsolete: u64,
     /// Every place below is given up towards the peer. With the blind spot this is `obsolete`.
     floor: u64,
-    /// Obsolete places below are free again: they were given up, or another packet took the place.
-    freed: u64,
-    /// Obsolete places from `freed` on that are free as well: a timeout took them for lost, and their deadline
-    /// passed before they were sent again.
-    abandoned: Ranges,
-    /// How many outstanding bytes were lost and had their place taken, and where the last of them ends.
-    substituted: u64,
-    substituted_to: u64,
+    /// Outstanding obsolete places that hold nothing any more: another packet took the place, or a timeout took them for
+    /// lost, and they are not sent again.
+    free: Ranges,
     /// The place after the last packet of this recovery that answered a loss of obsolete data.
     repeated: u64,
     /// When the window was moved last.
@@ -123,10 +120,7 @@ impl Line {
             confirmed: 1,
             obsolete: 0,
             floor: 0,
-            freed: 0,
-            abandoned: Ranges::new(),
-            substituted: 0,
-            substituted_to: 0,
+            free: Ranges::new(),
             repeated: 0,
             moved_at: Time::ZERO,
             margin: Span::ZERO,
@@ -329,9 +323,8 @@ impl Line {
         let next = stream.next.max(self.obsolete);
         if stream.next < self.obsolete {
             // As much stays outstanding as before.
-            self.abandoned
-                .insert(stream.next.max(self.freed), self.obsolete, ());
-            self.give_up_abandoned(stream.una);
+            self.free.insert(stream.next, self.obsolete, ());
+            self.give_up_free(stream.una);
         }
         Moved { next, end }
     }
@@ -406,58 +399,58 @@ impl Line {
     /// behind it, so that as many places are outstanding as lie between it and the highest that was sent.
     #[inline]
     pub(in crate::tcp) fn base(&self, una: u64) -> u64 {
-        let oldest = una.max(self.freed);
-        if self.abandoned.as_slice().is_empty() {
-            oldest
+        if self.free.as_slice().is_empty() {
+            una
         } else {
-            self.base_beside_abandoned(oldest)
+            una + self.count_free(una, u64::MAX)
         }
-    }
-
-    #[inline(never)]
-    fn base_beside_abandoned(&self, oldest: u64) -> u64 {
-        oldest + self.abandoned.covered(oldest..u64::MAX)
     }
 
     /// The place that the peer's window is counted from. The peer makes up only for what it was told will not come.
     #[inline]
     pub(in crate::tcp) fn peer_base(&self, una: u64) -> u64 {
-        self.base(una).min(una.max(self.floor))
+        if self.free.as_slice().is_empty() {
+            una
+        } else {
+            una + self.count_free(una, self.floor)
+        }
     }
 
-    /// The same, once another packet took the place of what was lost of `[start, lost_end)`.
-    pub(in crate::tcp) fn peer_base_after_loss(
+    /// How many of the places in `[start, end)` are free.
+    #[inline(never)]
+    pub(in crate::tcp) fn count_free(&self, start: u64, end: u64) -> u64 {
+        self.free.covered(start..end.max(start))
+    }
+
+    /// How many of the free places in `[start, end)` are so according to `acknowledged_below`, which counts them up to a
+    /// place: what was taken for lost may have arrived after all.
+    pub(in crate::tcp) fn count_free_arrived(
         &self,
-        una: u64,
-        (start, lost_end): (u64, u64),
+        start: u64,
+        end: u64,
+        acknowledged_below: impl Fn(u64) -> u64,
     ) -> u64 {
-        (self.base(una) + self.count_held(start, lost_end)).min(una.max(self.floor))
+        let free = self.free.ending_after(start).iter();
+        free.take_while(|range| range.0 < end)
+            .map(|&(from, to, ())| {
+                acknowledged_below(to.min(end)) - acknowledged_below(from.max(start))
+            })
+            .sum()
     }
 
-    /// How many of the outstanding bytes in free places are so according to `acknowledged_below`, which counts them
-    /// up to a place.
-    pub(in crate::tcp) fn count_free(
+    /// The same below the place up to which the peer was told what will not come: for these it does not make up.
+    pub(in crate::tcp) fn count_not_missing(
         &self,
         una: u64,
         acknowledged_below: impl Fn(u64) -> u64,
     ) -> u64 {
-        let oldest = una.max(self.freed);
-        let abandoned = self.abandoned.ending_after(oldest).iter();
-        let in_abandoned = abandoned
-            .map(|&(from, to, ())| acknowledged_below(to) - acknowledged_below(from.max(oldest)));
-        acknowledged_below(oldest) + in_abandoned.sum::<u64>()
+        self.count_free_arrived(una, self.floor, acknowledged_below)
     }
 
-    /// How many of the places in `[start, end)` hold something.
-    fn count_held(&self, start: u64, end: u64) -> u64 {
-        let start = start.max(self.freed).min(end);
-        end - start - self.abandoned.covered(start..end)
-    }
-
-    /// Gives abandoned places up towards the peer once nothing lies before them that may still arrive: nothing else
-    /// would tell it, since their loss was answered with the timeout.
-    fn give_up_abandoned(&mut self, una: u64) {
-        while let Some(&(from, to, ())) = self.abandoned.ending_after(una.max(self.floor)).first()
+    /// Gives free places up towards the peer once nothing lies before them that may still arrive: nothing else would tell
+    /// it of those whose loss was answered with a timeout.
+    fn give_up_free(&mut self, una: u64) {
+        while let Some(&(from, to, ())) = self.free.ending_after(una.max(self.floor)).first()
             && from <= una.max(self.floor)
         {
             self.floor = to;
@@ -477,11 +470,10 @@ impl Line {
     }
 
     /// Everything outstanding is taken for lost: obsolete data is given up.
-    pub(in crate::tcp) fn give_up_obsolete(&mut self) {
+    pub(in crate::tcp) fn give_up_obsolete(&mut self, una: u64) {
         self.floor = self.obsolete;
         self.repeated = 0;
-        self.freed = self.obsolete;
-        self.abandoned.clear();
+        self.free.insert(una, self.obsolete, ());
     }
 
     /// A recovery begins.
@@ -492,7 +484,7 @@ impl Line {
     /// An obsolete packet up to `lost_end` was lost, and this is the answer.
     pub(in crate::tcp) fn on_obsolete_loss(&mut self, una: u64, lost_end: u64) {
         self.floor = self.floor.max(lost_end.min(self.obsolete));
-        self.give_up_abandoned(una);
+        self.give_up_free(una);
     }
 
     /// The lowest current place to send in its stead; with a scoreboard, the lowest that was not chosen
@@ -523,50 +515,27 @@ impl Line {
     }
 
     /// The answer, up to `end`, had not been sent before: it takes the place of what was lost of `[start, lost_end)`.
-    pub(in crate::tcp) fn on_replacement(
-        &mut self,
-        una: u64,
-        (start, lost_end): (u64, u64),
-        end: u64,
-    ) {
+    pub(in crate::tcp) fn on_replacement(&mut self, (start, lost_end): (u64, u64), end: u64) {
         self.repeated = end;
-        let oldest = una.max(self.freed);
-        let mut freed = oldest + self.count_held(start, lost_end);
-        for &(from, to, ()) in self.abandoned.ending_after(oldest) {
-            if from >= freed {
-                break;
-            }
-            freed += to - from.max(oldest);
-        }
-        self.freed = freed.min(self.obsolete.max(una));
-        self.abandoned.drop_below(self.freed);
-        self.substituted += lost_end - start;
-        self.substituted_to = lost_end;
+        self.free.insert(start, lost_end, ());
         self.statistics.replacements += 1;
     }
 
-    /// The obsolete bytes whose places others have taken.
-    pub(in crate::tcp) fn substituted(&self) -> u64 {
-        self.substituted
-    }
-
-    /// The peer acknowledged up to a wire offset. Whether that is more than it ever did.
-    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) -> bool {
-        let is_news = wire > self.confirmed;
+    /// The peer acknowledged up to a wire offset. How that compares with the most that it ever did.
+    pub(in crate::tcp) fn on_confirmed(&mut self, wire: u64) -> Ordering {
+        let order = wire.cmp(&self.confirmed);
         self.confirmed = self.confirmed.max(wire);
-        is_news
+        order
     }
 
-    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it passed belong to lost
-    /// packets in whose place another was sent, which is acknowledged on its own.
+    /// The acknowledgement moved on to the place `una`. Returns how many of the places that it passed were free: what
+    /// took the place of a lost packet is acknowledged on its own, and what was given up is not acknowledged.
     pub(in crate::tcp) fn on_advance(&mut self, una: u64) -> u64 {
-        let mut substituted = 0;
-        if una >= self.substituted_to {
-            substituted = core::mem::take(&mut self.substituted);
-        }
-        if !self.abandoned.as_slice().is_empty() {
-            self.abandoned.drop_below(una);
-            self.give_up_abandoned(una);
+        let mut free = 0;
+        if !self.free.as_slice().is_empty() {
+            free = self.count_free(0, una);
+            self.free.drop_below(una);
+            self.give_up_free(una);
         }
         if una >= self.here.end {
             self.find_here(una);
@@ -581,7 +550,7 @@ impl Line {
             self.sections.pop_front();
             self.renew_lifetime();
         }
-        substituted
+        free
     }
 
     // ---------------------------------------------------------------- the option
@@ -626,6 +595,6 @@ impl Line {
         size_of::<Self>()
             + self.sections.capacity() * size_of::<Section>()
             + self.jumps.capacity() * size_of::<Jump>()
-            + self.abandoned.heap_memory()
+            + self.free.heap_memory()
     }
 }

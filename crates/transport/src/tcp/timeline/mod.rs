@@ -61,6 +61,11 @@
 //! * *The place of the lost packet*: when a loss of obsolete data is answered with a packet that had not
 //!   been sent before, that packet takes the place of the lost one, so that as many are outstanding as with TCP. An
 //!   acknowledgement that passes both counts one of them for the growth law, as that of TCP's repetition does.
+//!   Nor does it count what a timeout gave up.
+//! * *The peer's window*: what is given up and missing makes room for as much. What is reported to have arrived of it takes
+//!   the room that was offered for it.
+//! * *An acknowledgement from before a jump, behind one that leads over it*: both are at the same place, and yet the first
+//!   is old and no duplicate.
 //! * *Deadlines out of order* (the B frames of section 4): unsent data whose time is over is passed over even
 //!   while older data is current. The lifetime timer follows the oldest data alone, so the segments
 //!   behind such a hole name it (`void`), and the receiver gives up nothing else.

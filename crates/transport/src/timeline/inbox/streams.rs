@@ -41,6 +41,8 @@ pub struct Inbox<P: Payload> {
     ready: VecDeque<Ready<P>>,
     /// Bytes reserved for sections that were not handed out yet.
     reserved: u64,
+    /// The lengths of all sections that were let in, and of those that a piece came too late for, as often as one did.
+    admitted: u64,
     /// Slots of all streams.
     records: usize,
     accounts: Accounts,
@@ -114,6 +116,7 @@ impl<P: Payload> Inbox<P> {
             changed: BTreeSet::new(),
             ready: VecDeque::new(),
             reserved: 0,
+            admitted: 0,
             records: 0,
             accounts: Accounts::default(),
         }
@@ -158,6 +161,7 @@ impl<P: Payload> Inbox<P> {
         check_end(state, stream, number)?;
         if state.is_settled(number) {
             let was_gap = state.gaps.contains(number);
+            self.admitted += u64::from(meta.length);
             let accounts = &mut self.accounts;
             accounts.received += u64::from(length);
             *(if was_gap {
@@ -204,6 +208,7 @@ impl<P: Payload> Inbox<P> {
             state.known = state.known.max(number + 1);
             self.records += usize::from(is_first);
             self.reserved += u64::from(meta.length);
+            self.admitted += u64::from(meta.length);
             let waits = config.enforce_deadlines || config.deliver == Deliver::Paced;
             if waits && !meta.deadline.is_never() {
                 self.due.insert((meta.deadline, stream, number));
@@ -386,9 +391,15 @@ impl<P: Payload> Inbox<P> {
         !waits && state.is_some_and(|state| state.end == Some(state.next))
     }
 
-    /// Bytes that can still be taken in: the credit of the peer.
+    /// Bytes that are set aside for no section: the credit of the peer.
     pub const fn free_bytes(&self) -> u64 {
         self.config.max_bytes.saturating_sub(self.reserved)
+    }
+
+    /// What the peer may count against its credit since the beginning, at the most: the lengths of the sections of which
+    /// a piece came. One that was settled when a piece came counts again, since the peer may not have counted it before.
+    pub const fn admitted(&self) -> u64 {
+        self.admitted
     }
 
     /// The first section of the stream that may not be sent yet.

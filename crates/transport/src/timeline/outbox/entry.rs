@@ -60,6 +60,11 @@ impl<P> Entry<P> {
         self.overdraft.begun(self.sent, self.meta.length)
     }
 
+    /// Whether it may still be sent and nothing of it was.
+    pub(super) fn waits_to_begin(&self) -> bool {
+        self.stage == Stage::Live && self.sent == 0
+    }
+
     /// Bytes that were never handed out.
     pub(super) const fn unsent(&self) -> u32 {
         self.meta.length - self.sent

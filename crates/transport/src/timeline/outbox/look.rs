@@ -145,11 +145,12 @@ impl<P: Payload> Outbox<P> {
         self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
     }
 
-    /// The most that any section that waits could spend at once; `None` when none waits.
-    pub(crate) fn most_available(&self, savings: &Savings) -> Option<i64> {
+    /// The most that any section that waits, and that the peer has room for, could spend at once; `None` when none does.
+    pub(crate) fn most_available(&self, savings: &Savings, credit: u64) -> Option<i64> {
         let mut most = None;
-        for (_, key) in self.fresh.iter().chain(&self.repeats) {
-            let Some(entry) = self.entries.get(key) else {
+        let begun = self.begun.iter().chain(&self.repeats).copied();
+        for (_, key) in begun.chain(self.to_begin(credit)) {
+            let Some(entry) = self.entries.get(&key) else {
                 continue;
             };
             most = most.max(Some(savings.available(entry.overdraft())));

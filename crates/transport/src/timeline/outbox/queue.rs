@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use comity_units::Time;
 
+use super::claims::{Claim, Claims};
 use super::entry::{Entry, Stage, Urgency};
 use super::look::Look;
 use super::{Accounts, Chunk, Config, Fate, Notice, Outcome, Outlook, SubmitError};
@@ -36,8 +37,10 @@ pub struct Outbox<P: Payload> {
     pub(super) config: Config,
     pub(super) entries: BTreeMap<Key, Entry<P>>,
     pub(super) streams: BTreeMap<StreamId, Stream>,
-    /// Sections with bytes that were never handed out.
+    /// Sections of which nothing was handed out.
     pub(super) fresh: BTreeSet<(Urgency, Key)>,
+    /// Sections of which some bytes were handed out and others were not.
+    pub(super) begun: BTreeSet<(Urgency, Key)>,
     /// Sections with lost bytes.
     pub(super) repeats: BTreeSet<(Urgency, Key)>,
     /// Live sections whose deadline is enforced.
@@ -52,6 +55,8 @@ pub struct Outbox<P: Payload> {
     /// Payload bytes held.
     pub(super) held: u64,
     pub(super) submitted: u64,
+    /// What the peer may be asked to set aside, or was.
+    pub(super) claims: Claims,
     pub(super) accounts: Accounts,
     pub(super) look: Look,
 }
@@ -80,6 +85,7 @@ impl<P: Payload> Outbox<P> {
             entries: BTreeMap::new(),
             streams: BTreeMap::new(),
             fresh: BTreeSet::new(),
+            begun: BTreeSet::new(),
             repeats: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             order: BTreeSet::new(),
@@ -89,6 +95,7 @@ impl<P: Payload> Outbox<P> {
             moved_floors: BTreeSet::new(),
             held: 0,
             submitted: 0,
+            claims: Claims::default(),
             accounts: Accounts::default(),
             look: Look::new(&config),
         }
@@ -288,13 +295,12 @@ impl<P: Payload> Outbox<P> {
             return None;
         }
         let is_late = entry.meta.deadline <= now;
-        let credit = u32::try_from(outlook.fresh_bytes).unwrap_or(u32::MAX);
         let range = self.change(key, |entry| {
             if is_retransmission {
                 return entry.lost.pop_first(room);
             }
             let start = entry.sent;
-            entry.sent += entry.unsent().min(room).min(credit);
+            entry.sent += entry.unsent().min(room);
             Some(start..entry.sent)
         })??;
         let length = range.end - range.start;
@@ -324,23 +330,23 @@ impl<P: Payload> Outbox<P> {
 
     /// What goes next, and whether that was lost before.
     fn most_urgent(&self, outlook: &Outlook) -> Option<(Key, bool)> {
-        let fits = |key: &Key, is_begun: bool| {
-            self.entries.get(key).is_some_and(|entry| {
-                (!is_begun || entry.sent > 0) && outlook.allows(entry.overdraft())
-            })
+        let may_leave = |(_, key): &(Urgency, Key)| {
+            let entry = self.entries.get(key);
+            entry.is_some_and(|entry| outlook.allows(entry.overdraft()))
         };
-        let fresh = match (outlook.fresh_bytes, outlook.fresh_sections) {
-            (0, _) => None,
-            (_, 0) => self.fresh.iter().find(|(_, key)| fits(key, true)),
-            _ => self.fresh.iter().find(|(_, key)| fits(key, false)),
+        let fresh = self.to_begin(outlook.credit).find(may_leave);
+        let begun = self.begun.iter().copied().find(may_leave);
+        let unsent = match (begun, fresh) {
+            (Some(begun), Some(fresh)) => Some(begun.min(fresh)),
+            (begun, fresh) => begun.or(fresh),
         };
-        let repeat = self.repeats.iter().find(|(_, key)| fits(key, false));
-        match (repeat, fresh) {
-            (Some((repeat, key)), Some((fresh, _))) if repeat.due <= fresh.due => {
-                Some((*key, true))
+        let repeat = self.repeats.iter().copied().find(may_leave);
+        match (repeat, unsent) {
+            (Some((repeat, key)), Some((unsent, _))) if repeat.due <= unsent.due => {
+                Some((key, true))
             }
-            (_, Some(&(_, key))) => Some((key, false)),
-            (Some(&(_, key)), None) => Some((key, true)),
+            (_, Some((_, key))) => Some((key, false)),
+            (Some((_, key)), None) => Some((key, true)),
             (None, None) => None,
         }
     }
@@ -536,13 +542,17 @@ impl<P: Payload> Outbox<P> {
     fn change<T>(&mut self, key: Key, change: impl FnOnce(&mut Entry<P>) -> T) -> Option<T> {
         let entry = self.entries.get_mut(&key)?;
         let before = entry.tally();
-        let (had_fresh, had_repeats) = waiting(entry);
+        let claimed = Claim::of(entry);
+        let [had_fresh, had_begun, had_repeats] = waiting(entry);
         let result = change(entry);
         self.accounts.bytes.replace(before, entry.tally());
+        let (claims, length) = (Claim::of(entry), entry.meta.length);
+        self.claims.replace(claimed, claims, length);
         let place = (entry.urgency(), key);
-        let (has_fresh, has_repeats) = waiting(entry);
+        let [has_fresh, has_begun, has_repeats] = waiting(entry);
         for (set, had, has) in [
             (&mut self.fresh, had_fresh, has_fresh),
+            (&mut self.begun, had_begun, has_begun),
             (&mut self.repeats, had_repeats, has_repeats),
         ] {
             match (had, has) {
@@ -577,6 +587,8 @@ impl<P: Payload> Outbox<P> {
         let Some(entry) = self.entries.remove(&key) else {
             return;
         };
+        self.claims
+            .replace(Claim::of(&entry), Claim::None, entry.meta.length);
         if fate == Fate::Acknowledged && matches!(entry.stage, Stage::Dropped(_)) {
             self.accounts.given_up_but_arrived += 1;
         }
@@ -627,11 +639,12 @@ impl<P: Payload> Outbox<P> {
     }
 }
 
-/// Whether bytes wait to be sent for the first time, and again.
-fn waiting<P>(entry: &Entry<P>) -> (bool, bool) {
+/// Whether it waits to be begun, to be gone on with, and to be sent again.
+fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
     let is_live = entry.stage == Stage::Live;
-    (
-        is_live && entry.unsent() > 0,
+    [
+        entry.waits_to_begin(),
+        is_live && entry.sent > 0 && entry.unsent() > 0,
         is_live && entry.to_repeat() > 0,
-    )
+    ]
 }

@@ -17,13 +17,14 @@
 //! | 0x04 to 0x07 | [`Section`] | bytes of a section; bit 0: with a length, bit 1: sent before |
 //! | 0x08 | [`Floor`] | all sections below are obsolete |
 //! | 0x09 | [`Dropped`] | the rest of a section will not come |
-//! | 0x0a | [`Credit`] | how much the peer may have in flight |
+//! | 0x0a | [`Credit`] | how much the peer may begin |
 //! | 0x0b | [`Tag`] | the controller's mark on this packet |
 //! | 0x0c | [`Report`] | what the meter tells the controller |
 //! | 0x0d | [`ReceiverReport`] | what the receiver sees |
 //! | 0x0e, 0x0f | PathChallenge, PathResponse | whether a path works both ways |
 //! | 0x10 | [`Close`] | the connection ends |
 //! | 0x11 | [`End`] | a stream has no more sections |
+//! | 0x12 | Blocked | the peer's credit holds sections back |
 
 mod ack;
 mod control;
@@ -75,6 +76,8 @@ pub enum FrameKind {
     Close,
     /// A stream has no more sections.
     End,
+    /// The peer's credit holds sections back.
+    Blocked,
 }
 
 impl FrameKind {
@@ -98,7 +101,8 @@ impl FrameKind {
             | Self::Credit
             | Self::PathChallenge
             | Self::PathResponse
-            | Self::End => true,
+            | Self::End
+            | Self::Blocked => true,
         }
     }
 }
@@ -120,6 +124,7 @@ impl fmt::Display for FrameKind {
             Self::PathResponse => "PathResponse",
             Self::Close => "Close",
             Self::End => "End",
+            Self::Blocked => "Blocked",
         })
     }
 }
@@ -140,6 +145,7 @@ const PATH_CHALLENGE: u8 = 0x0e;
 const PATH_RESPONSE: u8 = 0x0f;
 const CLOSE: u8 = 0x10;
 const END: u8 = 0x11;
+const BLOCKED: u8 = 0x12;
 
 /// One frame. What it borrows is the payload that it was read from, or what is to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,6 +181,8 @@ pub enum Frame<'a> {
     Close(Close<'a>),
     /// A stream has no more sections.
     End(End),
+    /// The peer's credit holds sections back: please state it.
+    Blocked,
 }
 
 impl<'a> Frame<'a> {
@@ -196,6 +204,7 @@ impl<'a> Frame<'a> {
             Self::PathResponse(_) => FrameKind::PathResponse,
             Self::Close(_) => FrameKind::Close,
             Self::End(_) => FrameKind::End,
+            Self::Blocked => FrameKind::Blocked,
         }
     }
 
@@ -239,6 +248,7 @@ impl<'a> Frame<'a> {
             }
             Self::Close(close) => close.write(&mut out)?,
             Self::End(end) => end.write(&mut out)?,
+            Self::Blocked => out.u8(BLOCKED),
         }
         Ok(())
     }
@@ -308,6 +318,7 @@ impl<'a> Frame<'a> {
                 enter(FrameKind::End);
                 Self::End(End::read(input)?)
             }
+            BLOCKED => Self::Blocked,
             _ => {
                 let value = u64::from(kind);
                 return Err(input.error_at(offset, FRAME_TYPE, Problem::Unknown { value }));

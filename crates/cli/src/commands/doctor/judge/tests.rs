@@ -27,6 +27,7 @@ fn healthy() -> Facts {
             default: "fq".into(),
             interface: Some("eth0".into()),
         }),
+        mtu: Some(Mtu::of_ipv4(1_500)),
         bpf: Some(Bpf {
             types: true,
             capable: true,
@@ -59,7 +60,7 @@ fn loopback(change: impl FnOnce(&mut Loopback)) -> Finding {
 #[test]
 fn a_healthy_host_has_nothing_to_mend() {
     let findings = judge(&healthy());
-    assert_eq!(findings.len(), 14);
+    assert_eq!(findings.len(), 15);
     for finding in findings {
         assert_eq!(finding.verdict, Verdict::Good, "{finding:?}");
         assert_eq!(finding.remedy, None, "{finding:?}");
@@ -95,6 +96,36 @@ fn buffers_are_held_against_a_second_of_100_megabits() {
     );
     let found = only(|facts| facts.receive_buffer = Some(12_499_999));
     assert_eq!(found.verdict, Verdict::CouldBeBetter);
+}
+
+/// 1,429 and 1,200 bytes with 28 of UDP and IPv4.
+#[test]
+fn packets_that_do_not_fit_are_found() {
+    let mtu = |bytes| only(|facts| facts.mtu = Some(Mtu::of_ipv4(bytes)));
+    let found = mtu(1_456);
+    assert_eq!(found.check, "MTU of the way out");
+    assert!(
+        found
+            .found
+            .starts_with("1456 bytes; full packets have 1457"),
+        "{found:?}"
+    );
+    assert_eq!(
+        found.remedy.as_deref(),
+        Some("sudo ip link set dev eth0 mtu 1500")
+    );
+    for (bytes, verdict) in [(1_228, Verdict::CouldBeBetter), (1_227, Verdict::Bad)] {
+        assert_eq!(mtu(bytes).verdict, verdict, "{bytes}");
+    }
+    assert!(mtu(1_227).found.contains("none is made"));
+    let mut facts = healthy();
+    facts.mtu = Some(Mtu::of_ipv4(1_457));
+    let findings = judge(&facts);
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.verdict == Verdict::Good)
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::UdpSocket;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,7 +50,17 @@ pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Trouble> {
         )));
     }
     let name = path.display().to_string();
+    // The length says it as well, but for files that are made when they are read.
+    if metadata.is_file() && matches!(file.read_at(&mut [0], 0), Ok(0)) {
+        return Err(empty(&name));
+    }
     Ok((spawn(name, file)?, metadata.is_file()))
+}
+
+fn empty(name: &str) -> Trouble {
+    Trouble::unopened(format!(
+        "{name}: is empty; expected media, such as a transport stream"
+    ))
 }
 
 /// Reads the standard input.
@@ -64,9 +75,7 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, T
         let mut total = 0_u64;
         loop {
             let read = match source.read(&mut piece) {
-                Ok(0) if total == 0 => Piece::Failed(Trouble::unopened(format!(
-                    "{name}: is empty; expected media, such as a transport stream"
-                ))),
+                Ok(0) if total == 0 => Piece::Failed(empty(&name)),
                 Ok(0) => Piece::End,
                 Ok(length) => {
                     total += length as u64;

@@ -45,8 +45,8 @@ pub(crate) struct ConnectedOutput {
     /// What the connections that are over counted.
     past: Totals,
     pub(crate) unsent: Unsent,
-    /// Whether it is followed what becomes of the sections, and which of them are known to be missing.
-    lists: bool,
+    /// What is listed, and what is to be.
+    lists: Listed,
     missing: Vec<Missing>,
 }
 
@@ -57,8 +57,18 @@ pub(crate) struct Copying {
     pub(crate) to_all: bool,
     /// Pictures are left out while the path carries less than the source.
     pub(crate) sheds: bool,
-    /// It is listed which sections did not arrive.
-    pub(crate) lists: bool,
+    /// Which sections are listed.
+    pub(crate) lists: Listed,
+}
+
+/// Which sections are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    None,
+    /// Those that nobody was given.
+    NotSent,
+    /// Those that did not arrive, too.
+    NotArrived,
 }
 
 /// Sections that no connection was given.
@@ -162,7 +172,7 @@ impl ConnectedOutput {
         let watched = connection.clone();
         self.ends
             .spawn(async move { (id, watched.closed().await, watched.statistics().await) });
-        let leg = Leg::new(id, connection, self.lists, self.sheds);
+        let leg = Leg::new(id, connection, self.lists == Listed::NotArrived, self.sheds);
         self.legs.push(leg);
     }
 
@@ -192,7 +202,7 @@ impl ConnectedOutput {
     pub(crate) fn write(&mut self, passing: &Passing) {
         if self.legs.is_empty() {
             self.unsent.unconnected += 1;
-            if self.lists {
+            if self.lists != Listed::None {
                 self.missing.push(never_given(passing, "unconnected"));
             }
         }
@@ -216,7 +226,7 @@ impl ConnectedOutput {
     fn legs_and_books(&mut self) -> (&mut Vec<Leg>, Books<'_>) {
         let books = Books {
             unsent: &mut self.unsent,
-            missing: self.lists.then_some(&mut self.missing),
+            missing: (self.lists != Listed::None).then_some(&mut self.missing),
         };
         (&mut self.legs, books)
     }
@@ -263,18 +273,18 @@ impl ConnectedOutput {
 
     /// Waits until everything that was given has arrived or expired, and closes.
     pub(crate) async fn finish(&mut self) -> Result<(), Trouble> {
-        if self.legs.is_empty() {
-            return Err(Trouble::unconnected(match self.was_connected() {
-                true => "the connection was lost, and not made again before the input ended",
-                false => "the input ended before there was a connection",
-            }));
-        }
         self.ends.abort_all();
         for mut leg in self.left.drain(..) {
             if let Some(fates) = leg.fates.take() {
                 fates.close(&mut self.missing);
             }
             self.past.add(&leg.connection.statistics().await);
+        }
+        if self.legs.is_empty() {
+            return Err(Trouble::unconnected(match self.was_connected() {
+                true => "the connection was lost, and not made again before the input ended",
+                false => "the input ended before there was a connection",
+            }));
         }
         let mut finishing = JoinSet::new();
         for mut leg in self.legs.drain(..) {
@@ -285,7 +295,7 @@ impl ConnectedOutput {
                     moment.saturating_duration_since(now()) + self.line.linger
                 }
             };
-            let lists = self.lists;
+            let lists = self.lists != Listed::None;
             finishing.spawn(async move {
                 let (mut unsent, mut missing) = (Unsent::default(), Vec::new());
                 leg.flush_all(&mut Books {

@@ -6,6 +6,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::passing::Missing;
 
+/// What the thread that writes has written.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pieces: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Taken {
+    /// A whole piece of this length.
+    pub(super) fn add(&self, length: usize) {
+        self.bytes.fetch_add(length as u64, Ordering::Relaxed);
+        // Whoever sees the piece sees its bytes.
+        self.pieces.fetch_add(1, Ordering::Release);
+    }
+
+    fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::Acquire)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// How many sections may have left nothing to be written yet. Tables do that which are written with the first unit
+/// behind them; should none ever come, the oldest are forgotten.
+const MOST_SILENT: usize = 4_096;
+
 /// A section, with the PID of its stream.
 type Entry = (Option<u16>, Missing);
 
@@ -16,12 +44,12 @@ pub(super) struct Ledger {
     /// Those that are in no piece yet, with the stream whose tables they may wait for.
     open: Vec<Entry>,
     /// Those of the next piece.
-    next: Vec<Missing>,
+    next: VecDeque<Missing>,
     /// Those of the pieces that were given, by the number of the piece.
-    given: VecDeque<(u64, Vec<Missing>)>,
+    given: VecDeque<(u64, VecDeque<Missing>)>,
     pieces: u64,
-    /// How many pieces the thread has written.
-    pub(super) written: Arc<AtomicU64>,
+    /// What the thread has written.
+    pub(super) written: Arc<Taken>,
     pub(super) has_failed: bool,
 }
 
@@ -41,14 +69,15 @@ impl Ledger {
             .extend(next.into_iter().map(|(_, section)| section));
     }
 
-    /// They have nothing that is to be written.
-    pub(super) fn drop_assigned(&mut self) {
-        self.next.clear();
+    /// There is nothing to be written now: the writer keeps what they say for the next piece.
+    pub(super) fn keep(&mut self) {
+        let surplus = self.next.len().saturating_sub(MOST_SILENT);
+        self.next.drain(..surplus);
     }
 
     /// The next piece is given to the thread.
     pub(super) fn give(&mut self) {
-        let written = self.written.load(Ordering::Acquire);
+        let written = self.written.pieces();
         while self
             .given
             .front()
@@ -63,11 +92,11 @@ impl Ledger {
 
     /// What was not written.
     pub(super) fn take(&mut self) -> Vec<Missing> {
-        let written = self.written.load(Ordering::Acquire);
+        let written = self.written.pieces();
         let given = core::mem::take(&mut self.given);
         let unwritten = given.into_iter().filter(|(piece, _)| *piece >= written);
         let mut sections: Vec<Missing> = unwritten.flat_map(|(_, sections)| sections).collect();
-        sections.append(&mut self.next);
+        sections.extend(self.next.drain(..));
         sections.extend(self.open.drain(..).map(|(_, section)| section));
         sections
     }
@@ -93,7 +122,7 @@ mod tests {
     fn what_waits_for_tables_is_in_the_piece_behind_them() {
         let mut ledger = Ledger::default();
         let written = ledger.written.clone();
-        // Two streams wait for tables; those of the first come, then an empty piece.
+        // Two streams wait for tables; those of the first come, then one that leaves nothing to write yet.
         for (number, pid) in [(0, 256), (1, 257), (2, 256)] {
             ledger.add(Some(pid), section(number));
         }
@@ -102,15 +131,15 @@ mod tests {
         ledger.give();
         ledger.add(None, section(4));
         ledger.assign(&BTreeSet::from([257]));
-        ledger.drop_assigned();
+        ledger.keep();
         ledger.add(Some(256), section(5));
         ledger.assign(&BTreeSet::from([257]));
         ledger.give();
-        written.store(1, Ordering::Release);
+        written.add(188);
         let numbers = |sections: Vec<Missing>| -> Vec<u64> {
             sections.iter().map(|section| section.number).collect()
         };
-        assert_eq!(numbers(ledger.take()), [5, 1]);
+        assert_eq!(numbers(ledger.take()), [4, 5, 1]);
         assert_eq!(numbers(ledger.take()), [] as [u64; 0]);
     }
 
@@ -121,8 +150,21 @@ mod tests {
             ledger.add(None, section(number));
             ledger.assign(&BTreeSet::new());
             ledger.give();
-            ledger.written.store(number, Ordering::Release);
             assert!(ledger.given.len() <= 2);
+            ledger.written.add(1);
         }
+    }
+
+    #[test]
+    fn what_leaves_nothing_to_write_is_kept_in_a_number_that_is_bounded() {
+        let mut ledger = Ledger::default();
+        for number in 0..2 * MOST_SILENT as u64 {
+            ledger.add(None, section(number));
+            ledger.assign(&BTreeSet::new());
+            ledger.keep();
+        }
+        let kept = ledger.take();
+        assert_eq!(kept.len(), MOST_SILENT);
+        assert_eq!(kept[0].number, MOST_SILENT as u64);
     }
 }

@@ -146,12 +146,12 @@ impl Books<'_> {
 }
 
 impl Leg {
-    /// Follows what becomes of sections with `lists`, and leaves out pictures with `sheds`.
-    pub(super) fn new(id: u64, connection: Arc<Connection>, lists: bool, sheds: bool) -> Self {
+    /// Follows what becomes of sections with `follows`, and leaves out pictures with `sheds`.
+    pub(super) fn new(id: u64, connection: Arc<Connection>, follows: bool, sheds: bool) -> Self {
         Self {
             id,
             target: connection.target_bitrate(),
-            fates: lists.then(|| Fates::new(&connection)),
+            fates: follows.then(|| Fates::new(&connection)),
             connection,
             shedder: sheds.then(|| Shedder::new(ShedderConfig::default())),
             streams: BTreeMap::new(),

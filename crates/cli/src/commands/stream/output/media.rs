@@ -3,7 +3,7 @@
 //! What a slow disk or reader has not taken yet waits in the connection's receive buffer, which `rcvbuf` bounds and
 //! of which the sender knows: [`Room`] is how little of it may wait here, behind the connection.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::OpenOptions;
 use std::future::pending;
 use std::io;
@@ -57,14 +57,14 @@ pub(crate) struct MediaOutput {
     form: Form,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
+    /// What the thread has not been given yet.
+    waiting: VecDeque<Vec<u8>>,
     room: Room,
     /// The bytes of it that are free.
     free: Arc<Semaphore>,
     /// How the thread that writes has ended.
     written: Option<oneshot::Receiver<io::Result<()>>>,
     ledger: Ledger,
-    /// Bytes given to the thread.
-    pub(crate) bytes: u64,
 }
 
 /// What sections hold: what the first one looks like decides.
@@ -143,23 +143,24 @@ impl MediaOutput {
             form: Form::Unknown,
             name,
             pieces: Some(pieces),
+            waiting: VecDeque::new(),
             room,
             free: Arc::new(Semaphore::new(room.0 as usize)),
             written: Some(written),
             ledger,
-            bytes: 0,
         })
     }
 
-    /// Writes a section; waits while the disk or the reader is behind.
-    pub(crate) async fn write(&mut self, passing: &Passing) -> Result<Written, Trouble> {
+    /// Takes a section to be written by [`flush`](Self::flush), and never fails: what is wrong with the disk or the reader
+    /// is told there.
+    pub(crate) fn write(&mut self, passing: &Passing) -> Written {
         let mut piece = Vec::new();
         if self.form == Form::Plain {
             piece.extend(&passing.payload);
         } else {
             match (self.form, self.writer.write(&passing.payload, &mut piece)) {
                 (_, Ok(())) => self.form = Form::Media,
-                (Form::Media, Err(_)) => return Ok(Written::Malformed),
+                (Form::Media, Err(_)) => return Written::Malformed,
                 (_, Err(_)) => {
                     self.form = Form::Plain;
                     piece.extend(&passing.payload);
@@ -172,7 +173,8 @@ impl MediaOutput {
         if has_come {
             self.ledger.assign(&self.writer.held_streams());
         }
-        self.give(piece).await
+        self.give(piece);
+        Written::Yes
     }
 
     /// What was given and is not written, when the thread that writes has failed; once.
@@ -188,29 +190,41 @@ impl MediaOutput {
         self.ledger.has_failed
     }
 
-    async fn give(&mut self, piece: Vec<u8>) -> Result<Written, Trouble> {
+    /// Bytes written, of whole pieces: not those that wait, nor those of a piece that did not find room.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ledger.written.bytes()
+    }
+
+    fn give(&mut self, piece: Vec<u8>) {
         if piece.is_empty() {
-            self.ledger.drop_assigned();
-            return Ok(Written::Yes);
+            self.ledger.keep();
+            return;
         }
         self.ledger.give();
-        let length = piece.len() as u64;
-        // What it takes of the memory is more than what it holds, where it grew.
-        let taken =
-            u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
-        // When the thread has ended it has let go of all room, and takes nothing more.
-        let free = self.free.clone().acquire_many_owned(taken).await;
-        if let (Some(pieces), Ok(room)) = (&self.pieces, free) {
-            let piece = Piece {
-                bytes: piece,
-                _room: room,
+        self.waiting.push_back(piece);
+    }
+
+    /// Gives on what was taken; waits while the disk or the reader is behind. A call that is dropped before it is ready
+    /// loses nothing: the next one goes on with it.
+    pub(crate) async fn flush(&mut self) -> Result<Written, Trouble> {
+        while let Some(piece) = self.waiting.front() {
+            // What it takes of the memory is more than what it holds, where it grew.
+            let taken =
+                u32::try_from(piece.capacity()).map_or(self.room.0, |taken| taken.min(self.room.0));
+            // When the thread has ended it has let go of all room, and takes nothing more.
+            let free = self.free.clone().acquire_many_owned(taken).await;
+            let place = match &self.pieces {
+                Some(pieces) => pieces.reserve().await.ok(),
+                None => None,
             };
-            if pieces.send(piece).await.is_ok() {
-                self.bytes += length;
-                return Ok(Written::Yes);
+            let (Some(place), Ok(room)) = (place, free) else {
+                return self.ended().await;
+            };
+            if let Some(bytes) = self.waiting.pop_front() {
+                place.send(Piece { bytes, _room: room });
             }
         }
-        self.ended().await
+        Ok(Written::Yes)
     }
 
     /// Returns when the thread that writes has ended, which it does early only for a reason.
@@ -241,7 +255,8 @@ impl MediaOutput {
         self.writer.finish(&mut rest);
         self.ledger.assign(&BTreeSet::new());
         if self.pieces.is_some() {
-            self.give(rest).await?;
+            self.give(rest);
+            self.flush().await?;
         }
         self.pieces = None;
         if self.written.is_some() {
@@ -308,17 +323,22 @@ mod tests {
         }
     }
 
-    /// How many sections of this length it takes before it has to wait.
+    /// How many sections of this length it gives on before it has to wait, with the one that does.
     fn taken_at_once(output: &mut MediaOutput, length: usize) -> usize {
         let section = section(length);
         let mut context = Context::from_waker(Waker::noop());
         for count in 0.. {
-            match pin!(unconstrained(output.write(&section))).poll(&mut context) {
+            assert_eq!(output.write(&section), Written::Yes);
+            match pin!(unconstrained(output.flush())).poll(&mut context) {
                 Poll::Ready(written) => assert_eq!(written.unwrap(), Written::Yes),
                 Poll::Pending => return count,
             }
         }
         unreachable!("it takes any number of them")
+    }
+
+    async fn flushes(output: &mut MediaOutput) {
+        assert_eq!(output.flush().await.unwrap(), Written::Yes);
     }
 
     fn run(test: impl Future<Output = ()>) {
@@ -334,16 +354,33 @@ mod tests {
             assert_eq!(taken_at_once(&mut output, 3_000_000), 3);
             // What has been written makes room for as much.
             let_it.send(()).unwrap();
-            assert_eq!(
-                output.write(&section(3_000_000)).await.unwrap(),
-                Written::Yes
-            );
+            flushes(&mut output).await;
             assert_eq!(taken.recv(), Ok(3_000_000));
             assert_eq!(taken_at_once(&mut output, 3_000_000), 0);
-            assert_eq!(output.bytes, 12_000_000);
-            // Whoever waits for room learns that the reader is gone.
+            // Whoever waits for room learns that the reader is gone, and what waited is named with the rest: one was taken.
             drop(let_it);
-            assert!(output.write(&section(3_000_000)).await.is_err());
+            assert!(output.flush().await.is_err());
+            assert_eq!(output.take_unwritten().len(), 4);
+            assert_eq!(output.bytes(), 3_000_000);
+        });
+    }
+
+    #[test]
+    fn a_wait_for_room_that_is_given_up_loses_nothing() {
+        run(async {
+            let (mut output, let_it, taken) = slow(Room(1_000));
+            // The first one takes all the room; the waits of the other two are given up.
+            assert_eq!(taken_at_once(&mut output, 900), 1);
+            assert_eq!(taken_at_once(&mut output, 700), 0);
+            assert_eq!(output.bytes(), 0, "nothing is written yet");
+            for () in [(); 3] {
+                let_it.send(()).unwrap();
+            }
+            let finished = output.finish().await;
+            assert_eq!(finished.map_err(|trouble| trouble.message), Ok(()));
+            assert_eq!(output.bytes(), 900 + 900 + 700);
+            assert_eq!(taken.into_iter().collect::<Vec<_>>(), [900, 900, 700]);
+            assert!(output.take_unwritten().is_empty());
         });
     }
 
@@ -353,16 +390,14 @@ mod tests {
             let (mut output, let_it, taken) = slow(Room(1_000));
             assert_eq!(taken_at_once(&mut output, 5_000), 1);
             assert_eq!(taken_at_once(&mut output, 1), 0);
-            let_it.send(()).unwrap();
-            assert_eq!(output.write(&section(5_000)).await.unwrap(), Written::Yes);
-            for () in [(), ()] {
+            for () in [(); 3] {
                 let_it.send(()).unwrap();
             }
             assert_eq!(
                 output.finish().await.map_err(|trouble| trouble.message),
                 Ok(())
             );
-            assert_eq!(taken.into_iter().collect::<Vec<_>>(), [5_000, 5_000]);
+            assert_eq!(taken.into_iter().collect::<Vec<_>>(), [5_000, 5_000, 1]);
         });
     }
 

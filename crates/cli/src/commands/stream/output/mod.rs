@@ -16,7 +16,7 @@ use super::passing::{Missing, Passing};
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
-pub(crate) use connected::{ConnectedOutput, Copying, Unsent};
+pub(crate) use connected::{ConnectedOutput, Copying, Listed, Unsent};
 pub(crate) use media::{MediaOutput, Room, Written};
 
 /// An output that is open.
@@ -96,14 +96,23 @@ impl Output {
         }
     }
 
-    /// Writes a section.
-    pub(crate) async fn write(&mut self, passing: &Passing) -> Result<Written, Trouble> {
+    /// Takes a section, which [`flush`](Self::flush) gives on.
+    pub(crate) fn write(&mut self, passing: &Passing) -> Written {
         match self {
-            Self::Media(output) => output.write(passing).await,
+            Self::Media(output) => output.write(passing),
             Self::Connected(output) => {
                 output.write(passing);
-                Ok(Written::Yes)
+                Written::Yes
             }
+        }
+    }
+
+    /// Gives on what was taken, as far as that has to wait for a disk or a reader. A call that is dropped before it is ready
+    /// loses nothing.
+    pub(crate) async fn flush(&mut self) -> Result<Written, Trouble> {
+        match self {
+            Self::Media(output) => output.flush().await,
+            Self::Connected(_) => Ok(Written::Yes),
         }
     }
 

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use comity_media::rtp::Packetiser;
 use tokio::sync::mpsc;
 
 use super::super::now;
+use super::ledger::Taken;
 use super::media::Piece;
 
 /// Something that takes bytes.
@@ -17,22 +17,17 @@ pub(crate) trait Target {
     /// Takes the next ones, all or, as far as that can be had, none.
     fn take(&mut self, piece: &[u8]) -> io::Result<()>;
 
-    /// Nothing more waits at present.
-    fn rest(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
     /// Nothing more comes.
     fn end(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Writes until nothing more comes, or until it fails; counts the pieces that were written.
+/// Writes until nothing more comes, or until it fails; counts the pieces that were taken whole.
 pub(crate) fn write_all(
     mut target: impl Target,
     mut waiting: mpsc::Receiver<Piece>,
-    written: &AtomicU64,
+    taken: &Taken,
 ) -> io::Result<()> {
     while let Some(piece) = waiting.blocking_recv() {
         if let Err(error) = target.take(&piece.bytes) {
@@ -40,25 +35,16 @@ pub(crate) fn write_all(
             waiting.close();
             return Err(error);
         }
-        written.fetch_add(1, Ordering::Release);
+        taken.add(piece.bytes.len());
         drop(piece);
-        if waiting.is_empty() {
-            target.rest()?;
-        }
     }
     target.end()
 }
 
 impl Target for io::Stdout {
     fn take(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.write_all(piece)
-    }
-
-    fn rest(&mut self) -> io::Result<()> {
-        self.flush()
-    }
-
-    fn end(&mut self) -> io::Result<()> {
+        self.write_all(piece)?;
+        // What stays in the buffer is not written, and may never be.
         self.flush()
     }
 }

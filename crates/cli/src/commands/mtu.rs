@@ -1,0 +1,77 @@
+//! How large packets may be on their way out of this host.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// The UDP payload of the first packets of a connection: a path that does not carry them carries no connection
+/// (`docs/protocol.md`).
+const FIRST: u32 = 1_200;
+/// That of full packets, where the URI says nothing else: 1,400 bytes, and 29 of header and tag.
+const FULL: u32 = 1_429;
+
+/// The MTU of a way out, as the system knows it: that of the interface, or of the route where that is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mtu {
+    /// The largest IP packet.
+    pub(crate) bytes: u32,
+    /// What the headers of IP and UDP take of it.
+    headers: u32,
+}
+
+impl Mtu {
+    #[cfg(test)]
+    pub(crate) const fn of_ipv4(bytes: u32) -> Self {
+        Self { bytes, headers: 28 }
+    }
+
+    /// The MTU on the way to an address; `None` where there is no way, or the system does not tell. Connecting a UDP
+    /// socket sends nothing.
+    pub(crate) fn towards(address: SocketAddr) -> Option<Self> {
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+        };
+        let socket = UdpSocket::bind(any).ok()?;
+        socket.connect(address).ok()?;
+        let (bytes, headers) = match address {
+            SocketAddr::V4(_) => (rustix::net::sockopt::ip_mtu(&socket).ok()?, 28),
+            SocketAddr::V6(_) => (rustix::net::sockopt::ipv6_mtu(&socket).ok()?, 48),
+        };
+        Some(Self { bytes, headers })
+    }
+
+    /// That of the default route.
+    pub(crate) fn of_default_route() -> Option<Self> {
+        // Addresses for documentation, which are in no network that is nearer.
+        let elsewhere = [
+            SocketAddr::from(([192, 0, 2, 1], 9)),
+            SocketAddr::from(([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 9)),
+        ];
+        elsewhere.into_iter().find_map(Self::towards)
+    }
+
+    /// The least with which there is a connection.
+    pub(crate) const fn first(self) -> u32 {
+        FIRST + self.headers
+    }
+
+    /// The least with which packets are full.
+    pub(crate) const fn full(self) -> u32 {
+        FULL + self.headers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_to_this_host_itself_is_known() {
+        let listener = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mtu = Mtu::towards(listener.local_addr().unwrap()).unwrap();
+        let interface = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
+        let interface: u32 = interface.trim().parse().unwrap();
+        // No IPv4 packet is longer than that.
+        assert_eq!(mtu.bytes, interface.min(65_535));
+        assert_eq!((mtu.first(), mtu.full()), (1_228, 1_457));
+    }
+}

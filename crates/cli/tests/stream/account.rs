@@ -1,0 +1,147 @@
+//! Whatever ends a verb, all that it read is accounted for.
+
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use super::*;
+
+/// The sum of the sections that passed, by what they hold.
+fn passed(end: &Value) -> u64 {
+    let whole = end["passed"]["whole"].as_object().unwrap();
+    let counts = whole.values().map(|count| count["sections"].as_u64());
+    counts.map(Option::unwrap).sum()
+}
+
+fn total(end: &Value, side: &str, name: &str) -> u64 {
+    end[side]["totals"][name].as_u64().unwrap()
+}
+
+fn unsent(end: &Value, reason: &str) -> u64 {
+    end["output"]["unsent"][reason].as_u64().unwrap()
+}
+
+/// Waits until a count of the statistics does not grow any more.
+fn stalls(running: &mut Running, side: &str, name: &str) {
+    let mut before = u64::MAX;
+    loop {
+        let now = total(&running.event("statistics"), side, name);
+        if now > 0 && now == before {
+            return;
+        }
+        before = now;
+    }
+}
+
+/// A receiver waits for its reader, and a sender for the receiver, when both are stopped. What waited with the receiver is
+/// written, and what waited with the sender named.
+#[test]
+fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
+    let folder = Folder::new();
+    let settings = "latency=100ms&reliability=full&sndbuf=64KiB&rcvbuf=256KiB";
+    let here = format!("comity://:0?{settings}&{SECRET}");
+    let list = folder.path("sent.gaps");
+    let send = [
+        "send",
+        "-",
+        &here,
+        "--json",
+        "--reconnect",
+        "no",
+        "--gaps",
+        &list,
+    ];
+    let mut sender = Running::spawn(command(&send).stdin(Stdio::piped()));
+    let from = format!("comity://127.0.0.1:{}?{settings}&{SECRET}", sender.port());
+    let mut receiver = command(&["recv", &from, "-", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // No video: each 20 ms are a section.
+    let bytes: Vec<u8> = (0..3_000_000_u32)
+        .flat_map(|word| word.wrapping_mul(2_654_435_761).to_be_bytes())
+        .collect();
+    let mut pipe = sender.child.stdin.take().unwrap();
+    let given = bytes.clone();
+    // It ends when the sender does.
+    let feeding = std::thread::spawn(move || pipe.write_all(&given));
+    stalls(&mut sender, "output", "sectionsSubmitted");
+    sender.interrupt();
+    kill_process(Pid::from_child(&receiver), Signal::INT).unwrap();
+    let mut written = Vec::new();
+    let mut stdout = receiver.stdout.take().unwrap();
+    stdout.read_to_end(&mut written).unwrap();
+    let said = checked(0, &receiver.wait_with_output().unwrap());
+    let received: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    // The receiver may be done before the sender hears of it, or the other way round.
+    let (sent, code, said) = sender.ended();
+    assert!([Some(0), Some(3)].contains(&code), "{code:?}: {said}");
+    assert!(feeding.join().unwrap().is_err(), "not all of it was read");
+
+    let arrived = ["sectionsOnTime", "sectionsLate"].map(|name| total(&received, "input", name));
+    assert_eq!(passed(&received), arrived.iter().sum::<u64>(), "{received}");
+    assert_eq!(received["output"]["bytes"], written.len());
+    assert!(written.len() > 100_000, "{} bytes", written.len());
+    assert!(bytes.starts_with(&written), "without a hole");
+
+    let acknowledged = total(&sent, "output", "sectionsAcknowledged");
+    assert!(acknowledged <= passed(&received), "{sent} {received}");
+    let listed = folder.listed("sent.gaps").len() as u64;
+    assert_eq!(passed(&sent), acknowledged + listed, "{sent}");
+    let unsent = unsent(&sent, "no_room") + unsent(&sent, "unconnected");
+    assert!(unsent > 0, "{sent}");
+    let submitted = total(&sent, "output", "sectionsSubmitted");
+    assert_eq!(passed(&sent), submitted + unsent, "{sent}");
+}
+
+/// What reached a relay that has nobody to pass it on to.
+fn assert_all_unconnected(relayed: &Value, list: &BTreeSet<(u64, u64)>) {
+    let arrived = ["sectionsOnTime", "sectionsLate"].map(|name| total(relayed, "input", name));
+    let arrived = arrived.iter().sum::<u64>();
+    assert!(arrived > 0, "{relayed}");
+    assert_eq!(passed(relayed), arrived, "{relayed}");
+    assert_eq!(unsent(relayed, "unconnected"), arrived, "{relayed}");
+    let gaps = relayed["passed"]["gaps"].as_object().unwrap();
+    let gaps: u64 = gaps.values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(list.len() as u64, arrived + gaps, "{relayed}");
+}
+
+#[test]
+fn a_relay_that_is_stopped_before_it_found_anybody_names_what_it_had() {
+    let folder = Folder::new();
+    let (clip, list) = (clip(), folder.path("relay.gaps"));
+    let here = format!("comity://:0?{SECRET}");
+    let relay = ["relay", &here, &here, "--add-latency", "60s"];
+    let mut relay = Running::start(&[&relay[..], &["--gaps", &list]].concat());
+    let target = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", relay.port());
+    let sender = ["send", clip.to_str().unwrap(), &target, "--speed", "2"];
+    let mut sender = Running::start(&[&sender[..], &["--reconnect", "no"]].concat());
+    sender.event("connected");
+    for _ in 0..2 {
+        relay.event("statistics");
+    }
+    relay.interrupt();
+    let (relayed, _) = relay.end(0);
+    sender.end(3);
+    assert_all_unconnected(&relayed, &folder.listed("relay.gaps"));
+}
+
+#[test]
+fn a_relay_that_cannot_connect_names_what_it_had() {
+    let folder = Folder::new();
+    let (clip, list) = (clip(), folder.path("relay.gaps"));
+    let here = format!("comity://:0?{SECRET}");
+    // Nobody is there, which it knows after a while in which something comes.
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = nobody.local_addr().unwrap().port();
+    let next = format!("comity://127.0.0.1:{port}?conntimeo=6s&{SECRET}");
+    let relay = ["relay", &here, &next, "--add-latency", "60s"];
+    let mut relay = Running::start(&[&relay[..], &["--gaps", &list]].concat());
+    let target = format!("comity://127.0.0.1:{}?latency=1s&{SECRET}", relay.port());
+    let sender = ["send", clip.to_str().unwrap(), &target];
+    let sender = Running::start(&[&sender[..], &["--reconnect", "no"]].concat());
+    let (relayed, _) = relay.end(3);
+    let (_, said) = sender.end(3);
+    assert!(said.contains("closed by the peer"), "{said}");
+    assert_all_unconnected(&relayed, &folder.listed("relay.gaps"));
+}
