@@ -240,7 +240,8 @@ fn recognise(start: &[u8]) -> Option<Format> {
     if zeros >= 2 && code.starts_with(&[0x01, crate::codec::Headers::SEQUENCE]) {
         return Some(Format::Elementary);
     }
-    (0..start.len()).find_map(|at| {
+    let syncs = start.iter().enumerate().filter(|&(_, &byte)| byte == SYNC);
+    { syncs }.find_map(|(at, _)| {
         let run = start.get(at..).unwrap_or_default();
         let is_run = |&stride: &usize| rhythm(run, stride, RUN) == (RUN, RUN);
         let stride = STRIDES.into_iter().find(is_run)?;
