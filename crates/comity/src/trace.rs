@@ -12,7 +12,7 @@ use std::mem;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -97,8 +97,8 @@ impl Qlog {
         })))
     }
 
-    /// Waits until everything that was recorded so far is written, and ends the files. Returns what went wrong, in
-    /// words: files that are not complete, and how many records were left out.
+    /// Waits until everything that was recorded so far is written, and ends the files: what connections that are not over
+    /// record from then on is left out. Returns what went wrong, in words: files that are not complete, and how many records were left out.
     pub fn finish(&self) -> Vec<String> {
         let mut writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = writer.take() {
@@ -157,7 +157,8 @@ impl Trace {
             at: self.since_epoch(now),
             record,
         };
-        if shared.records.try_send(message).is_err() {
+        // What comes when the files are ended is no part of them.
+        if let Err(TrySendError::Full(_)) = shared.records.try_send(message) {
             shared.counts.omitted.fetch_add(1, Ordering::Relaxed);
             shared.counts.omitted_in_all.fetch_add(1, Ordering::Relaxed);
         }
