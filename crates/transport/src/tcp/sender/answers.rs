@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 
+use comity_congestion::Arrived;
 use comity_units::{PacketNumber, Span, Time};
 
 /// A record of each segment in flight: acknowledgements name offsets, and controllers know packets.
@@ -15,10 +16,10 @@ pub(super) struct Answers {
 /// The peer's clock by its timestamps. An acknowledgement leaves when the packet that it answers has come, so that it
 /// tells when that was, whatever queue it meets on its way back.
 ///
-/// RFC 7323 has clocks of anything between a millisecond and a second for a tick. Only one that ticks in microseconds
-/// can tell packets of a pair apart, so that is what is made sure of: the ticks are the microseconds that went by here,
-/// within a factor of 30, halfway to milliseconds. A queue that grows on the way back makes that much of a difference
-/// only for moments.
+/// RFC 7323 has clocks of anything between a millisecond and a second for a tick, and current hosts those of a millisecond
+/// or a microsecond. These two are told apart by how many ticks went by here: microseconds within a factor of 30, halfway to
+/// milliseconds, and milliseconds within a factor of two. A queue that grows on the way back makes that much of a
+/// difference only for moments. Other ticks are not believed.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     /// When the first timestamp came.
@@ -33,10 +34,10 @@ pub(super) struct PeerClock {
 pub(super) enum Reading {
     /// Too little was heard to know what a tick is.
     Unknown,
-    /// Nothing: the clock does not tick in microseconds.
-    Coarse,
+    /// Nothing: there is no clock, or it ticks in something else.
+    Nothing,
     /// The time on the peer's clock.
-    At(Time),
+    At(Arrived),
 }
 
 impl PeerClock {
@@ -59,9 +60,17 @@ impl PeerClock {
         if elapsed < LEAST_WATCHED {
             Reading::Unknown
         } else if micros / 30 <= ticks && ticks / 30 <= micros {
-            Reading::At(Time::from_micros(ticks))
+            Reading::At(Arrived {
+                at: Time::from_micros(ticks),
+                tick: Span::from_micros(1),
+            })
+        } else if micros / 2_000 <= ticks && ticks <= micros / 500 {
+            Reading::At(Arrived {
+                at: Time::from_millis(ticks),
+                tick: Span::from_millis(1),
+            })
         } else {
-            Reading::Coarse
+            Reading::Nothing
         }
     }
 }
@@ -149,22 +158,33 @@ mod tests {
         assert_eq!(answers.on_advance(61), Some(number(6)));
     }
 
-    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several ticks: only that of
-    /// microseconds is believed, over its wrap, and once it was watched.
+    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several ticks: only those of
+    /// microseconds and of milliseconds are believed, over their wrap, and once they were watched.
     #[test]
-    fn only_a_clock_of_microseconds_tells_when_packets_arrived() {
-        for (nanos_per_tick, is_fine) in [(1_000, true), (1_000_000, false), (1, false)] {
+    fn only_known_clocks_tell_when_packets_arrived() {
+        let clocks = [
+            (1, false),
+            (1_000, true),
+            (100_000, false),
+            (1_000_000, true),
+            (4_000_000, false),
+            (10_000_000, false),
+        ];
+        for (nanos_per_tick, is_known) in clocks {
             let mut clock = PeerClock::default();
-            let begin = u32::MAX - 50_000;
+            let begin = u32::MAX - 50;
             let mut read = |millis: u64, arrived: u64| {
                 let ticks = (arrived * 1_000_000 / nanos_per_tick) as u32;
                 clock.read(Time::from_millis(millis), begin.wrapping_add(ticks))
             };
             assert_eq!(read(1_000, 0), Reading::Unknown);
             assert_eq!(read(1_009, 9), Reading::Unknown, "too early to tell");
-            let at = |millis| match is_fine {
-                true => Reading::At(Time::from_millis(millis)),
-                false => Reading::Coarse,
+            let at = |millis| match is_known {
+                true => Reading::At(Arrived {
+                    at: Time::from_millis(millis),
+                    tick: Span::from_nanos(nanos_per_tick),
+                }),
+                false => Reading::Nothing,
             };
             assert_eq!(read(1_130, 120), at(120), "{nanos_per_tick}");
             assert_eq!(read(1_160, 140), at(140), "{nanos_per_tick}");
