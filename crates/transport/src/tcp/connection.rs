@@ -37,7 +37,7 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// and timestamps, RFC 2018 for SACK, RFC 3042 for limited transmit.
 ///
 /// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write what is due;
-/// 3. timestamps tick once per microsecond unless `Config::timestamp_tick` says otherwise; 4. a window probe repeats the last acknowledged number
+/// 3. timestamps tick as [`Config::timestamp_tick`] says, by default once per microsecond; 4. a window probe repeats the last acknowledged number
 /// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
 /// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
 /// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and

@@ -34,8 +34,8 @@ use floors::{Floors, Probe};
 /// far behind in a group.
 ///
 /// **Clocks.** Where the receiver says when packets arrived, stamps of a tick each are right within one tick for a difference.
-/// A dispersion of [`FINE`] ticks or more is taken from them. A shorter one is that of the acknowledgements, within what the stamps
-/// leave open:
+/// A dispersion of [`FINE`] ticks or more is taken from them. A shorter one is that of the acknowledgements, within what
+/// the stamps leave open:
 ///
 /// ```text
 /// T = answer_2 − answer_1, but no less than (stamp_2 − stamp_1) − tick and no more than (stamp_2 − stamp_1) + tick
