@@ -24,7 +24,7 @@ picture: rust ## play the demo and keep the timeline that its report shows as do
 
 test: rust python ## run every test of the workspace and of the scripts beside it
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py
 
 lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies

@@ -50,5 +50,5 @@ for target in $targets; do
     mkdir -p "fuzz/corpus/$target"
     seeds=crates/harness/corpus/$target
     cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "$seeds" -- \
-        -max_total_time="$seconds" -len_control=0 -max_len=4096 -timeout=20 -rss_limit_mb=2048
+        -verbosity=0 -print_final_stats=1 -max_total_time="$seconds" -len_control=0 -max_len=4096 -timeout=20 -rss_limit_mb=2048
 done

@@ -17,7 +17,7 @@ use comity_units::{Bytes, ParseError, Span};
 
 pub(crate) use claims::Claims;
 pub(crate) use demo::Demo;
-pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send};
+pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
 
 /// Deadline-aware media transport, and a simulator to try it in.
 #[derive(Debug, Parser)]

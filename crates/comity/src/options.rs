@@ -216,6 +216,7 @@ pub struct OptionsBuilder {
     controller: String,
     controller_parameters: ControllerParameters,
     latency: Duration,
+    reliability: Option<Reliability>,
     connect_timeout: Duration,
     idle_timeout: Duration,
     keep_alive: Duration,
@@ -250,6 +251,7 @@ impl Default for OptionsBuilder {
             controller: table::DEFAULT_FOR_SECTIONS.to_owned(),
             controller_parameters: ControllerParameters::new(),
             latency: Duration::from_millis(120),
+            reliability: None,
             connect_timeout: Duration::from_secs(3),
             idle_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(1),
@@ -334,10 +336,11 @@ impl OptionsBuilder {
         self
     }
 
-    /// How long lost bytes are sent again; until the deadline.
+    /// How long lost bytes are sent again; until the deadline, but never with "iftp" and "psp", whose papers send
+    /// nothing again.
     #[must_use]
     pub fn reliability(mut self, reliability: Reliability) -> Self {
-        self.config.reliability = reliability;
+        self.reliability = Some(reliability);
         self
     }
 
@@ -572,6 +575,9 @@ impl OptionsBuilder {
         config.idle_timeout = self.idle_timeout.into();
         config.keep_alive = self.keep_alive.into();
         let controller = table::find(&self.controller)?;
+        config.reliability = self
+            .reliability
+            .unwrap_or_else(|| Reliability::usual(controller));
         controller
             .build(
                 &Setup::new(Bytes::new(config.payload.into())),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use comity::session::{PresharedKey, RefusedCaller, StaticKey};
 use comity::{
     BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, EndpointEvent, Event,
-    Fate, GapReason, Item, Options, OptionsBuilder, OptionsError, Reason, Section, SectionId,
-    SendError, StreamId, connect,
+    Fate, GapReason, Item, Options, OptionsBuilder, OptionsError, Reason, Reliability, Section,
+    SectionId, SendError, StreamId, connect,
 };
 
 fn options() -> OptionsBuilder {
@@ -401,7 +401,11 @@ async fn laws_of_rates_run_between_sockets() {
 
 /// Two megabytes in each direction under this law.
 async fn exchange(controller: &str) {
-    let options = options().controller(controller).build().unwrap();
+    let options = options()
+        .controller(controller)
+        .reliability(Reliability::Timeline)
+        .build()
+        .unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
     let send = async |connection: &Connection| {
         for section in 0..40 {
@@ -424,6 +428,24 @@ async fn exchange(controller: &str) {
     );
     caller.finish().await.unwrap();
     assert!(listener.closed().await.is_clean());
+}
+
+/// What the peer is told of losses: as the controller's paper has it, or as it was chosen, in whatever order.
+#[test]
+fn a_law_whose_paper_repeats_nothing_repeats_nothing() {
+    for (controller, usual) in [("steady", "Timeline"), ("iftp", "None"), ("psp", "None")] {
+        let told = |builder: OptionsBuilder| {
+            let options = builder.build().unwrap();
+            format!("{:?}", options.parameters().reliability)
+        };
+        assert_eq!(told(options().controller(controller)), usual);
+        for chosen in [Reliability::Timeline, Reliability::None, Reliability::Full] {
+            let before = options().reliability(chosen).controller(controller);
+            let behind = options().controller(controller).reliability(chosen);
+            assert_eq!(told(before), format!("{chosen:?}"), "{controller}");
+            assert_eq!(told(behind), format!("{chosen:?}"), "{controller}");
+        }
+    }
 }
 
 #[tokio::test]

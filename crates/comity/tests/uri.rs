@@ -428,6 +428,34 @@ fn the_mtu_gives_the_payload_and_full_reliability_drops_nothing() {
     );
 }
 
+/// The papers of two laws send nothing again, which holds until the URI says otherwise.
+#[test]
+fn what_is_lost_is_sent_again_as_the_controller_has_it() {
+    for (cc, usual, other) in [
+        ("cubic", Reliability::Timeline, ("none", Reliability::None)),
+        ("rap", Reliability::Timeline, ("none", Reliability::None)),
+        (
+            "iftp",
+            Reliability::None,
+            ("timeline", Reliability::Timeline),
+        ),
+        (
+            "psp",
+            Reliability::None,
+            ("timeline", Reliability::Timeline),
+        ),
+    ] {
+        let unsaid = comity(&format!("comity://h:1?cc={cc}"));
+        assert_eq!(unsaid.reliability, usual, "{cc}");
+        assert_eq!(unsaid.to_string(), format!("comity://h:1?cc={cc}"));
+        let (word, value) = other;
+        let text = format!("comity://h:1?cc={cc}&reliability={word}");
+        let said = comity(&text);
+        assert_eq!(said.reliability, value, "{cc}");
+        assert_eq!(said.to_string(), text);
+    }
+}
+
 #[test]
 fn names_of_a_scheme_are_unique_and_defaults_read() {
     for scheme in Scheme::ALL {
@@ -457,7 +485,9 @@ fn names_of_a_scheme_are_unique_and_defaults_read() {
 /// A text for a value other than the default.
 fn values(key: &Key) -> BoxedStrategy<String> {
     match key.kind {
-        Kind::Controller => Just("cubic".to_owned()).boxed(),
+        Kind::Controller => proptest::sample::select(&["cubic", "iftp"][..])
+            .prop_map(str::to_owned)
+            .boxed(),
         Kind::Domain(Domain::Span { .. }) => (100_u32..3_000_000)
             .prop_map(|ms| format!("{ms}ms"))
             .boxed(),

@@ -51,6 +51,13 @@ fn section(page: &mut String, row: &Row) -> std::fmt::Result {
     if row.has_meter() {
         writeln!(page, "\nThe receiver runs the other half of it.")?;
     }
+    if !row.repeats_losses() {
+        writeln!(
+            page,
+            "\nIts paper sends nothing again, and so what is lost stays lost unless `reliability` is given \
+             (`timeline` repeats it until its deadline)."
+        )?;
+    }
     if row.parameters.is_empty() {
         return writeln!(page, "\nNo parameters.");
     }

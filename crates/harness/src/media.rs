@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use comity_media::{
-    Event, FrameType, Header, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig,
+    Event, FrameType, Header, Notice, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig,
 };
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -42,10 +42,12 @@ pub fn check_header(data: &[u8]) {
 }
 
 /// Whatever the bytes are, reading them gives sections without holes in their numbers, the same ones however the
-/// bytes are cut; and what was read can be written, in whole packets where it was a transport stream.
+/// bytes are cut; and what was read can be written, in whole packets where it was an unbroken transport stream. Each byte
+/// of a transport stream is in a packet, counted in a notice, or sent as it is.
 pub fn check_reader(data: &[u8]) {
     // The first byte says how the rest is cut, and whether it is in step with packets: then a fuzzer that does
-    // not know where sync bytes belong still gets behind them.
+    // not know where sync bytes belong still gets behind them. Of two bits the one breaks that in the middle, and the other
+    // does so for longer than is held.
     let Some((&control, data)) = data.split_first() else {
         return;
     };
@@ -55,8 +57,14 @@ pub fn check_reader(data: &[u8]) {
             packet[0] = 0x47;
         }
     }
+    if control & 2 == 2 {
+        let middle = data.len() / 2;
+        let length = if control & 4 == 4 { 13_000 } else { 300 };
+        data.splice(middle..middle, (0..length).map(|at| (at % 71) as u8));
+    }
     let whole = read(&data, data.len().max(1));
     assert_eq!(read(&data, usize::from(control) + 1), whole);
+    check_account(&data, &whole);
     check_live(&data, usize::from(control) + 1);
 
     let mut writer = TsWriter::new(WriterConfig::default());
@@ -78,6 +86,31 @@ pub fn check_reader(data: &[u8]) {
         assert_eq!(out.len() % PACKET, 0);
         assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
     }
+}
+
+/// What is not in packets is counted, or sent in the order that it had.
+fn check_account(data: &[u8], events: &[Event]) {
+    let (mut given, mut left_out, mut since) = (0, 0, 0);
+    for event in events {
+        match event {
+            Event::Section(section) => match Header::decode(&section.payload) {
+                Ok((Header::Raw, bytes)) => given += bytes.len(),
+                // Pictures are cut apart at other places.
+                Ok((Header::Picture(_), _)) => return,
+                _ => {}
+            },
+            Event::Notice(Notice::LostSync { skipped }) => left_out += *skipped,
+            Event::Notice(Notice::NoPackets) => since = given,
+            Event::Notice(Notice::PacketsAgain { bytes }) => {
+                assert_eq!((given - since) as u64, *bytes);
+            }
+            // What stands beside packets is in no account.
+            Event::Notice(Notice::PacketsApart { .. }) => return,
+            Event::Notice(_) => {}
+        }
+    }
+    let packets = (data.len() as u64).checked_sub(given as u64 + left_out);
+    assert_eq!(packets.map(|bytes| bytes % PACKET as u64), Some(0));
 }
 
 /// As from a live source, a piece every 10 ms: what a stored one has as units is there as well. Where slices end

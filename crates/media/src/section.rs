@@ -99,8 +99,8 @@ impl Importance {
 /// and the source's clock is laid on the sender's by a [`SourceClock`](crate::SourceClock).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSection {
-    /// The stream: 0 for the tables, then one for each elementary stream in the order of their first
-    /// appearance in a program map. What is not understood as a whole, and elementary streams, have stream 0.
+    /// The stream: 0 for the tables, and for bytes of a transport stream in which no packet is found; then one for each
+    /// elementary stream in the order of their first appearance in a program map. What is not understood as a whole, and elementary streams, have stream 0.
     pub stream: u16,
     /// Its number within the stream, from 0, without holes.
     pub number: u64,
@@ -156,7 +156,21 @@ pub enum Notice {
         /// Their packet identifier.
         pid: u16,
     },
-    /// No packet began where one had to: `skipped` bytes were left out up to the next two that did.
+    /// The packets of a transport stream stand so many bytes apart, 192 or 204: what stands beside them, a time stamp or
+    /// parity, is left out.
+    PacketsApart {
+        /// From the beginning of one packet to that of the next.
+        bytes: u64,
+    },
+    /// No packet begins for more than 12,032 bytes behind the packets before: from there on the bytes of a transport
+    /// stream are cut into slices, in the place of packets. A unit that was not over is left out.
+    NoPackets,
+    /// Packets begin again.
+    PacketsAgain {
+        /// How many bytes were cut into slices.
+        bytes: u64,
+    },
+    /// No packet began where one had to: `skipped` bytes were left out up to the next one, or at the end of the source.
     LostSync {
         /// How many bytes were left out.
         skipped: u64,

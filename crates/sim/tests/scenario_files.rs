@@ -7,6 +7,7 @@ use comity_link::{DelayProfile, Limit, Queue, RateProfile};
 use comity_sim::network::{FlowSpec, Headers, Network, TcpSpec, TransportSpec};
 use comity_sim::scenario::{NoFiles, Reading, Scenario};
 use comity_transport::tcp::Config;
+use comity_transport::timeline::Reliability;
 use comity_units::{Bytes, Rate, Span};
 
 fn root() -> PathBuf {
@@ -615,4 +616,34 @@ fn shared_hosts_are_used_in_turn() {
         ends,
         [("s0", "d0"), ("s1", "d1"), ("s0", "d0"), ("s1", "d0")]
     );
+}
+
+/// What a scenario leaves out is as the controller's paper has it.
+#[test]
+fn laws_whose_papers_send_nothing_again_send_nothing_again() {
+    let reliability = |keys: &str| {
+        let flow = flow(&format!("transport = \"sections\"\n{keys}"));
+        match flow.transport {
+            TransportSpec::Sections(spec) => spec.config.reliability,
+            other => panic!("{other:?} has no sections"),
+        }
+    };
+    for (controller, usual) in [
+        ("steady", Reliability::Timeline),
+        ("rap", Reliability::Timeline),
+        ("iftp", Reliability::None),
+        ("psp", Reliability::None),
+    ] {
+        let keys = format!("controller = \"{controller}\"");
+        assert_eq!(reliability(&keys), usual, "{controller}");
+        for (word, said) in [
+            ("timeline", Reliability::Timeline),
+            ("none", Reliability::None),
+            ("full", Reliability::Full),
+        ] {
+            let keys = format!("{keys}\nreliability = \"{word}\"");
+            assert_eq!(reliability(&keys), said, "{controller}");
+        }
+    }
+    assert_eq!(reliability(""), Reliability::Timeline);
 }

@@ -131,6 +131,36 @@ fn cases() -> impl Strategy<Value = Case> {
         )
 }
 
+/// The Ping of a receiver is answered together with what it sends behind the Ping, at every time: the answers of this path
+/// come when a later packet, which asks for nothing, is the largest that they name.
+#[test]
+fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
+    let case = Case {
+        drifts_ppm: [0, 0],
+        opened_ms: [0, 0],
+        ages_ms: [960, 10],
+        before_ms: [50, 1],
+        after_ms: [1, 1],
+        jitter_ms: 1,
+        latency_ms: 300,
+        seed: 9_010_014_343_948_545_353,
+    };
+    let handed = run(&case);
+    let between = |least: f64, most: f64| {
+        let errors = handed
+            .iter()
+            .filter(move |handed| least <= handed.due && handed.due < most);
+        errors.map(|handed| handed.error)
+    };
+    // 50 ms forth and 1 ms back: 24.5 ms of rest, early by up to jitter and acknowledgement delay, late by jitter.
+    assert!(between(1_000.0, 50_000.0).count() > 1_200);
+    assert!(between(1_000.0, 50_000.0).all(|error| (18.0..=26.0).contains(&error)));
+    assert!(
+        between(0.0, 400.0).all(|error| (49.5..=51.5).contains(&error)),
+        "nothing is measured yet"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 

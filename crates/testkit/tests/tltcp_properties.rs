@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use comity_congestion::recovery::{PipeRule, RecoveryConfig, RecoveryKind};
+use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Row, Setup, TABLE};
 use comity_testkit::tcp::{Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener};
 use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
@@ -253,19 +253,6 @@ fn note_window(connection: &Connection, record: &Record) {
         let window = (connection.congestion_window(), timeouts);
         WINDOWS.with_borrow_mut(|windows| windows.push(window));
     }
-}
-
-/// Whether a partial acknowledgement stands for a hole: NewReno sends the next one with it whatever the window, and ns-2's SACK
-/// takes two packets off the pipe. A jump of the receiver makes one of every packet that was in flight behind the hole, and
-/// these two send more than the window then.
-fn goes_by_partial_acknowledgements(recovery: &RecoveryConfig) -> bool {
-    matches!(
-        recovery.kind,
-        RecoveryKind::NewReno { .. }
-            | RecoveryKind::Sack {
-                pipe: PipeRule::Counter
-            }
-    )
 }
 
 /// Conservation of packets, in recovery and out of it: nothing is known of what left within the last round trip, so that all
@@ -570,7 +557,6 @@ proptest! {
         delay in 5_u64..60,
     ) {
         let recovery = RecoveryConfig { careful: true, ..config.recovery }.with_sack(config.sack);
-        let is_timed = is_timed && !goes_by_partial_acknowledgements(&recovery);
         let mut given = Vec::new();
         let mut deadline = Time::ZERO;
         for life in lives {

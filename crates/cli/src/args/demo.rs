@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comity::DEFAULT_CONTROLLER;
+use comity_congestion::table;
 use comity_units::{Rate, Span};
 
 use super::{quantity, share};
@@ -51,7 +52,7 @@ pub(crate) struct Demo {
     pub(crate) flows: u16,
 
     /// The congestion controller of the greedy flows
-    #[arg(long, value_name = "NAME", default_value = "reno")]
+    #[arg(long, value_name = "NAME", default_value = "reno", value_parser = controller)]
     pub(crate) rivals: String,
 
     /// How many copies of the clip make up the video, of about half a megabit per second each
@@ -67,7 +68,7 @@ pub(crate) struct Demo {
     pub(crate) duration: Span,
 
     /// The congestion controller of the video
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER)]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER, value_parser = controller)]
     pub(crate) cc: String,
 
     /// Leave out B, then P pictures while the target bit rate is below that of the video
@@ -103,6 +104,13 @@ fn rate(text: &str) -> Result<Rate, String> {
         )),
         rate => Ok(rate),
     }
+}
+
+/// Reads the name of a controller, so that a wrong one is refused before any file is made.
+fn controller(text: &str) -> Result<String, String> {
+    table::find(text)
+        .map(|row| row.name.to_owned())
+        .map_err(|error| error.to_string())
 }
 
 /// Reads the length of the video.

@@ -52,10 +52,8 @@ pub(crate) struct Send {
     #[arg(value_name = "URI")]
     pub(crate) output: String,
 
-    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its first one, as
-    /// time-lined TCP has it; group is for files
-    #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
-    pub(crate) deadlines: Deadlines,
+    #[command(flatten)]
+    pub(crate) sending: Sending,
 
     #[command(flatten)]
     pub(crate) common: Common,
@@ -101,13 +99,39 @@ pub(crate) struct Relay {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) add_latency: Option<Span>,
 
-    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its first one, as
-    /// time-lined TCP has it; group is for files, and not for comity://
-    #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
-    pub(crate) deadlines: Deadlines,
+    #[command(flatten)]
+    pub(crate) sending: Sending,
 
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+/// What is said of reading media and of sending it: of no use to `recv`.
+#[derive(Debug, Args)]
+pub(crate) struct Sending {
+    /// By when pictures have to arrive: each in time for itself, or all of a group in time for its first one, as
+    /// time-lined TCP has it; group is for files
+    #[arg(long, value_name = "RULE", value_enum, default_value_t = Deadlines::Each)]
+    pub(crate) deadlines: Deadlines,
+
+    /// Serve every caller a copy instead of one after the other, where the output is a comity:// that listens; with
+    /// reliability=full one that is more than sndbuf behind the fastest is left
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Offer pictures at any rate, instead of leaving out those that nothing needs, then P pictures, while the path
+    /// to a comity:// carries less than the source
+    #[arg(long)]
+    pub(crate) no_shed: bool,
+
+    /// Read an input file this many times as fast as it plays [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub(crate) speed: Option<f64>,
+
+    /// How fast an input file is taken to be whose times are missing or stand still, and of which nothing else tells
+    /// the time
+    #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
+    pub(crate) input_rate: Rate,
 }
 
 /// What the three verbs have in common.
@@ -121,25 +145,6 @@ pub(crate) struct Common {
     /// fails, or never
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,
-
-    /// As a listener, serve every caller a copy instead of one after the other; with reliability=full one that is more
-    /// than sndbuf behind the fastest is left
-    #[arg(long)]
-    pub(crate) all: bool,
-
-    /// Offer pictures at any rate, instead of leaving out those that nothing needs, then P pictures, while the path
-    /// carries less than the source
-    #[arg(long)]
-    pub(crate) no_shed: bool,
-
-    /// Read an input file this many times as fast as it plays
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
-    pub(crate) speed: f64,
-
-    /// How fast an input file is taken to be whose times are missing or stand still, and of which nothing else tells
-    /// the time
-    #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
-    pub(crate) input_rate: Rate,
 
     /// Stop after this time, such as 60s
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]

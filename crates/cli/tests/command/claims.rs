@@ -180,3 +180,13 @@ fn what_is_not_there_is_told() {
         "{text}"
     );
 }
+
+/// Away from the project it says where the claims are.
+#[test]
+fn a_folder_that_is_not_there_is_told_with_the_option_that_names_it() {
+    let said = said(&ends(2, &["claims", "--list", "--dir", "no/such/folder"]));
+    assert!(
+        said.contains("no/such/folder cannot be read") && said.contains("--dir names the folder"),
+        "{said}"
+    );
+}

@@ -40,6 +40,112 @@ fn scenarios_are_listed() {
     assert_eq!(flows["runs"], 80);
 }
 
+/// What the whole list tells of a name, as one line: what stands to the right of it and below.
+fn entry(list: &str, name: &str) -> String {
+    let mut lines = list.lines().skip_while(|line| {
+        line.strip_prefix(name)
+            .is_none_or(|rest| !rest.starts_with(' '))
+    });
+    let first = lines.next().unwrap_or_else(|| panic!("{name} in\n{list}"));
+    let more = lines.take_while(|line| line.starts_with(' '));
+    let words = std::iter::once(first)
+        .chain(more)
+        .flat_map(str::split_whitespace);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The document is the oracle: what it has of a name, the text has behind that name, in lines that can be read.
+#[test]
+fn the_whole_list_has_every_source_and_every_default() {
+    let text = out(&ends(0, &["list"]));
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+        assert_eq!(line, line.trim_end());
+    }
+    let document: Value = serde_json::from_slice(&ends(0, &["list", "--json"]).stdout).unwrap();
+    let told = |value: &Value| match value {
+        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    };
+    let mut parameters = 0;
+    for row in document["controllers"].as_array().unwrap() {
+        let entry = entry(&text, row["name"].as_str().unwrap());
+        assert!(
+            entry.contains(&format!("source: {}", told(&row["source"]))),
+            "{entry}"
+        );
+        for parameter in row["parameters"].as_array().unwrap() {
+            let name = parameter["name"].as_str().unwrap();
+            let default = &parameter["default"];
+            // Numbers may be written otherwise, such as 8 for 8.0.
+            let expected = match default.as_f64() {
+                Some(number) => format!(" {name} = {number}"),
+                None => format!(" {name} = {}", told(default)),
+            };
+            assert!(entry.contains(&expected), "{expected:?} in {entry}");
+            parameters += 1;
+        }
+    }
+    // Values of different keys may have one name, which stands once in the text for each.
+    for system in document["systems"].as_array().unwrap() {
+        let heading = text.find(match system["key"].as_str().unwrap() {
+            "system" => "Systems that are more",
+            "transport" => "(transport)",
+            "recovery" => "(recovery)",
+            "preset" => "(preset)",
+            "reliability" => "(reliability)",
+            "drop" => "(drop)",
+            "deliver" => "(deliver)",
+            "workload" => "(workload.kind)",
+            "reader" => "(reader.kind)",
+            other => panic!("a group of {other}"),
+        });
+        let entry = entry(&text[heading.unwrap()..], system["name"].as_str().unwrap());
+        assert!(
+            entry.contains(&format!("source: {}", told(&system["source"]))),
+            "{entry}"
+        );
+        for (key, value) in system["settings"].as_object().unwrap() {
+            assert!(
+                entry.contains(&format!(" {key} = {}", told(value))),
+                "{key} in {entry}"
+            );
+        }
+        for parameter in system["parameters"].as_array().unwrap() {
+            let name = parameter["name"].as_str().unwrap();
+            let expected = match &parameter["default"] {
+                Value::Null => format!(" {name} (required)"),
+                default => format!(" {name} = {}", told(default)),
+            };
+            assert!(entry.contains(&expected), "{expected:?} in {entry}");
+            parameters += 1;
+        }
+    }
+    let applications = &text[text.find("Applications of the papers").unwrap()..];
+    for application in document["applications"].as_array().unwrap() {
+        let entry = entry(applications, application["name"].as_str().unwrap());
+        assert!(
+            entry.contains(&format!("source: {}", told(&application["source"]))),
+            "{entry}"
+        );
+        for (key, value) in application["flow"].as_object().unwrap() {
+            assert!(
+                entry.contains(&format!(" {key} = {}", told(value))),
+                "{key} in {entry}"
+            );
+        }
+        for parameter in application["parameters"].as_array().unwrap() {
+            if parameter["value"].is_null() {
+                let name = format!("{}.{}", told(&parameter["of"]), told(&parameter["name"]));
+                let expected = format!(" {name} = {}", told(&parameter["default"]));
+                assert!(entry.contains(&expected), "{expected:?} in {entry}");
+                parameters += 1;
+            }
+        }
+    }
+    assert!(parameters > 100, "{parameters} parameters were compared");
+}
+
 #[test]
 fn controllers_and_systems_are_listed() {
     let text = out(&ends(0, &["list"]));
@@ -64,7 +170,7 @@ fn controllers_and_systems_are_listed() {
         let count = text.lines().filter(|known| known.starts_with(line)).count();
         assert_eq!(count, 1, "{line:?} in\n{text}");
     }
-    let tfrc = text.lines().find(|line| line.starts_with("tfrc ")).unwrap();
+    let tfrc = entry(&text, "tfrc");
     assert!(
         tfrc.contains("has a half of its own")
             && tfrc.contains("RFC 5348")
@@ -75,6 +181,7 @@ fn controllers_and_systems_are_listed() {
     for words in [
         "INFOCOM 1999",
         "transports: sections",
+        "losses:     sent again",
         "fine_grain",
         "true or false",
         "a number from 0.01 to 0.99",
@@ -113,6 +220,9 @@ fn controllers_and_systems_are_listed() {
     let rows = document["controllers"].as_array().unwrap();
     let tfrc = rows.iter().find(|row| row["name"] == "tfrc").unwrap();
     assert_eq!(tfrc["receiver_half"], true);
+    let silent = rows.iter().filter(|row| row["repeats_losses"] == false);
+    let silent: Vec<&Value> = silent.map(|row| &row["name"]).collect();
+    assert_eq!(silent, ["iftp", "psp"], "whose papers send nothing again");
     assert_eq!(tfrc["transports"], serde_json::json!(["sections"]));
     let memory = tfrc["parameters"].as_array().unwrap().iter();
     let memory = memory

@@ -220,3 +220,63 @@ fn the_only_receiver_is_waited_for_until_another_one_comes() {
         written.len()
     );
 }
+
+/// Options that a place has no use for are refused, whichever the verb, and not left aside.
+#[test]
+fn options_of_senders_are_refused_where_they_do_nothing() {
+    let folder = Folder::new();
+    let file = folder.path("out");
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    let caller = &format!("comity://127.0.0.1:9?{SECRET}");
+    let listener = &format!("comity://127.0.0.1:0?mode=listener&{SECRET}");
+    for option in [
+        ["--all"].as_slice(),
+        &["--no-shed"],
+        &["--speed", "2"],
+        &["--input-rate", "1Mbps"],
+        &["--deadlines", "each"],
+    ] {
+        let said = ends(2, &[&["recv", listener, &file], option].concat());
+        let expected = format!("unexpected argument '{}' found", option[0]);
+        assert!(said.contains(&expected), "{said}");
+    }
+    for (args, says) in [
+        (
+            ["send", clip, caller, "--all"].as_slice(),
+            "--all: comity://127.0.0.1:9 calls one receiver",
+        ),
+        (
+            &["relay", listener, caller, "--all"],
+            "--all: comity://127.0.0.1:9 calls one receiver",
+        ),
+        (
+            &["relay", listener, &file, "--all"],
+            "has no callers to get copies; expected comity://:port",
+        ),
+        (
+            &["relay", listener, &file, "--no-shed"],
+            "is given every picture as it is; expected comity://host:port",
+        ),
+        (
+            &["send", "-", listener, "--speed", "2"],
+            "--speed: is for a file, and - gives the pace itself",
+        ),
+        (
+            &["relay", listener, &file, "--speed", "1"],
+            "--speed: is for a file, and comity://127.0.0.1:0",
+        ),
+    ] {
+        let said = ends(2, args);
+        assert!(said.contains(says), "{args:?}: {said}");
+        assert!(!said.contains("horse"), "{said}");
+    }
+    assert!(!Path::new(&file).exists(), "it was refused before it began");
+    // With a use for them, they are taken: here it is only the listener that nobody calls.
+    for args in [
+        ["send", clip, listener, "--all", "--no-shed", "--speed", "2"].as_slice(),
+        &["relay", listener, listener, "--all", "--no-shed"],
+    ] {
+        ends(0, &[args, &["--duration", "10ms", "--quiet"]].concat());
+    }
+}

@@ -599,3 +599,45 @@ fn prometheus_is_answered() {
     sender.end(0);
     receiver.end(0);
 }
+
+/// Where the controller has it that nothing is sent again, it is said, with the way to change it.
+#[test]
+fn a_law_that_sends_nothing_again_is_told() {
+    let clip = clip();
+    let notes = |settings: &str| {
+        let uri = format!("comity://127.0.0.1:0?mode=listener&{settings}&{SECRET}");
+        let args = [
+            "send",
+            clip.to_str().unwrap(),
+            &uri,
+            "--duration",
+            "10ms",
+            "--json",
+        ];
+        let output = command(&args).output().unwrap();
+        checked(0, &output);
+        let out = String::from_utf8(output.stdout).unwrap();
+        let objects = out.lines().map(|line| serde_json::from_str(line).unwrap());
+        let notes = objects.filter(|object: &Value| object["event"] == "note");
+        let messages = notes.map(|note| note["message"].as_str().unwrap().to_owned());
+        messages.collect::<Vec<_>>()
+    };
+    for cc in ["iftp", "psp"] {
+        let notes = notes(&format!("cc={cc}"));
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        for part in [
+            &format!("cc={cc}"),
+            "not sent again",
+            "reliability=timeline",
+        ] {
+            assert!(notes[0].contains(part), "{notes:?}");
+        }
+    }
+    for settings in [
+        "cc=iftp&reliability=timeline",
+        "cc=cubic&reliability=none",
+        "cc=rap",
+    ] {
+        assert_eq!(notes(settings), [""; 0], "{settings}");
+    }
+}

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::path::PathBuf;
 
-use comity_congestion::table::{self, Parameters, Setup};
+use comity_congestion::table::{self, Parameters, Row, Setup};
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 use comity_units::{Bytes, Rate, Span};
 
@@ -28,7 +28,7 @@ pub struct ComityUri {
     pub controller: Controller,
     /// The most that is ever sent; [`Rate::MAX`] for no limit.
     pub max_rate: Rate,
-    /// How long lost bytes are sent again.
+    /// How long lost bytes are sent again; where the URI does not say, [`Reliability::usual`] of the controller.
     pub reliability: Reliability,
     /// When the sender gives a section up; [`DropPolicy::Never`] with [`Reliability::Full`].
     pub drop: DropPolicy,
@@ -148,9 +148,10 @@ impl ComityUri {
             Some(_) => settings.bytes("mtu").get() - OVERHEAD,
             None => settings.bytes("payload").get(),
         } as u32;
+        let (row, parameters) = read_controller(settings, payload)?;
         let reliability = settings
             .choice("reliability", RELIABILITIES)
-            .unwrap_or_default();
+            .unwrap_or_else(|| Reliability::usual(row));
         let drop = settings.choice("drop", DROPS).unwrap_or_default();
         let drop = match (reliability, drop) {
             (Reliability::Full, DropPolicy::Expired | DropPolicy::Infeasible)
@@ -168,7 +169,10 @@ impl ComityUri {
             credentials: read_credentials(settings, role.mode())?,
             role,
             latency: settings.span("latency"),
-            controller: read_controller(settings, payload)?,
+            controller: Controller {
+                name: row.name,
+                parameters,
+            },
             max_rate: settings.rate("maxbw"),
             reliability,
             drop,
@@ -218,13 +222,19 @@ impl ComityUri {
             Rate::MAX => "unlimited".into(),
             rate => rate.to_string(),
         };
+        // The default depends on the controller, so that the table of keys cannot leave it out.
+        let usual = table::find(self.controller.name).map(Reliability::usual);
+        let reliability = match usual {
+            Ok(usual) if usual == self.reliability => None,
+            _ => word(spelt(RELIABILITIES, self.reliability)),
+        };
         vec![
             ("mode", mode.map(Into::into)),
             ("bind", bind.map(|local| local.to_string())),
             ("latency", Some(self.latency.to_string())),
             ("cc", Some(self.controller.name.into())),
             ("maxbw", Some(rate)),
-            ("reliability", word(spelt(RELIABILITIES, self.reliability))),
+            ("reliability", reliability),
             ("drop", word(spelt(DROPS, self.drop))),
             ("deliver", word(spelt(DELIVERIES, self.deliver))),
             ("passphrase", passphrase),
@@ -366,7 +376,10 @@ fn read_credentials(settings: &Settings, mode: Mode) -> Result<Credentials, UriE
     }
 }
 
-fn read_controller(settings: &Settings, payload: u32) -> Result<Controller, UriError> {
+fn read_controller(
+    settings: &Settings,
+    payload: u32,
+) -> Result<(&'static Row, Parameters), UriError> {
     let row = match settings.get("cc") {
         Some(Given::Controller(name)) => table::find(name)?,
         _ => default_controller(),
@@ -378,8 +391,5 @@ fn read_controller(settings: &Settings, payload: u32) -> Result<Controller, UriE
     if let Some(meter) = row.build_meter(&setup, &parameters) {
         meter?;
     }
-    Ok(Controller {
-        name: row.name,
-        parameters,
-    })
+    Ok((row, parameters))
 }

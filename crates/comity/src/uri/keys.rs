@@ -74,7 +74,7 @@ pub struct Key {
     pub aliases: &'static [&'static str],
     /// What its value can be.
     pub kind: Kind,
-    /// The value of a URI without it; empty where that is none.
+    /// The value of a URI without it; empty where that is none, or depends on another key.
     pub default: &'static str,
     /// What it does, in one or two sentences.
     pub summary: &'static str,
@@ -295,8 +295,8 @@ pub const KEYS: &[Key] = &[
         "The congestion controller, a name of [controllers.md](controllers.md); its parameters are keys too, as in `cc.beta=0.8`."),
     key("maxbw", Kind::Domain(Domain::Rate { min: Rate::from_kbps(1), max: Rate::MAX }), "unlimited", COMITY,
         "The most that is ever sent, headers included, whatever the controller allows. Acknowledgements do not wait for it, but count."),
-    key("reliability", choice(&["timeline", "none", "full"]), "timeline", COMITY,
-        "How long lost bytes are sent again: until the deadline, never, or for ever."),
+    key("reliability", choice(&["timeline", "none", "full"]), "", COMITY,
+        "How long lost bytes are sent again: until the deadline, never, or for ever. Without it `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers send nothing again."),
     key("drop", choice(&["expired", "infeasible", "never"]), "infeasible", COMITY,
         "When the sender gives a section up: after its deadline, as soon as it cannot be met, or never.")
         .or(&["tlpktdrop"]),

@@ -84,6 +84,10 @@ pub struct Advance {
     pub to: u64,
     /// The payload of a full segment.
     pub mss: u32,
+    /// Whether it may answer what this recovery sent again: the byte at `from` had been. Always so in TCP, where a recovery
+    /// begins by sending it again; not so where a receiver passes over bytes that were given up, and what was in flight
+    /// behind them is acknowledged packet by packet.
+    pub is_repair: bool,
 }
 
 /// What the transport has to do.

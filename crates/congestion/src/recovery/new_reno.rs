@@ -1,6 +1,6 @@
 //! NewReno: fast recovery until everything sent before it is acknowledged.
 
-use super::{Advance, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
+use super::{Advance, Count, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
 
 /// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a partial
 /// one) names the next hole, which is sent again at once: one hole per round trip, one halving per window.
@@ -14,7 +14,9 @@ use super::{Advance, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
 /// RFC's option 2, `ssthresh`), without the limit to the flight size, as in ns-2: inflation has kept new data
 /// flowing, so that the flight is near `ssthresh` unless the window was small, and the RFC's other means
 /// against bursts, a limit on what one acknowledgement releases, is the transport's `max_burst`; 3. at most
-/// two new segments leave per acknowledgement while recovering, as in ns-2.
+/// two new segments leave per acknowledgement while recovering, as in ns-2; 4. an advance that answers no
+/// retransmission ([`Advance::is_repair`]) names no hole: the packets behind a jump of the receiver arrive one by one, and to send
+/// one more for each would let out more than the window. The next hole then is found by as many duplicates as the first.
 #[derive(Clone, Debug)]
 pub struct NewReno {
     /// Everything but partial acknowledgements.
@@ -22,6 +24,8 @@ pub struct NewReno {
     timer_restarted: bool,
     impatient: bool,
     deflate_window: bool,
+    /// The latest advance answered no retransmission: whether there is another hole is not known.
+    is_searching: bool,
 }
 
 impl NewReno {
@@ -34,6 +38,34 @@ impl NewReno {
             timer_restarted: false,
             impatient,
             deflate_window,
+            is_searching: false,
+        }
+    }
+
+    /// An acknowledgement of what was in flight behind something given up.
+    fn on_passed(&mut self, event: &Advance) -> Reaction {
+        let acked = i64::try_from(event.to - event.from).unwrap_or(i64::MAX);
+        self.is_searching = true;
+        self.reno.guard.duplicates = 0;
+        self.reno.inflation = self.reno.inflation.saturating_sub(acked).max(0);
+        Reaction {
+            restart_timer: true,
+            partial: true,
+            ..Reaction::default()
+        }
+    }
+
+    /// A duplicate in a recovery that does not know of a hole.
+    fn on_search(&mut self, event: &Duplicate) -> Reaction {
+        self.reno.inflation += i64::from(event.mss);
+        if !matches!(self.reno.guard.count(), Count::Reached) {
+            return Reaction::default();
+        }
+        self.is_searching = false;
+        Reaction {
+            resend: Resend::First,
+            restart_timer: true,
+            ..Reaction::default()
         }
     }
 
@@ -63,6 +95,9 @@ impl NewReno {
 
 impl Recovery for NewReno {
     fn on_duplicate(&mut self, event: &Duplicate) -> Reaction {
+        if self.is_searching {
+            return self.on_search(event);
+        }
         let reaction = self.reno.on_duplicate(event);
         if reaction.reduce != Reduce::No {
             self.timer_restarted = false;
@@ -71,7 +106,12 @@ impl Recovery for NewReno {
     }
 
     fn on_advance(&mut self, event: &Advance) -> Reaction {
-        if self.reno.is_recovering() && event.to < self.reno.guard.recover {
+        let is_partial = self.reno.is_recovering() && event.to < self.reno.guard.recover;
+        if is_partial && !event.is_repair {
+            return self.on_passed(event);
+        }
+        self.is_searching = false;
+        if is_partial {
             self.on_partial(event)
         } else {
             self.reno.on_advance(event)
@@ -79,6 +119,7 @@ impl Recovery for NewReno {
     }
 
     fn on_timeout(&mut self, max: u64) {
+        self.is_searching = false;
         self.reno.on_timeout(max);
     }
 
@@ -96,5 +137,79 @@ impl Recovery for NewReno {
 
     fn burst_limit(&self) -> Option<u32> {
         self.is_recovering().then_some(2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u32 = 100;
+
+    fn duplicate(una: u64) -> Duplicate {
+        Duplicate {
+            una,
+            max: 1_001,
+            mss: MSS,
+            first_is_lost: false,
+        }
+    }
+
+    fn advance(from: u64, to: u64, is_repair: bool) -> Advance {
+        Advance {
+            from,
+            to,
+            mss: MSS,
+            is_repair,
+        }
+    }
+
+    /// Ten packets are in flight, the first is lost, and four duplicates tell of four that arrived.
+    fn recovering() -> NewReno {
+        let mut recovery = NewReno::new(3, false, false, false);
+        let resends = [1, 1, 1, 1].map(|una| recovery.on_duplicate(&duplicate(una)).resend);
+        assert_eq!(
+            resends,
+            [
+                Resend::Nothing,
+                Resend::Nothing,
+                Resend::First,
+                Resend::Nothing
+            ]
+        );
+        assert_eq!(recovery.inflation(), 400);
+        recovery
+    }
+
+    #[test]
+    fn what_answers_a_retransmission_names_the_next_hole() {
+        let mut recovery = recovering();
+        let reaction = recovery.on_advance(&advance(1, 301, true));
+        assert_eq!((reaction.resend, reaction.partial), (Resend::First, true));
+        assert_eq!(recovery.inflation(), 400 - 300 + 100);
+    }
+
+    #[test]
+    fn packets_behind_a_jump_name_no_hole_until_duplicates_do() {
+        let mut recovery = recovering();
+        // The jump acknowledges the lost packet and the four that had arrived behind it.
+        for (from, to) in [(1, 501), (501, 601), (601, 701)] {
+            let reaction = recovery.on_advance(&advance(from, to, false));
+            assert_eq!((reaction.resend, reaction.partial), (Resend::Nothing, true));
+            assert!(!reaction.grow && !reaction.recovered);
+            assert_eq!(recovery.inflation(), 0, "all that had left is acknowledged");
+        }
+        // The packet at 701 is lost as well: three that arrive behind it tell, and nothing is halved again.
+        let reactions = [701, 701, 701].map(|una| recovery.on_duplicate(&duplicate(una)));
+        let resends = reactions.map(|reaction| reaction.resend);
+        assert_eq!(resends, [Resend::Nothing, Resend::Nothing, Resend::First]);
+        assert!(
+            reactions
+                .iter()
+                .all(|reaction| reaction.reduce == Reduce::No)
+        );
+        assert_eq!(recovery.inflation(), 300);
+        let reaction = recovery.on_advance(&advance(701, 1_001, true));
+        assert!(reaction.recovered && !recovery.is_recovering());
     }
 }

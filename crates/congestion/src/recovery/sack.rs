@@ -8,7 +8,8 @@ use super::{
 /// window halves and its first segment is sent again; until everything sent before is acknowledged, the
 /// transport sends holes and new data as the pipe allows.
 ///
-/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`]. The scoreboard and
+/// Source: RFC 6675, section 5; Fall and Floyd 1996, section 3 for [`PipeRule::Counter`], of which a partial acknowledgement that
+/// answers no retransmission ([`Advance::is_repair`]) takes one packet instead of two. The scoreboard and
 /// the pipe are the transport's, because they are about its segments.
 #[derive(Clone, Debug)]
 pub struct Sack {
@@ -129,6 +130,7 @@ mod tests {
             from: 1,
             to: una,
             mss: 100,
+            is_repair: true,
         });
         let duplicate = Duplicate {
             una,
@@ -162,7 +164,12 @@ mod tests {
                 let _ = sack.on_duplicate(&duplicate(1, 1_000));
             }
             assert!(sack.is_recovering());
-            let advance = |from, to| Advance { from, to, mss: 100 };
+            let advance = |from, to| Advance {
+                from,
+                to,
+                mss: 100,
+                is_repair: true,
+            };
             assert!(sack.on_advance(&advance(1, 999)).partial);
             assert!(sack.on_advance(&advance(999, 1_000)).recovered);
             for _ in 0..3 {

@@ -146,6 +146,12 @@ impl Row {
         !SECTIONS_ONLY.contains(&self.name)
     }
 
+    /// Whether lost bytes are sent again where nothing else is said. The papers of the other rows send nothing
+    /// again: what is late is of no use to what they carry.
+    pub fn repeats_losses(&self) -> bool {
+        !WITHOUT_REPETITION.contains(&self.name)
+    }
+
     /// Reads the text of the parameter `name`, as it comes from a command line or a URI.
     ///
     /// # Errors
@@ -192,6 +198,9 @@ impl fmt::Debug for Row {
 
 /// Rows that drive sections only.
 const SECTIONS_ONLY: &[&str] = &["tfrc", "rap", "iftp", "psp"];
+
+/// Rows whose papers send nothing again: IFTP, section 4; packet spacing, section 2, footnote 2.
+const WITHOUT_REPETITION: &[&str] = &["iftp", "psp"];
 
 /// The controller called `name`.
 ///

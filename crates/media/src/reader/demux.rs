@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use comity_units::{Span, Time};
+use comity_units::{Bytes, Rate, Span, Time};
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::ReaderConfig;
-use super::framing::{Framed, Framing};
 use super::pes::{Assembler, Fault, Marks, Whole};
 use super::slices::{Slicer, payload};
 use super::tempo::{Progress, Tempo, Timed, Yardstick};
@@ -17,8 +16,6 @@ use crate::psi::{self, Gatherer};
 use crate::section::{Event, FrameType, Importance, MediaSection, Notice};
 use crate::timeline::{difference, ticks};
 
-/// How many packets may pass before the programs are known: 770 kB, several seconds of most streams.
-const SEARCHED: usize = 4096;
 const STUFFING: u16 = 0x1fff;
 /// Where ATSC has its tables; DVB has them below 0x20.
 const ATSC_TABLES: u16 = 0x1ffb;
@@ -26,179 +23,6 @@ const ATSC_TABLES: u16 = 0x1ffb;
 const REMEMBERED: usize = 1024;
 /// Packets of a scrambled stream in one section, at most.
 const SCRAMBLED_PACKETS: usize = 64;
-
-/// A transport stream, from bytes to events.
-#[derive(Debug)]
-pub(super) struct Transport {
-    config: ReaderConfig,
-    framing: Framing,
-    stage: Stage,
-    /// When the latest bytes came, of a live source.
-    arrival: Option<Time>,
-}
-
-#[derive(Debug)]
-enum Stage {
-    /// What the programs are is not known yet; the packets wait.
-    Searching {
-        held: Vec<u8>,
-        search: Search,
-    },
-    Streams(Demux),
-    Slices(Slicer),
-}
-
-impl Transport {
-    pub(super) fn new(config: ReaderConfig) -> Self {
-        let stage = Stage::Searching {
-            held: Vec::new(),
-            search: Search::default(),
-        };
-        Self {
-            config,
-            framing: Framing::default(),
-            stage,
-            arrival: None,
-        }
-    }
-
-    pub(super) fn push(
-        &mut self,
-        bytes: &[u8],
-        arrival: Option<Time>,
-        events: &mut VecDeque<Event>,
-    ) {
-        let (stage, config) = (&mut self.stage, &self.config);
-        self.arrival = arrival;
-        self.framing
-            .push(bytes, |framed| stage.take(framed, arrival, config, events));
-    }
-
-    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
-        if let Stage::Searching { .. } = self.stage {
-            self.stage.begin(self.arrival, &self.config, events);
-        }
-        match &mut self.stage {
-            Stage::Searching { .. } => {}
-            Stage::Streams(demux) => demux.finish(events),
-            Stage::Slices(slicer) => slicer.finish(events),
-        }
-        if let Some(skipped) = self.framing.finish() {
-            events.push_back(Event::Notice(Notice::LostSync { skipped }));
-        }
-    }
-}
-
-impl Stage {
-    fn take(
-        &mut self,
-        framed: Framed<'_>,
-        arrival: Option<Time>,
-        config: &ReaderConfig,
-        events: &mut VecDeque<Event>,
-    ) {
-        let packet = match framed {
-            Framed::Packet(packet) => packet,
-            Framed::Lost(skipped) => {
-                return events.push_back(Event::Notice(Notice::LostSync { skipped }));
-            }
-        };
-        match self {
-            Self::Searching { held, search } => {
-                held.extend(packet);
-                search.packet(packet);
-                if search.is_over() || held.len() >= SEARCHED * PACKET {
-                    self.begin(arrival, config, events);
-                }
-            }
-            Self::Streams(demux) => demux.packet(packet, arrival, events),
-            Self::Slices(slicer) => {
-                if let Some((pid, stamp)) = clock_reference(packet) {
-                    slicer.on_clock(pid, stamp, events);
-                }
-                slicer.push(packet, arrival, events);
-            }
-        }
-    }
-
-    /// Ends the search: with what was found, or without.
-    fn begin(
-        &mut self,
-        arrival: Option<Time>,
-        config: &ReaderConfig,
-        events: &mut VecDeque<Event>,
-    ) {
-        let Self::Searching { held, search } = self else {
-            return;
-        };
-        let held = core::mem::take(held);
-        *self = if search.maps.values().any(Option::is_some) {
-            let mut demux = Demux::new(*config);
-            for (&pid, map) in &search.maps {
-                demux.learn_program(pid);
-                if let Some(map) = map {
-                    demux.learn_streams(pid, map, events);
-                }
-            }
-            Self::Streams(demux)
-        } else {
-            let bytes = held.len() as u64;
-            events.push_back(Event::Notice(Notice::NoProgram { bytes }));
-            Self::Slices(Slicer::packets(config))
-        };
-        for packet in held.as_chunks::<PACKET>().0 {
-            self.take(Framed::Packet(packet), arrival, config, events);
-        }
-    }
-}
-
-/// The clock reference of a packet that has one, in ticks of 90 kHz.
-fn clock_reference(packet: &[u8; PACKET]) -> Option<(u16, u64)> {
-    let packet = Packet::try_new(packet)?;
-    let clock = packet.adaptation_field()?.pcr().ok()?;
-    Some((packet.pid().into(), clock.base()))
-}
-
-/// Looks for the program association table and the maps that it names.
-#[derive(Debug, Default)]
-struct Search {
-    gatherers: BTreeMap<u16, Gatherer>,
-    knows_programs: bool,
-    maps: BTreeMap<u16, Option<psi::ProgramMap>>,
-}
-
-impl Search {
-    fn packet(&mut self, packet: &[u8; PACKET]) {
-        let Some(packet) = Packet::try_new(packet) else {
-            return;
-        };
-        let pid = u16::from(packet.pid());
-        if pid != psi::PAT && !self.maps.contains_key(&pid) {
-            return;
-        }
-        let Some(payload) = packet.payload() else {
-            return;
-        };
-        let gatherer = self.gatherers.entry(pid).or_default();
-        for section in gatherer
-            .push(payload, packet.payload_unit_start_indicator())
-            .0
-        {
-            if pid == psi::PAT {
-                for program in psi::programs(&section).into_iter().flatten() {
-                    self.maps.entry(program).or_insert(None);
-                    self.knows_programs = true;
-                }
-            } else if let Some(map) = psi::program_map(&section) {
-                self.maps.insert(pid, Some(map));
-            }
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.knows_programs && self.maps.values().all(Option::is_some)
-    }
-}
 
 /// What a packet identifier is for.
 #[derive(Debug)]
@@ -256,8 +80,9 @@ struct Stream {
     has_told_scrambled: bool,
 }
 
+/// The streams and tables of the programs, from whole packets.
 #[derive(Debug)]
-struct Demux {
+pub(super) struct Demux {
     config: ReaderConfig,
     longest: usize,
     roles: BTreeMap<u16, Role>,
@@ -267,13 +92,17 @@ struct Demux {
     references: BTreeMap<u16, BTreeSet<u16>>,
     yardstick: Yardstick,
     next_table: u64,
+    /// No section of stream 0 is there before this.
+    tables_since: Time,
+    /// What is cut from a break between packets while it lasts, and how long that is.
+    broken: Option<(Slicer, u64)>,
     next_stream: u16,
     /// What was sent last of each table that is repeated, and when.
     tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
 }
 
 impl Demux {
-    fn new(config: ReaderConfig) -> Self {
+    pub(super) fn new(config: ReaderConfig) -> Self {
         Self {
             config,
             longest: usize::try_from(config.longest_unit.get()).unwrap_or(usize::MAX),
@@ -282,17 +111,20 @@ impl Demux {
             references: BTreeMap::new(),
             yardstick: Yardstick::default(),
             next_table: 0,
+            tables_since: Time::ZERO,
+            broken: None,
             next_stream: 1,
             tables: BTreeMap::new(),
         }
     }
 
-    fn packet(
+    pub(super) fn packet(
         &mut self,
         bytes: &[u8; PACKET],
         arrival: Option<Time>,
         events: &mut VecDeque<Event>,
     ) {
+        self.end_break(events);
         self.yardstick.bytes += PACKET as u64;
         self.yardstick.arrival = arrival;
         let Some(packet) = Packet::try_new(bytes) else {
@@ -378,7 +210,89 @@ impl Demux {
         }
     }
 
-    fn finish(&mut self, events: &mut VecDeque<Event>) {
+    /// Takes the next bytes of a break between packets, for as long as it lasts.
+    pub(super) fn raw(
+        &mut self,
+        bytes: &[u8],
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) {
+        let (mut slicer, length) = match self.broken.take() {
+            Some(broken) => broken,
+            None => {
+                self.interrupt(events);
+                events.push_back(Event::Notice(Notice::NoPackets));
+                let now = self.now().max(self.tables_since);
+                let rate = self.average(now);
+                let number = self.next_table;
+                (Slicer::of_break(&self.config, number, now, rate), 0)
+            }
+        };
+        slicer.push(bytes, arrival, events);
+        self.yardstick.bytes += bytes.len() as u64;
+        self.yardstick.arrival = arrival;
+        self.broken = Some((slicer, length + bytes.len() as u64));
+    }
+
+    /// Goes on with packets, where the slices of a break have come to.
+    fn end_break(&mut self, events: &mut VecDeque<Event>) {
+        let Some((mut slicer, bytes)) = self.broken.take() else {
+            return;
+        };
+        slicer.finish(events);
+        self.next_table = slicer.next_number();
+        self.tables_since = slicer.now();
+        for clock in self.clocks.values_mut() {
+            clock.resume_at(self.tables_since, &self.yardstick);
+        }
+        events.push_back(Event::Notice(Notice::PacketsAgain { bytes }));
+    }
+
+    /// Leaves out what a break has cut: so long a one may have taken a number of packets that continuity counters do not
+    /// see.
+    fn interrupt(&mut self, events: &mut VecDeque<Event>) {
+        for (&pid, role) in &mut self.roles {
+            match role {
+                Role::Unreferenced => {}
+                Role::Tables { gatherer, counter } => {
+                    if gatherer.reset() {
+                        *counter = Counter::default();
+                        events.push_back(Event::Notice(Notice::Damaged { pid }));
+                    }
+                }
+                Role::Stream(stream) => {
+                    let Some(clock) = self.clocks.get_mut(&stream.program) else {
+                        continue;
+                    };
+                    let mut output = Output {
+                        clock,
+                        events,
+                        config: &self.config,
+                        yardstick: &self.yardstick,
+                    };
+                    stream.flush_scrambled(&mut output);
+                    if stream.assembler.is_within() {
+                        stream.counter = Counter::default();
+                        stream.interrupt(&mut output);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rate of the source so far, when it has lasted for a second: the assumed one before.
+    fn average(&self, now: Time) -> Rate {
+        let lasted = now.saturating_since(Time::ZERO);
+        match lasted >= Span::from_secs(1) {
+            true => Rate::of(Bytes::new(self.yardstick.bytes), lasted),
+            false => self.config.assumed_rate,
+        }
+    }
+
+    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
+        if let Some((slicer, _)) = &mut self.broken {
+            slicer.finish(events);
+        }
         for role in self.roles.values_mut() {
             let Role::Stream(stream) = role else { continue };
             let Some(clock) = self.clocks.get_mut(&stream.program) else {
@@ -394,7 +308,7 @@ impl Demux {
         }
     }
 
-    fn learn_program(&mut self, pid: u16) {
+    pub(super) fn learn_program(&mut self, pid: u16) {
         let rate = self.config.assumed_rate;
         self.clocks
             .entry(pid)
@@ -409,7 +323,12 @@ impl Demux {
         }
     }
 
-    fn learn_streams(&mut self, program: u16, map: &psi::ProgramMap, events: &mut VecDeque<Event>) {
+    pub(super) fn learn_streams(
+        &mut self,
+        program: u16,
+        map: &psi::ProgramMap,
+        events: &mut VecDeque<Event>,
+    ) {
         for programs in self.references.values_mut() {
             programs.remove(&program);
         }
@@ -476,6 +395,12 @@ impl Demux {
         }
     }
 
+    /// The furthest of the clocks.
+    fn now(&self) -> Time {
+        let times = self.clocks.values().map(|clock| clock.now(&self.yardstick));
+        times.max().unwrap_or(Time::ZERO)
+    }
+
     fn table(&mut self, pid: u16, section: &[u8], events: &mut VecDeque<Event>) {
         if pid == psi::PAT {
             for program in psi::programs(section).into_iter().flatten() {
@@ -488,13 +413,9 @@ impl Demux {
         }
         let now = match self.clocks.get(&pid) {
             Some(clock) => clock.now(&self.yardstick),
-            None => self
-                .clocks
-                .values()
-                .map(|clock| clock.now(&self.yardstick))
-                .max()
-                .unwrap_or(Time::ZERO),
+            None => self.now(),
         };
+        let now = now.max(self.tables_since);
         // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels that time themselves.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
         if repeated {

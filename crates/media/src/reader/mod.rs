@@ -6,6 +6,7 @@ mod framing;
 mod pes;
 mod slices;
 mod tempo;
+mod transport;
 
 use std::collections::VecDeque;
 
@@ -14,9 +15,10 @@ use comity_units::{Bytes, Rate, Span, Time};
 use crate::group::DeadlineRule;
 use crate::header::PACKET;
 use crate::section::{Event, Notice};
-use demux::Transport;
 use elementary::{Elementary, Unpictured};
+use framing::{RUN, STRIDES, rhythm};
 use slices::Slicer;
+use transport::Transport;
 
 /// How a [`Reader`] reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +60,8 @@ impl Default for ReaderConfig {
 /// ([`push_arrived`](Self::push_arrived)); or how many bytes came, at the
 /// [assumed rate](ReaderConfig::assumed_rate). Stamps that jump or wrap are gone on with.
 ///
-/// Nothing that is read is an error: what is not understood is sent in slices, what is broken is left out,
-/// and a [`Notice`] says so. A picture is given when the next one of its stream begins, since a transport
+/// Nothing that is read is an error: what is not understood is sent in slices, as are the bytes of a transport stream in
+/// which no packet is found for longer than 12,032 bytes; what else is broken is left out; and a [`Notice`] says so. A picture is given when the next one of its stream begins, since a transport
 /// stream does not say before where it ends: one frame interval later than it came.
 ///
 /// ```
@@ -191,7 +193,14 @@ impl Reader {
         };
         let start = core::mem::take(start);
         self.source = match format {
-            Format::Transport => Source::Transport(Box::new(Transport::new(self.config))),
+            Format::Transport(stride) => {
+                if stride != PACKET {
+                    self.events.push_back(Event::Notice(Notice::PacketsApart {
+                        bytes: stride as u64,
+                    }));
+                }
+                Source::Transport(Box::new(Transport::new(self.config, stride)))
+            }
             Format::Elementary => Source::Elementary(Box::new(Elementary::new(self.config))),
             Format::Unknown => {
                 self.events.push_back(Event::Notice(Notice::UnknownFormat));
@@ -212,28 +221,32 @@ const SNIFFED: usize = 6 * PACKET;
 /// transport stream, five packets in a row are to be found in them. A live source is waited for half as long as a slice lasts.
 const MOST_SNIFFED: usize = 64 << 10;
 
-/// How many packets in a row make a transport stream: in random bytes they are found once in 10^7 beginnings.
-const RUN: usize = 5;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
-    Transport,
+    /// Packets that stand so far apart.
+    Transport(usize),
     Elementary,
     Unknown,
 }
 
-/// An elementary stream begins with a sequence header, a transport stream has a sync byte every 188 bytes somewhere, five
-/// times. `None` while neither is seen.
+/// An elementary stream begins with a sequence header, a transport stream has a sync byte every 188, 192 or 204 bytes
+/// somewhere, five times: in random bytes that is found once in 10^11 places. `None` while neither is seen.
+///
+/// A sequence header further on is not looked for: containers of other kinds have one, too, and what stands before it is
+/// what they are read by.
 fn recognise(start: &[u8]) -> Option<Format> {
     let zeros = start.iter().take_while(|&&byte| byte == 0).count();
     let code = start.get(zeros..).unwrap_or_default();
     if zeros >= 2 && code.starts_with(&[0x01, crate::codec::Headers::SEQUENCE]) {
         return Some(Format::Elementary);
     }
-    let synchronised = |run: &[u8]| run.iter().step_by(PACKET).all(|&byte| byte == SYNC);
-    // From the first sync byte of the run to the last one.
-    let mut runs = start.windows((RUN - 1) * PACKET + 1);
-    runs.any(synchronised).then_some(Format::Transport)
+    let syncs = start.iter().enumerate().filter(|&(_, &byte)| byte == SYNC);
+    { syncs }.find_map(|(at, _)| {
+        let run = start.get(at..).unwrap_or_default();
+        let is_run = |&stride: &usize| rhythm(run, stride, RUN) == (RUN, RUN);
+        let stride = STRIDES.into_iter().find(is_run)?;
+        Some(Format::Transport(stride))
+    })
 }
 
 /// A source that ends before five packets are seen is a transport stream if all begin with a sync byte: one that it
@@ -245,5 +258,7 @@ fn recognise_short(start: &[u8]) -> Option<Format> {
         packets > usize::from(*offset > 0) && syncs.all(|&byte| byte == SYNC)
     };
     let offsets = 0..PACKET.min(start.len());
-    { offsets }.find(is_whole).map(|_| Format::Transport)
+    { offsets }
+        .find(is_whole)
+        .map(|_| Format::Transport(PACKET))
 }

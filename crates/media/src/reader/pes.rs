@@ -65,6 +65,11 @@ impl Assembler {
         self.is_broken = true;
     }
 
+    /// Whether a unit has begun that may not have ended.
+    pub(super) const fn is_within(&self) -> bool {
+        self.packet.is_some() || self.pending.is_some()
+    }
+
     pub(super) fn push(
         &mut self,
         codec: Option<Codec>,

@@ -31,6 +31,8 @@ pub(super) struct Slicer {
     /// The source's time was this when that much had come.
     anchor: Option<(Time, Yardstick)>,
     next_number: u64,
+    /// How many bytes of a break between packets came so far.
+    broken: Option<u64>,
 }
 
 /// The clock references of the first stream that has some.
@@ -60,6 +62,21 @@ impl Slicer {
         Self::new(config, Header::Packets, PACKET, 0)
     }
 
+    /// Bytes in the place of packets that cannot be found, from `begin` on, at this rate where they do not tell when they
+    /// come.
+    pub(super) fn of_break(
+        config: &ReaderConfig,
+        next_number: u64,
+        begin: Time,
+        rate: Rate,
+    ) -> Self {
+        Self {
+            begin,
+            rate,
+            ..Self::bytes(config, next_number)
+        }
+    }
+
     fn new(config: &ReaderConfig, header: Header, grain: usize, next_number: u64) -> Self {
         Self {
             header,
@@ -72,12 +89,72 @@ impl Slicer {
             yardstick: Yardstick::default(),
             anchor: None,
             next_number,
+            broken: None,
         }
+    }
+
+    /// Takes the next packet of a stream without programs, and the clock reference that it has.
+    pub(super) fn packet(
+        &mut self,
+        packet: &[u8; PACKET],
+        reference: Option<(u16, u64)>,
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) {
+        if let Some(bytes) = self.broken.take() {
+            self.finish(events);
+            (self.header, self.grain) = (Header::Packets, PACKET);
+            self.begin = self.now();
+            if let Some(clock) = &mut self.clock {
+                let behind = self.begin.saturating_since(clock.now());
+                clock.references.resume_behind(behind);
+            }
+            events.push_back(Event::Notice(Notice::PacketsAgain { bytes }));
+        }
+        if let Some((pid, stamp)) = reference {
+            self.on_clock(pid, stamp, events);
+        }
+        self.push(packet, arrival, events);
+    }
+
+    /// Takes the next bytes of a break between packets.
+    pub(super) fn raw(
+        &mut self,
+        bytes: &[u8],
+        arrival: Option<Time>,
+        events: &mut VecDeque<Event>,
+    ) {
+        if self.broken.is_none() {
+            let clock = self.clock.as_ref().filter(|clock| clock.is_followed);
+            if let Some(now) = clock.map(Clock::now) {
+                self.anchor = Some((now.max(self.begin), self.yardstick));
+            }
+            let now = self.now();
+            self.cut(self.held.len(), now, events);
+            (self.header, self.grain) = (Header::Raw, 1);
+            events.push_back(Event::Notice(Notice::NoPackets));
+        }
+        *self.broken.get_or_insert(0) += bytes.len() as u64;
+        self.push(bytes, arrival, events);
+    }
+
+    /// When what comes next is there, where no clock references tell it.
+    pub(super) fn now(&self) -> Time {
+        let passed = self.anchor.map(|(time, yardstick)| {
+            let passed = self.yardstick.since(&yardstick, self.rate);
+            time + passed
+        });
+        passed.unwrap_or(self.begin).max(self.begin)
+    }
+
+    /// The number of the next slice, when what is held is one.
+    pub(super) const fn next_number(&self) -> u64 {
+        self.next_number
     }
 
     /// Notes a clock reference of the packet that is pushed next: the first stream that has one gives the
     /// time from then on, for as long as its references move.
-    pub(super) fn on_clock(&mut self, pid: u16, stamp: u64, events: &mut VecDeque<Event>) {
+    fn on_clock(&mut self, pid: u16, stamp: u64, events: &mut VecDeque<Event>) {
         let clock = self.clock.get_or_insert_with(|| Clock {
             pid,
             references: References::default(),
@@ -107,12 +184,13 @@ impl Slicer {
         events: &mut VecDeque<Event>,
     ) {
         self.yardstick.arrival = arrival;
-        let anchor = *self.anchor.get_or_insert((Time::ZERO, self.yardstick));
-        self.look_at_clock(events);
-        let is_clocked = self.clock.as_ref().is_some_and(|clock| clock.is_followed);
+        self.anchor.get_or_insert((self.begin, self.yardstick));
+        let is_clocked = self.broken.is_none() && {
+            self.look_at_clock(events);
+            self.clock.as_ref().is_some_and(|clock| clock.is_followed)
+        };
         if !is_clocked && arrival.is_some() {
-            let (time, yardstick) = self.anchor.unwrap_or(anchor);
-            let now = (time + self.yardstick.since(&yardstick, self.rate)).max(self.begin);
+            let now = self.now();
             if now.saturating_since(self.begin) >= self.span {
                 self.cut(self.held.len(), now, events);
             }
@@ -131,12 +209,11 @@ impl Slicer {
             self.yardstick.bytes += piece.len() as u64;
             rest = behind;
             if self.held.len() >= length {
-                let (time, yardstick) = self.anchor.unwrap_or(anchor);
                 let next = match is_timed {
                     true => self.begin,
-                    false => time + self.yardstick.since(&yardstick, self.rate),
+                    false => self.now(),
                 };
-                self.cut(length, next.max(self.begin), events);
+                self.cut(length, next, events);
             }
         }
     }

@@ -75,6 +75,11 @@ impl References {
         self.timeline.now()
     }
 
+    /// So much time has passed without any.
+    pub(super) fn resume_behind(&mut self, passed: Span) {
+        self.timeline.resume_at(self.timeline.now() + passed);
+    }
+
     /// Where they moved last.
     pub(super) fn moved(&self) -> Option<Yardstick> {
         self.moved
@@ -175,6 +180,14 @@ impl Tempo {
             Basis::Stamps => self.stamps.now(),
             Basis::Other(substitute) => self.substituted(substitute, yardstick),
         }
+    }
+
+    /// The source has come to `time` without the program, whose times go on from there when they jump or have stayed
+    /// behind.
+    pub(super) fn resume_at(&mut self, time: Time, yardstick: &Yardstick) {
+        let passed = time.saturating_since(self.now(yardstick));
+        self.references.resume_behind(passed);
+        self.stamps.resume_at(self.stamps.now() + passed);
     }
 
     fn substituted(&self, substitute: &Substitute, yardstick: &Yardstick) -> Time {

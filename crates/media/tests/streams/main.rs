@@ -1,5 +1,6 @@
 //! Whole streams: the vectors beside, read, written, broken and compared with what other tools see.
 
+mod breaks;
 mod faults;
 mod page;
 mod roundtrip;

@@ -26,7 +26,11 @@ fn picture(length: usize) -> Vec<u8> {
 
 /// 25 pictures a second of this length, with a packet of sound behind each, as the writer makes them. `stamp` gives
 /// the decoding time of the n-th, which the clock references follow.
-fn generated(pictures: u64, length: usize, stamp: impl Fn(u64) -> Option<u64>) -> Vec<u8> {
+pub(crate) fn generated(
+    pictures: u64,
+    length: usize,
+    stamp: impl Fn(u64) -> Option<u64>,
+) -> Vec<u8> {
     let mut writer = TsWriter::new(WriterConfig::default());
     let mut out = Vec::new();
     for number in 0..pictures {

@@ -304,9 +304,7 @@ impl<P: Payload> Connection<P> {
             self.tell_size();
         }
         let mut rtt = None;
-        if let Some((largest, sent_at)) = news.largest
-            && largest == ack.ranges.largest()
-        {
+        if let Some(sent_at) = news.timed {
             let sample = self.loss.on_sample(sent_at, now, ack.delay);
             rtt = Some(sample);
             self.measured_at = now;

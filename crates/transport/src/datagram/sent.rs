@@ -50,6 +50,9 @@ pub(super) struct Acknowledged<C> {
     pub(super) bytes: u64,
     /// The largest of them, and when it left.
     pub(super) largest: Option<(PacketNumber, Time)>,
+    /// When the largest number of the acknowledgement left, if that is newly acknowledged and one of these is with it. It
+    /// may be of a packet that asked for nothing: its answer is as good a clock.
+    pub(super) timed: Option<Time>,
     /// The least of them.
     pub(super) least: Option<PacketNumber>,
     /// The largest of them, when they lie without a gap behind everything acknowledged before.
@@ -251,6 +254,7 @@ impl<C> SentPackets<C> {
             packets: 0,
             bytes: 0,
             largest: None,
+            timed: None,
             least: None,
             answered: None,
             largest_above_base: None,
@@ -263,6 +267,7 @@ impl<C> SentPackets<C> {
         let expected = self
             .largest_acknowledged
             .map_or(0, |last| last.next().get());
+        let first = ranges.clone().next().map(|range| range.last);
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
             let large = &mut result.largest_above_base;
@@ -281,6 +286,9 @@ impl<C> SentPackets<C> {
                     continue;
                 }
                 packet.is_open = false;
+                if first == Some(packet.number) {
+                    result.timed = Some(packet.sent_at);
+                }
                 result.contents.push(core::mem::take(&mut packet.contents));
                 if packet.size == 0 {
                     self.unasked -= 1;
@@ -307,6 +315,7 @@ impl<C> SentPackets<C> {
                 result.least = Some(result.least.map_or(number, |least| least.min(number)));
             }
         }
+        result.timed = result.timed.filter(|_| result.packets > 0);
         if let (Some((largest, _)), None) = (result.largest, result.late_sent_at)
             && largest.next().get().checked_sub(expected) == Some(u64::from(result.packets))
         {
@@ -546,6 +555,21 @@ mod tests {
         sent.forget_missing(at(3));
         let forgotten = sent.on_ack(at(43), ranges([(0, 2)])).expect("sent");
         assert_eq!(forgotten.reordering, 0);
+    }
+
+    #[test]
+    fn an_answer_is_timed_by_its_largest_number_whatever_that_asked_for() {
+        let mut sent = ten();
+        sent.on_sent(at(20), 0, false, 10);
+        sent.on_sent(at(21), 0, false, 11);
+        let mut timed = |ranges: [(u64, u64); 1]| {
+            let ranges = self::ranges(ranges);
+            sent.on_ack(at(40), ranges).expect("sent").timed
+        };
+        assert_eq!(timed([(4, 4)]), Some(at(4)));
+        assert_eq!(timed([(9, 10)]), Some(at(20)), "with 9, which had asked");
+        assert_eq!(timed([(11, 11)]), None, "nothing had asked");
+        assert_eq!(timed([(8, 11)]), None, "11 had been acknowledged before");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use comity_congestion::table::Row;
 use comity_units::Time;
 
 pub use crate::wire::frame::Reason;
@@ -156,6 +157,17 @@ pub enum Reliability {
     /// Until the deadline of their section.
     #[default]
     Timeline,
+}
+
+impl Reliability {
+    /// What stands for one that is not given, with this controller: until the deadline, but never where the
+    /// controller's paper sends nothing again.
+    pub fn usual(row: &Row) -> Self {
+        match row.repeats_losses() {
+            true => Self::Timeline,
+            false => Self::None,
+        }
+    }
 }
 
 /// When a sender gives sections up by itself.

@@ -48,7 +48,12 @@ pub(crate) fn claims(args: &args::Claims) -> Result<(), Failure> {
             Failure::Usage
         }
         error => {
-            complain(&error);
+            complain(&match args.dir.exists() {
+                true => error.to_string(),
+                false => {
+                    format!("{error}; --dir names the folder, which is experiments/ of the project")
+                }
+            });
             Failure::Usage
         }
     })?;

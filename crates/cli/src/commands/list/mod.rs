@@ -1,5 +1,6 @@
 //! `comity list`
 
+mod overview;
 mod systems;
 
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use super::sim::Table;
 use super::{Failure, complain, print};
 use crate::args;
+use overview::{line_length, overview};
 use systems::{FLOW, Kind, System, systems};
 
 pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
@@ -21,7 +23,7 @@ pub(crate) fn list(args: &args::Catalogue) -> Result<(), Failure> {
             let all = document(TABLE.iter(), systems.iter(), APPLICATIONS.iter());
             format!("{all:#}\n")
         } else {
-            overview(&systems)
+            overview(&systems, line_length())
         });
     };
     // A recovery and a controller may have one name.
@@ -81,49 +83,12 @@ fn receiver(row: &Row) -> &'static str {
     }
 }
 
-fn overview(systems: &[System]) -> String {
-    let mut table = Table::new([
-        "controller",
-        "transports",
-        "receiver",
-        "what it does",
-        "source",
-    ]);
-    for row in TABLE {
-        table.row([
-            row.name.into(),
-            transports(row).into(),
-            receiver(row).into(),
-            first_sentence(row.summary).into(),
-            row.source.into(),
-        ]);
+/// What becomes of lost bytes of sections where `reliability` is not given.
+fn losses(row: &Row) -> &'static str {
+    match row.repeats_losses() {
+        true => "sent again until the deadline (reliability timeline)",
+        false => "not sent again, as in its paper (reliability none)",
     }
-    let mut text = format!("Controllers (cc=, controller)\n\n{table}\n");
-    for kind in Kind::ALL {
-        let mut table = Table::new([kind.key(), "what it is", "source"]);
-        for system in systems.iter().filter(|system| system.kind == kind) {
-            table.row([
-                system.name.into(),
-                system.summary.to_string(),
-                system.source.into(),
-            ]);
-        }
-        let _ = write!(text, "\n{}\n\n{table}\n", kind.heading());
-    }
-    let mut table = Table::new(["application", "what it is", "source"]);
-    for application in APPLICATIONS {
-        table.row([
-            application.name.into(),
-            first_sentence(application.summary).into(),
-            application.source.into(),
-        ]);
-    }
-    let _ = write!(
-        text,
-        "\nApplications of the papers, made of the keys of a flow\n\n{table}\n"
-    );
-    text.push_str("\n`comity list NAME` tells more: source, parameters, defaults.\n");
-    text
 }
 
 /// What stands before the first full stop that ends a sentence.
@@ -134,12 +99,13 @@ fn first_sentence(text: &str) -> &str {
 
 fn of_row(row: &Row) -> String {
     let mut text = format!(
-        "{}: a controller\n\n{}\n\nsource:     {}\ntransports: {}\nreceiver:   {}\n",
+        "{}: a controller\n\n{}\n\nsource:     {}\ntransports: {}\nreceiver:   {}\nlosses:     {}\n",
         row.name,
         row.summary,
         row.source,
         transports(row),
         receiver(row),
+        losses(row),
     );
     if row.parameters.is_empty() {
         text.push_str("\nNo parameters.\n");
@@ -310,6 +276,7 @@ fn controller(row: &Row) -> Value {
         "source": row.source,
         "transports": transports,
         "receiver_half": row.has_meter(),
+        "repeats_losses": row.repeats_losses(),
         "parameters": parameters,
     })
 }

@@ -346,6 +346,18 @@ fn listen(host: Option<&Host>, port: u16, options: Options) -> Result<Endpoint, 
     Endpoint::bind(address, options).map_err(|error| Trouble::bind(&error))
 }
 
+/// The URI without its settings.
+fn place(role: &Role) -> String {
+    match role {
+        Role::Caller { host, port, .. }
+        | Role::Listener {
+            host: Some(host),
+            port,
+        } => format!("comity://{host}:{port}"),
+        Role::Listener { host: None, port } => format!("comity://:{port}"),
+    }
+}
+
 /// What a URI and the command line ask of the library.
 fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<Options, Trouble> {
     let mut builder = Options::builder()
@@ -392,8 +404,9 @@ fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<O
             Some(passphrase) => builder.passphrase(passphrase),
             None => {
                 return Err(Trouble::usage(format!(
-                    "comity://: has no credentials; give both ends the same passphrase=.. (or {PASSPHRASE} in the \
-                     environment), or keys from comity keygen as key=.. and peerkey=..; --insecure does without"
+                    "{}: has no credentials; give both ends the same passphrase=.. (or {PASSPHRASE} in the \
+                     environment), or keys from comity keygen as key=.. and peerkey=..; --insecure does without",
+                    place(&uri.role)
                 )));
             }
         },

@@ -31,8 +31,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use comity::Qlog;
-use comity::uri::Uri;
-use comity_media::DeadlineRule;
+use comity::uri::{Role, Uri};
 
 use super::{Failure, say};
 use crate::args;
@@ -61,7 +60,7 @@ pub(crate) fn send(args: &args::Send) -> Result<(), Failure> {
         Verb::Send,
         (&args.input, &args.output),
         &args.common,
-        args.deadlines.into(),
+        Some(&args.sending),
         Duration::ZERO,
     ))
 }
@@ -72,7 +71,7 @@ pub(crate) fn recv(args: &args::Recv) -> Result<(), Failure> {
         Verb::Recv,
         (&args.input, &args.output),
         &args.common,
-        DeadlineRule::Each,
+        None,
         Duration::ZERO,
     ))
 }
@@ -83,7 +82,7 @@ pub(crate) fn relay(args: &args::Relay) -> Result<(), Failure> {
         Verb::Relay,
         (&args.input, &args.output),
         &args.common,
-        args.deadlines.into(),
+        Some(&args.sending),
         args.add_latency.map_or(Duration::ZERO, Into::into),
     ))
 }
@@ -105,7 +104,7 @@ fn run(
     verb: Verb,
     (from, to): (&str, &str),
     args: &args::Common,
-    deadlines: DeadlineRule,
+    sending: Option<&args::Sending>,
     add_latency: Duration,
 ) -> Result<(), Trouble> {
     let (input, output) = (read(from)?, read(to)?);
@@ -115,6 +114,9 @@ fn run(
         return Err(Trouble::usage(
             "--add-latency: is for deadlines that are passed on; expected it from comity:// to comity://",
         ));
+    }
+    if let Some(sending) = sending {
+        check_sending(sending, (to, &output))?;
     }
     places::check(&input, &output, args.gaps.as_deref())?;
     let json = args.json.then_some(match output {
@@ -168,9 +170,10 @@ fn run(
             .as_deref()
             .map(|path| GapList::open(path, began))
             .transpose()?;
+        let to_all = sending.is_some_and(|sending| sending.all);
         let copying = Copying {
-            to_all: args.all,
-            sheds: !args.no_shed,
+            to_all,
+            sheds: sending.is_none_or(|sending| !sending.no_shed),
             lists: match (&args.gaps, verb) {
                 (None, _) => Listed::None,
                 (Some(_), Verb::Send) => Listed::NotArrived,
@@ -181,11 +184,7 @@ fn run(
             Uri::Comity(uri) => Room::behind(uri.receive_buffer),
             _ => Room::WITHOUT_CONNECTION,
         };
-        let reading = Reading {
-            speed: args.speed,
-            deadlines,
-            assumed_rate: args.input_rate,
-        };
+        let reading = sending.map(Reading::from).unwrap_or_default();
         let is_passed_on = matches!(output, Uri::Comity(_));
         let opened = Input::open(
             &input,
@@ -195,7 +194,7 @@ fn run(
             &reporter,
         )
         .and_then(|opened| {
-            let options = options(false, args.all);
+            let options = options(false, to_all);
             let output = Output::open(&output, to, room, copying, &options, &reporter)?;
             Ok((opened, output))
         });
@@ -283,6 +282,38 @@ fn check(
             to,
             "-, a file, udp:// or rtp://",
             "relay passes on to comity://",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses options that the output has no use for.
+fn check_sending(sending: &args::Sending, (to, output): (&str, &Uri)) -> Result<(), Trouble> {
+    let refuse = |option, reason, expected| {
+        Err(Trouble::usage(format!(
+            "{option}: {} {reason}; expected {expected}, or no {option}",
+            without_secrets(to)
+        )))
+    };
+    let role = match output {
+        Uri::Comity(uri) => Some(&uri.role),
+        _ => None,
+    };
+    match role {
+        Some(Role::Caller { .. }) if sending.all => refuse(
+            "--all",
+            "calls one receiver, so that there is nobody else to get a copy",
+            "comity://:port, which waits for callers",
+        ),
+        None if sending.all => refuse(
+            "--all",
+            "has no callers to get copies",
+            "comity://:port, which waits for them",
+        ),
+        None if sending.no_shed => refuse(
+            "--no-shed",
+            "is given every picture as it is",
+            "comity://host:port or comity://:port",
         ),
         _ => Ok(()),
     }

@@ -11,7 +11,7 @@ use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {
     name: "iftp",
-    summary: "A gap between packets that emulates TCP's window round by round; with reliability=none, as its paper sends nothing again.",
+    summary: "A gap between packets that emulates TCP's window round by round.",
     source: "ElAarag and Bassiouni, \"A TCP-friendly Protocol for Media Streams over Best Effort Networks\"",
     parameters: PARAMETERS,
     meter: Some(build_meter),

@@ -2,6 +2,7 @@
 
 use comity_congestion::table::{Parameters, Setup, find};
 use comity_transport::datagram;
+use comity_transport::timeline::Reliability;
 use comity_units::{Bytes, Span};
 
 use super::super::problem::{ProblemKind, Unfit};
@@ -30,7 +31,7 @@ pub(super) fn spec(
     }
     let mut spec = SectionsSpec {
         config: datagram::Config {
-            reliability: table.reliability,
+            reliability: table.reliability.unwrap_or_default(),
             drop: table.drop,
             deliver: table.deliver,
             payload: narrow(table.payload),
@@ -53,6 +54,9 @@ pub(super) fn spec(
         acknowledgement: table.acknowledgement,
     };
     let row = find(&spec.controller).ok()?;
+    if table.reliability.is_none() {
+        spec.config.reliability = Reliability::usual(row);
+    }
     if let Some(table) = &table.parameters {
         let path = written.path_of("parameters");
         table.set(row, &mut spec.parameters, &path, cx);

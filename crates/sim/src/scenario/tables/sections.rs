@@ -48,13 +48,13 @@ table! {
             "\"paced\"",
         );
         /// How long lost bytes are sent again.
-        reliability: Reliability = Default(
+        reliability: Option<Reliability> = Optional(
             Choice(&[
                 ("timeline", Reliability::Timeline, "until the deadline of their section"),
                 ("none", Reliability::None, "never"),
                 ("full", Reliability::Full, "until they have arrived; deadlines are not enforced"),
             ]),
-            "\"timeline\"",
+            "\"timeline\"; \"none\" with \"iftp\" and \"psp\", whose papers send nothing again",
         );
         /// The protected payload of a full packet; with `overhead` it is the packet on the wire.
         payload: Bytes = Default(

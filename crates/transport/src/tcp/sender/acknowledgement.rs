@@ -109,6 +109,7 @@ impl Transfer {
                 .on_advance(ack.offset)
                 .filter(|_| self.is_quiet && reading != Reading::Unknown),
         };
+        let mut is_repair = true;
         let reaction = if self.is_quiet {
             Reaction {
                 grow: true,
@@ -116,10 +117,14 @@ impl Transfer {
                 ..Reaction::default()
             }
         } else {
+            if let Some(line) = &mut stream.line {
+                is_repair = line.is_repair(stream.una);
+            }
             let advance = Advance {
                 from: stream.una,
                 to: ack.offset,
                 mss: config.mss,
+                is_repair,
             };
             let reaction = self.recovery.on_advance(&advance);
             self.is_quiet = self.recovery.is_quiet();
@@ -158,7 +163,8 @@ impl Transfer {
             self.restart_timer(stream, now);
         }
         if reaction.partial {
-            self.count_down_pipe(2);
+            // What was sent again has left the pipe, and so has what it stood for.
+            self.count_down_pipe(1 + i64::from(is_repair));
         }
         self.resend(stream, reaction.resend);
         if let Some(line) = &mut stream.line {

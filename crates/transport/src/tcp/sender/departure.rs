@@ -65,6 +65,9 @@ impl Transfer {
             let (una, max) = (stream.una, stream.max);
             let answer = self.answer_obsolete(stream, una, max, config);
             let outgoing = answer.unwrap_or_else(|| stream.segment_at(una, max, config));
+            if let (Some(line), None) = (&mut stream.line, answer) {
+                line.on_resent(outgoing.end());
+            }
             if let Some(board) = &mut self.scoreboard {
                 let end = answer.map_or(outgoing.end(), |_| board.retransmitted);
                 board.on_first_resent(end);

@@ -137,6 +137,9 @@ impl Transfer {
             return outgoing;
         }
         let outgoing = stream.segment_at(start, end, config);
+        if let Some(line) = &mut stream.line {
+            line.on_resent(outgoing.end());
+        }
         if let Some(board) = &mut self.scoreboard {
             board.retransmitted = outgoing.end();
         }

@@ -88,6 +88,10 @@ pub(in crate::tcp) struct Line {
     free: Ranges,
     /// The place after the last packet of this recovery that answered a loss of obsolete data.
     repeated: u64,
+    /// The place after the last packet of this recovery that was sent again as it was.
+    resent: u64,
+    /// In this recovery an acknowledgement has led over obsolete data: the receiver may have jumped.
+    has_passed: bool,
     /// When the window was moved last.
     pub(in crate::tcp) moved_at: Time,
     /// What is taken off a deadline.
@@ -122,6 +126,8 @@ impl Line {
             floor: 0,
             free: Ranges::new(),
             repeated: 0,
+            resent: 0,
+            has_passed: false,
             moved_at: Time::ZERO,
             margin: Span::ZERO,
             lifetime: Time::MAX,
@@ -479,6 +485,23 @@ impl Line {
     /// A recovery begins.
     pub(in crate::tcp) fn begin_recovery(&mut self) {
         self.repeated = 0;
+        self.resent = 0;
+        self.has_passed = false;
+    }
+
+    /// In a recovery, what was lost up to `end` left again.
+    pub(in crate::tcp) fn on_resent(&mut self, end: u64) {
+        self.resent = end;
+    }
+
+    /// In a recovery, an acknowledgement leads on from `una`. Whether it answers what this recovery sent: what is obsolete
+    /// is not sent again, and behind it the packets that were in flight are acknowledged one by one. Without the blind
+    /// spot the receiver hears of an obsolete packet with the answer to its loss, which stands for the repetition.
+    pub(in crate::tcp) fn is_repair(&mut self, una: u64) -> bool {
+        let is_answered = !self.config.blind_spot && una < self.floor;
+        let is_passed = self.is_obsolete(una) && !is_answered;
+        self.has_passed |= is_passed;
+        !is_passed && (is_answered || !self.has_passed || una < self.resent)
     }
 
     /// An obsolete packet up to `lost_end` was lost, and this is the answer.

@@ -46,6 +46,11 @@
 //!   voids may be unknown while the segments that name them are lost: behind a void ahead of the expected number all
 //!   that was offered is accepted, up to the buffer. Voids beyond a number of ranges are not remembered, since what
 //!   follows them names them again.
+//! * *A jump during a recovery*: it answers no retransmission, and behind it the packets that were in flight are
+//!   acknowledged one by one, each below the recovery point. NewReno, and the counted pipe of ns-2's SACK, would take every
+//!   one of them for a partial acknowledgement, and send more than the window. Once an acknowledgement has led over obsolete
+//!   data, only what was sent again in this recovery counts as repaired; NewReno finds the next hole by three duplicates.
+//!   Without the blind spot the receiver jumps over what was answered for alone, and stands at the next hole as TCP's does.
 //! * *A retransmission timeout*: all obsolete places are given up with it, as TCP takes everything outstanding
 //!   for lost; sending begins again with the lowest current packet.
 //! * *A deadline during the way back from a timeout*: of the obsolete data only what was sent again keeps its

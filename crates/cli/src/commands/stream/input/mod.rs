@@ -17,18 +17,44 @@ use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
 use super::without_secrets;
+use crate::args::Sending;
 pub(crate) use connected::ConnectedInput;
 use media::MediaInput;
 
 /// What the command line says of reading media.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// How many times as fast as it plays a file is read.
-    pub(crate) speed: f64,
+    /// How many times as fast as it plays a file is read, where that was asked for.
+    pub(crate) speed: Option<f64>,
     /// Which deadlines pictures get.
     pub(crate) deadlines: DeadlineRule,
     /// How fast a file is taken to be that does not tell its times.
     pub(crate) assumed_rate: Rate,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        let ReaderConfig {
+            deadlines,
+            assumed_rate,
+            ..
+        } = ReaderConfig::default();
+        Self {
+            speed: None,
+            deadlines,
+            assumed_rate,
+        }
+    }
+}
+
+impl From<&Sending> for Reading {
+    fn from(sending: &Sending) -> Self {
+        Self {
+            speed: sending.speed,
+            deadlines: sending.deadlines.into(),
+            assumed_rate: sending.input_rate,
+        }
+    }
 }
 
 impl Reading {
@@ -40,8 +66,14 @@ impl Reading {
         }
     }
 
-    /// Groups that are due together have to be there before they are due.
+    /// What is live gives the pace itself, and groups that are due together have to be there before they are due.
     fn check_live(self, text: &str) -> Result<(), Trouble> {
+        if self.speed.is_some() {
+            return Err(Trouble::usage(format!(
+                "--speed: is for a file, and {} gives the pace itself; expected it with a file, or no --speed",
+                without_secrets(text)
+            )));
+        }
         match self.deadlines {
             DeadlineRule::Group => Err(Trouble::usage(format!(
                 "--deadlines: is group, for which a whole group of pictures has to be there before it is due, and {} \
@@ -80,7 +112,7 @@ impl Input {
             Uri::Pipe => live(feed::pipe()?),
             Uri::File(path) => match feed::file(path)? {
                 (feed, true) => {
-                    let input = MediaInput::stored(feed, reading.speed, config);
+                    let input = MediaInput::stored(feed, reading.speed.unwrap_or(1.0), config);
                     Self::Media(Box::new(input))
                 }
                 (feed, false) => {

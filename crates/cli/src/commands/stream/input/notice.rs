@@ -1,6 +1,6 @@
 //! What is said of an input's media.
 
-use comity_media::{Found, Notice, TimeSource};
+use comity_media::{Found, Notice, PACKET, TimeSource};
 use comity_units::Rate;
 
 use super::super::passing::Remark;
@@ -38,7 +38,12 @@ const fn kind(notice: &Notice) -> &'static str {
         Notice::Scrambled { .. } => "scrambled",
         Notice::Unreferenced { .. } => "unreferenced",
         Notice::Discontinuity { .. } => "discontinuity",
-        Notice::LostSync { .. } | Notice::Damaged { .. } | Notice::Oversized { .. } => "damage",
+        Notice::PacketsApart { .. } => "format",
+        Notice::LostSync { .. }
+        | Notice::NoPackets
+        | Notice::PacketsAgain { .. }
+        | Notice::Damaged { .. }
+        | Notice::Oversized { .. } => "damage",
         _ => "other",
     }
 }
@@ -94,6 +99,21 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
         }
         Notice::Unreferenced { pid } => {
             format!("PID {pid} belongs to no program: its packets are left out")
+        }
+        Notice::PacketsApart { bytes } => format!(
+            "the packets of the transport stream stand {bytes} bytes apart: the {} beside each are left out",
+            bytes.saturating_sub(PACKET as u64)
+        ),
+        Notice::NoPackets => format!(
+            "the transport stream has lost its rhythm: until packets are found again its bytes are sent in slices, {}, \
+             without knowing what matters in them",
+            match stored_at {
+                Some(_) => "at the rate that it has had so far",
+                None => "as they arrive",
+            }
+        ),
+        Notice::PacketsAgain { bytes } => {
+            format!("packets are found again, behind {bytes} bytes that were sent in slices")
         }
         Notice::LostSync { skipped } => {
             format!("the transport stream lost its rhythm: {skipped} bytes were left out")

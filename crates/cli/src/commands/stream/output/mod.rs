@@ -9,7 +9,9 @@ mod target;
 
 use std::future::pending;
 
-use comity::uri::Uri;
+use comity::Reliability;
+use comity::uri::{ComityUri, Uri};
+use comity_congestion::table;
 
 use super::line::{Line, LineOptions};
 use super::passing::{Missing, Passing};
@@ -49,6 +51,7 @@ impl Output {
             Uri::Rtp(uri) => datagrams(uri, true)?,
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
+                tell_of_losses(uri, reporter);
                 let asked = (uri.reliability, uri.send_buffer.get());
                 let output = ConnectedOutput::new(line, asked, copying, reporter.clone());
                 return Ok(Self::Connected(Box::new(output)));
@@ -154,5 +157,18 @@ impl Output {
             Self::Media(output) => output.finish().await,
             Self::Connected(output) => output.finish().await,
         }
+    }
+}
+
+/// Says so where the controller has it that nothing is sent again.
+fn tell_of_losses(uri: &ComityUri, reporter: &Reporter) {
+    let name = uri.controller.name;
+    if uri.reliability == Reliability::None
+        && table::find(name).is_ok_and(|row| !row.repeats_losses())
+    {
+        reporter.note(&format!(
+            "cc={name}: what is lost is not sent again, as in its paper; reliability=timeline in the URI sends it again \
+             until its deadline"
+        ));
     }
 }

@@ -1,0 +1,486 @@
+//! Transport streams that break midway: which bytes are left out, which are given as they are, and where the streams go on.
+
+use comity_media::{
+    Event, FrameType, Header, MediaSection, Notice, PACKET, Reader, ReaderConfig, TsWriter, Unit,
+    WriterConfig,
+};
+use comity_units::{Span, Time};
+use proptest::prelude::*;
+
+use crate::times::generated;
+use crate::{CLIP, H264, H265, MPEG2, events_of, part, read, write};
+
+/// What is held of a break, and left out when packets are found within it.
+const HELD: usize = 64 * PACKET;
+
+/// Bytes in which no packet is found. Their rhythm is none: no byte is the one that packets begin with.
+fn text(length: usize) -> Vec<u8> {
+    let line = b"no packet begins in this line, nor in the next one\n";
+    line.iter().copied().cycle().take(length).collect()
+}
+
+/// Random bytes, sync bytes among them: a linear congruential generator modulo 2^64.
+fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed;
+    let next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    core::iter::repeat_with(next).take(length).collect()
+}
+
+fn raw(section: &MediaSection) -> Option<&[u8]> {
+    match Header::decode(&section.payload) {
+        Ok((Header::Raw, bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+
+fn raw_bytes(sections: &[MediaSection]) -> Vec<u8> {
+    sections.iter().filter_map(raw).flatten().copied().collect()
+}
+
+fn left_out(notices: &[Notice]) -> u64 {
+    let bytes = notices.iter().map(|notice| match notice {
+        Notice::LostSync { skipped } => *skipped,
+        _ => 0,
+    });
+    bytes.sum()
+}
+
+/// The units of elementary streams, apart from where they stand and whether the clock jumped there.
+fn units(sections: &[MediaSection]) -> Vec<(Unit, &[u8])> {
+    let headers = sections
+        .iter()
+        .map(|section| Header::decode(&section.payload));
+    headers
+        .filter_map(|header| match header.expect("of the reader") {
+            (Header::Unit(unit), bytes) => {
+                let discontinuity = false;
+                Some((
+                    Unit {
+                        discontinuity,
+                        ..unit
+                    },
+                    bytes,
+                ))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Sections of stream 0 never go back in time, and their numbers have no holes.
+fn check_order(sections: &[MediaSection]) {
+    let tables = sections.iter().filter(|section| section.stream == 0);
+    let mut last = Time::ZERO;
+    for (number, section) in (0..).zip(tables) {
+        assert_eq!(section.number, number);
+        assert!(section.source_time >= last, "{last} before {section:?}");
+        last = section.source_time;
+    }
+}
+
+/// Bytes between two packets, so many that they are given: no byte of the stream or of the break is missing.
+#[test]
+fn a_long_break_is_given_in_its_place_and_the_streams_go_on_behind_it() {
+    let (whole, _) = read(CLIP);
+    let at = 1_500 * PACKET;
+    let (start, end) = CLIP.split_at(at);
+    let kinds: [(&str, Vec<u8>); 3] = [
+        ("zeros", vec![0; 200_000]),
+        ("text", text(200_000)),
+        ("one sync byte in a packet's length", {
+            let mut bytes = text(200_000);
+            bytes
+                .iter_mut()
+                .skip(500)
+                .step_by(189)
+                .for_each(|byte| *byte = 0x47);
+            bytes
+        }),
+    ];
+    for (kind, junk) in kinds {
+        let (sections, notices) = read(&[start, &junk, end].concat());
+        assert_eq!(raw_bytes(&sections), junk, "{kind}");
+        assert_eq!(left_out(&notices), 0, "{kind}");
+        let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
+        // The stamps behind the break go on as if it were not there: it lasts three seconds.
+        let is_jump = |notice: &Notice| matches!(notice, Notice::Discontinuity { .. });
+        assert_eq!(notices.iter().filter(|notice| is_jump(notice)).count(), 1);
+        let notices: Vec<_> = notices
+            .into_iter()
+            .filter(|notice| !is_jump(notice))
+            .collect();
+        let (damaged, others): (Vec<&Notice>, Vec<_>) = notices.iter().partition(damaged);
+        let bytes = junk.len() as u64;
+        assert_eq!(
+            others,
+            [&Notice::NoPackets, &Notice::PacketsAgain { bytes }],
+            "{kind}"
+        );
+        // A unit of each of the two streams is left out at the most, and told.
+        let (left, all) = (units(&sections), units(&whole));
+        assert!(left.iter().all(|unit| all.contains(unit)), "{kind}");
+        assert_eq!(all.len() - left.len(), damaged.len(), "{kind}");
+        assert!((1..=2).contains(&damaged.len()), "{kind}");
+        check_order(&sections);
+        // Before the first slice stands what is read of the packets before, and behind the last all that is read behind.
+        let first = sections.iter().position(|section| raw(section).is_some());
+        let (before, behind) = sections.split_at(first.expect("slices"));
+        let (alone, _) = part({
+            let mut reader = Reader::new(ReaderConfig::default());
+            reader.push(start);
+            core::iter::from_fn(|| reader.poll()).collect()
+        });
+        assert_eq!(before, alone, "{kind}");
+        let slices = behind.iter().take_while(|section| raw(section).is_some());
+        assert!(
+            behind[slices.count()..]
+                .iter()
+                .all(|section| raw(section).is_none())
+        );
+        // The receiver's stream has the bytes in that place.
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut prefix = Vec::new();
+        for section in before {
+            writer
+                .write(&section.payload, &mut prefix)
+                .expect("of the reader");
+        }
+        let copy = write(&sections);
+        assert!(copy.starts_with(&prefix), "{kind}");
+        assert!(copy[prefix.len()..].starts_with(&junk), "{kind}");
+        let rest = [&copy[..prefix.len()], &copy[prefix.len() + junk.len()..]].concat();
+        crate::ts::check(&rest, 0x1000, 0x100);
+    }
+}
+
+/// A stretch of the stream is overwritten: what lies before and behind is read as it was.
+#[test]
+fn what_is_overwritten_costs_the_units_in_it() {
+    let (whole, _) = read(CLIP);
+    for (begin, length, seed) in [
+        (300_007, 150_000, 1),
+        (200_000, 60_013, 2),
+        (188 * 900, 188 * 320, 3),
+    ] {
+        let kinds = [noise(length, seed), vec![0; length], text(length)];
+        for junk in kinds {
+            let mut stream = CLIP.to_vec();
+            stream[begin..begin + length].copy_from_slice(&junk);
+            let (sections, notices) = read(&stream);
+            let raw = raw_bytes(&sections);
+            // Packets, left out, or given; the break ends and begins within a packet, which belongs to it.
+            assert_eq!(
+                (stream.len() - raw.len()) as u64 % PACKET as u64,
+                left_out(&notices) % PACKET as u64
+            );
+            assert!(raw.len() + left_out(&notices) as usize + 4 * PACKET > length);
+            assert!(raw.len() + (left_out(&notices) as usize) < length + 4 * PACKET);
+            assert!(raw.len() + HELD > length);
+            let given = stream.windows(raw.len()).any(|bytes| bytes == raw);
+            assert!(given, "in one piece, as it was");
+            check_order(&sections);
+            // The pictures behind are whole again: all that begin two units behind the break are there.
+            let (left, all) = (units(&sections), units(&whole));
+            assert!(left.iter().all(|unit| all.contains(unit)));
+            let (kept, _) = read(&CLIP[..begin - begin % PACKET]);
+            let (again, _) = read(&CLIP[(begin + length).next_multiple_of(PACKET)..]);
+            let behind = units(&again).len();
+            assert!(
+                left.len() + 4 >= units(&kept).len() + behind,
+                "{}",
+                left.len()
+            );
+        }
+    }
+}
+
+/// What has a sync byte in every place is packets, whatever they hold.
+#[test]
+fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
+    let (start, end) = CLIP.split_at(1_500 * PACKET);
+    let (whole, _) = read(CLIP);
+    for length in [200 * PACKET, 200 * PACKET + 77] {
+        let (sections, notices) = read(&[start, &vec![0x47; length], end].concat());
+        let unknown = Notice::Unreferenced { pid: 0x747 };
+        assert!(notices.contains(&unknown), "{notices:?}");
+        assert!(raw_bytes(&sections).is_empty());
+        assert_eq!(left_out(&notices) % PACKET as u64, (length % PACKET) as u64);
+        assert!(left_out(&notices) < 2 * PACKET as u64);
+        let (left, all) = (units(&sections), units(&whole));
+        assert!(left.iter().all(|unit| all.contains(unit)));
+        assert!(
+            left.len() + 3 >= all.len(),
+            "{} of {}",
+            left.len(),
+            all.len()
+        );
+    }
+}
+
+#[test]
+fn a_break_lasts_as_long_as_so_many_bytes_of_the_stream_did() {
+    // 66.8 kB a second, ten seconds long.
+    let rate = CLIP.len() as f64 / 10.0;
+    let (start, end) = CLIP.split_at(1_500 * PACKET);
+    let (sections, _) = read(&[start, &text(200_000), end].concat());
+    let slices: Vec<_> = sections
+        .iter()
+        .filter(|section| raw(section).is_some())
+        .collect();
+    let before = sections.iter().take_while(|section| raw(section).is_none());
+    let now = before
+        .map(|section| section.source_time)
+        .max()
+        .expect("units");
+    assert_eq!(
+        slices[0].source_time, now,
+        "from where the program has come to"
+    );
+    let length = slices
+        .last()
+        .expect("slices")
+        .source_time
+        .saturating_since(now);
+    let expected = 200_000.0 / rate;
+    assert!(
+        (length.as_secs_f64() / expected - 1.0).abs() < 0.15,
+        "{length:?}, not {expected} s"
+    );
+    assert!(
+        slices
+            .iter()
+            .all(|slice| slice.deadline == Span::ZERO && slice.frame == FrameType::Slice)
+    );
+    // What stands behind it is not due before it, but for what the streams are apart.
+    let end = slices.last().expect("slices").source_time;
+    let behind = sections
+        .iter()
+        .skip_while(|section| raw(section).is_none())
+        .filter(|section| section.stream > 0);
+    let first = behind.map(|section| section.source_time).min();
+    let least = Time::ZERO + end.saturating_since(Time::from_secs(1));
+    assert!(
+        first.is_some_and(|first| first >= least),
+        "{first:?}, {end}"
+    );
+}
+
+/// When the time stamps jump over a break, what follows is there when the break has gone by.
+#[test]
+fn behind_a_break_with_a_jump_nothing_lies_in_the_past() {
+    // Four seconds of 1.2 Mb/s, then four others by a clock that is three hours off.
+    let stamps = |first: u64| generated(100, 5_000, move |number| Some(first + 3_600 * number));
+    let (start, other) = (stamps(90_000), stamps(3 * 3_600 * 90_000));
+    let (sections, notices) = read(&[&start, &text(300_000), &other[..]].concat());
+    let is_jump = |notice: &Notice| matches!(notice, Notice::Discontinuity { .. });
+    assert!(notices.iter().any(is_jump), "{notices:?}");
+    let last = sections
+        .iter()
+        .rposition(|section| raw(section).is_some())
+        .expect("slices");
+    let (before, behind) = sections.split_at(last + 1);
+    let end = before[last].source_time;
+    // 300 kB take two seconds and more at that rate.
+    assert!(
+        (Time::from_millis(5_500)..Time::from_millis(6_500)).contains(&end),
+        "{end}"
+    );
+    assert!(behind.iter().all(|section| section.source_time >= end));
+    let longest = behind
+        .iter()
+        .map(|section| section.source_time.saturating_since(end))
+        .max();
+    assert!(
+        longest.is_some_and(|longest| longest < Span::from_millis(4_200)),
+        "{longest:?}"
+    );
+}
+
+#[test]
+fn a_live_break_goes_by_when_it_arrives() {
+    let mut reader = Reader::new(ReaderConfig::default());
+    let mut now = Time::from_secs(50);
+    let stream = [
+        &CLIP[..1_000 * PACKET],
+        &text(100_000),
+        &CLIP[1_000 * PACKET..],
+    ]
+    .concat();
+    for piece in stream.chunks(1_316) {
+        reader.push_arrived(piece, now);
+        now += Span::from_millis(20);
+    }
+    reader.finish();
+    let (sections, _) = part(core::iter::from_fn(|| reader.poll()).collect());
+    assert_eq!(raw_bytes(&sections), text(100_000));
+    let times: Vec<_> = sections
+        .iter()
+        .filter(|section| raw(section).is_some())
+        .map(|slice| slice.source_time)
+        .collect();
+    // The first 12 kB wait for packets; the other 88 kB take 67 pieces of 20 ms.
+    let length = times.last().expect("slices").saturating_since(times[0]);
+    assert!(
+        (Span::from_millis(1_280)..=Span::from_millis(1_360)).contains(&length),
+        "{length:?}"
+    );
+    check_order(&sections);
+}
+
+#[test]
+fn a_break_before_the_tables_and_one_without_any_lose_nothing() {
+    let without: Vec<u8> = CLIP
+        .chunks(PACKET)
+        .filter(|packet| packet[1] & 0x1f != 0 || packet[2] != 0)
+        .flatten()
+        .copied()
+        .collect();
+    // No program ever: packets and bytes come out as they went in.
+    let stream = [
+        &without[..1_000 * PACKET],
+        &text(50_000),
+        &without[1_000 * PACKET..],
+    ]
+    .concat();
+    for stream in [
+        &stream[..],
+        &[&stream[..], &without[..], &text(50_000)].concat(),
+    ] {
+        let (sections, notices) = read(stream);
+        assert_eq!(write(&sections), stream);
+        assert!(
+            notices.contains(&Notice::PacketsAgain { bytes: 50_000 }),
+            "{notices:?}"
+        );
+        check_order(&sections);
+        assert!(sections.iter().all(|section| section.stream == 0));
+    }
+    // A program whose tables come behind the break.
+    let (sections, notices) = read(&[&without[..20 * PACKET], &text(50_000), CLIP].concat());
+    assert_eq!(raw_bytes(&sections), text(50_000));
+    assert!(!notices.contains(&Notice::UnknownFormat), "{notices:?}");
+    assert!(units(&sections).len() + 3 > units(&read(CLIP).0).len());
+}
+
+#[test]
+fn packets_that_stand_further_apart_are_taken_out() {
+    for (stride, before) in [(192, 4), (204, 0)] {
+        let spread: Vec<u8> = CLIP
+            .chunks(PACKET)
+            .zip(0_u32..)
+            .flat_map(|(packet, count)| {
+                let (front, behind) = (count.to_be_bytes(), noise(16, u64::from(count)));
+                [
+                    &front[..before],
+                    packet,
+                    &behind[..stride - PACKET - before],
+                ]
+                .concat()
+            })
+            .collect();
+        let (sections, notices) = read(&spread);
+        assert_eq!(
+            notices,
+            [Notice::PacketsApart {
+                bytes: stride as u64
+            }]
+        );
+        assert_eq!(sections, read(CLIP).0);
+        // A break of them as well.
+        let at = 1_500 * stride;
+        let (sections, notices) = read(&[&spread[..at], &text(50_000), &spread[at..]].concat());
+        let given = raw_bytes(&sections);
+        assert!(given.starts_with(&text(50_000)[4..]) || given.starts_with(&text(50_000)));
+        assert!(given.len() <= 50_000 + before);
+        assert!(
+            notices
+                .iter()
+                .any(|notice| matches!(notice, Notice::PacketsAgain { .. }))
+        );
+        assert!(units(&sections).len() + 2 >= units(&read(CLIP).0).len());
+    }
+}
+
+/// An AVI or MP4 file may hold MPEG-2 video: what stands before its first sequence header is what it is read by.
+#[test]
+fn a_sequence_header_further_on_does_not_make_an_elementary_stream() {
+    let stream = [&b"RIFF and what a container begins with"[..], crate::MPEG1].concat();
+    let (sections, notices) = read(&stream);
+    assert_eq!(notices, [Notice::UnknownFormat]);
+    assert_eq!(write(&sections), stream);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Of a transport stream, every byte is in a packet, left out and told, or in a slice; and the same ones however the
+    /// stream is cut.
+    #[test]
+    fn every_byte_of_a_broken_stream_is_accounted_for(
+        which in 0_usize..4,
+        breaks in prop::collection::vec((any::<usize>(), 0_usize..30_000, 0_usize..4, any::<bool>()), 1..4),
+        lengths in prop::collection::vec(1_usize..3_000, 1..8),
+    ) {
+        // The beginning says what the source is.
+        let mut stream = [H264, H265, MPEG2, &CLIP[..40_000]][which].to_vec();
+        let mut seed = 7;
+        for (at, length, kind, is_inserted) in breaks {
+            seed += 1;
+            let junk = match kind {
+                0 => noise(length, seed),
+                1 => vec![0; length],
+                2 => vec![0x47; length],
+                _ => text(length),
+            };
+            let begin = 10 * PACKET + at % (stream.len() - 10 * PACKET);
+            let end = if is_inserted { begin } else { (begin + length).min(stream.len()) };
+            stream.splice(begin..end, junk);
+        }
+        let whole = events_of(ReaderConfig::default(), [&stream[..]]);
+        let mut rest = &stream[..];
+        let pieces = lengths.iter().cycle().map_while(|&length| {
+            let (piece, behind) = rest.split_at(length.min(rest.len()));
+            rest = behind;
+            (!piece.is_empty()).then_some(piece)
+        });
+        prop_assert!(events_of(ReaderConfig::default(), pieces) == whole);
+        // Slices between two notices are one stretch of the stream, as long as the second one says.
+        let (mut stretch, mut from) = (Vec::new(), 0);
+        let mut check = |stretch: &mut Vec<u8>, told: Option<u64>| {
+            if told.is_some_and(|bytes| bytes != stretch.len() as u64) {
+                return false;
+            }
+            let found = stretch.is_empty()
+                || stream[from..].windows(stretch.len()).position(|bytes| bytes == stretch).is_some_and(|at| {
+                    from += at + stretch.len();
+                    true
+                });
+            stretch.clear();
+            found
+        };
+        for event in &whole {
+            match event {
+                Event::Section(section) => stretch.extend(raw(section).unwrap_or_default()),
+                Event::Notice(Notice::PacketsAgain { bytes }) => {
+                    prop_assert!(*bytes > HELD as u64);
+                    prop_assert!(check(&mut stretch, Some(*bytes)));
+                }
+                Event::Notice(_) => {}
+            }
+        }
+        prop_assert!(check(&mut stretch, None));
+        let (sections, notices) = part(whole);
+        let gone = raw_bytes(&sections).len() as u64 + left_out(&notices);
+        prop_assert_eq!((stream.len() as u64 - gone) % PACKET as u64, 0);
+        check_order(&sections);
+        let begun = notices.iter().filter(|notice| **notice == Notice::NoPackets).count();
+        let ended = notices.iter().filter(|notice| matches!(notice, Notice::PacketsAgain { .. })).count();
+        prop_assert!(begun == ended || begun == ended + 1);
+        write(&sections);
+    }
+}
