@@ -63,6 +63,8 @@ struct Pair {
     packets: [Known; 2],
     by_stamps: bool,
     dispersion: f64,
+    /// The shortest dispersion that the stamps leave open.
+    least: f64,
 }
 
 impl Pair {
@@ -91,6 +93,7 @@ impl Pair {
             packets,
             by_stamps,
             dispersion,
+            least: stamps.map_or(0.0, |stamps| (stamps - tick).max(0.0)),
         }
     }
 
@@ -100,6 +103,10 @@ impl Pair {
 
     fn packet(&self) -> f64 {
         self.dispersion / self.apart()
+    }
+
+    fn shortest(&self) -> f64 {
+        self.least / self.apart()
     }
 
     fn delay(&self, packet: &Known) -> f64 {
@@ -150,15 +157,14 @@ impl Reading {
     }
 
     /// The least steep line from the least delayed packet to one at a place behind it.
-    fn longest(&self, best: &Pair) -> Option<f64> {
-        let delay = |of: &Known| best.delay(of);
+    fn longest(&self) -> Option<f64> {
         let front = self.packets.iter().min_by(|one, other| {
-            let key = |of: &Known| (delay(of), of.place);
+            let key = |of: &Known| (of.round_trip, of.place);
             key(one).partial_cmp(&key(other)).expect("numbers")
         })?;
         let behind = self.packets.iter().filter(|of| of.place > front.place);
         let longest = behind
-            .map(|of| (delay(of) - delay(front)) / (of.place - front.place))
+            .map(|of| (of.round_trip - front.round_trip) / (of.place - front.place))
             .fold(f64::INFINITY, f64::min);
         (1.0..f64::INFINITY).contains(&longest).then_some(longest)
     }
@@ -167,14 +173,14 @@ impl Reading {
         let [first, _] = best.packets;
         let by_floors = self.packets.iter().all(|other| {
             let places = first.place - other.place;
-            let expected = best.delay(other) + places * best.packet();
+            let expected = other.round_trip + places * best.packet();
             let allowed = best.packet() * places.abs().max(best.apart()) / 8.0;
-            best.delay(&first) - expected <= allowed + self.slack(best) + margin
+            first.round_trip - expected <= allowed + margin
         });
         let by_slope = self
-            .longest(best)
+            .longest()
             .is_some_and(|longest| (longest - best.packet()).abs() <= best.packet() / 8.0 + margin);
-        by_floors || by_slope
+        best.by_stamps || by_floors || by_slope
     }
 
     /// Whether a nanosecond for each place, as whole numbers lose it, decides.
@@ -189,7 +195,8 @@ impl Reading {
         if self.is_confirmed(&best, 0.0) {
             return Some((best.packet(), true));
         }
-        Some((self.longest(&best).unwrap_or(best.packet()), false))
+        let bound = self.longest().map(|longest| longest.max(best.shortest()));
+        Some((bound.unwrap_or(best.packet()), false))
     }
 }
 

@@ -48,13 +48,16 @@ use floors::{Floors, Probe};
 /// back, and stamped when it left, makes its packet a late one. Without stamps dispersion and delays are those of the
 /// acknowledgements and the round trip.
 ///
-/// **Whether to believe it.** A pair whose first packet, or its acknowledgement, waited behind the bottleneck is
+/// **Whether to believe it.** A pair with delays to arrivals is believed as CapProbe does it: nothing on the way back changes
+/// that, and of what is behind the bottleneck on the way forth the least sum is the judge. For others the way back counts
+/// too. A pair whose first packet, or its acknowledgement, waited behind the bottleneck is
 /// compressed by what the first waited, so that the pair with the least sum can still be wrong where every pair waited. The
-/// least delays of single packets show that. [`Floors`] has the least one of each place in a group, and a pair is believed
-/// if none of them shows that it waited, or that its dispersion is another one, by more than an eighth; or if the
+/// least round trips of single packets show that. [`Floors`] has the least one of each place in a group, and such a pair is
+/// believed if none of them shows that it waited, or that its dispersion is another one, by more than an eighth; or if the
 /// slope of the floors is its dispersion up to an eighth, as of a pair that waited at the bottleneck itself. Else the
-/// estimate is `L / T` with the longest T that the floors allow, a bound from below if the least delayed packet met no
-/// queue; and that of the pair, without a belief in it, if the floors allow none. The law then grows by no more than TCP does.
+/// estimate is `L / T` with the longest T that the floors allow, or the shortest that the stamps of the pair leave open if that is
+/// longer: a bound from below if the least delayed packet met no queue. If the floors allow none it is that of the
+/// pair, without a belief in it. The law then grows by no more than TCP does.
 ///
 /// Receivers that acknowledge every f-th packet only never tell when both packets of a pair arrived. Any two
 /// acknowledged packets of one group of packets that left together serve instead: k packets apart, `C = k · L / T`.
@@ -62,7 +65,7 @@ use floors::{Floors, Probe};
 /// What stays unknown: where no packet at all met an empty way within the memory, as behind greedy flows on the way back, the
 /// floors waited as the pairs did, and an estimate that is too high by up to the ratio of the sizes of packets and
 /// acknowledgements, times the packets that each of these is for, is believed. Stamps prevent it from eight ticks on, and
-/// limit it below that. The datagram transport has those of microseconds, TCP those of its peer, if
+/// limit it from two on. Where all pairs waited at the bottleneck, and stamps are missing or coarser, right ones can be refused. The datagram transport has those of microseconds, TCP those of its peer, if
 /// they tick in microseconds or milliseconds. Clocks that drift against each other make pairs look earlier or later by as
 /// much as they drifted since.
 ///
@@ -73,8 +76,8 @@ use floors::{Floors, Probe};
 /// Source: Kapoor, Chen, Lao, Gerla and Sanadidi, CapProbe, SIGCOMM 2004. Differs from the source in: 1. it probes
 /// with data instead of packets of its own, and measures the dispersion by acknowledgements where it has to;
 /// 2. the answer is that of the least sum so far, at any time, instead of the first pair whose sum is that of the
-/// least delays of either packet: that test, made with the floors of all places and an eighth of tolerance, decides whether it is
-/// an estimate or a bound, and what a packet waits behind its own group is taken off; 3. sums that differ by less than a
+/// least delays of either packet: where there are only round trips that test, made with the floors of all places and an
+/// eighth of tolerance, decides whether it is an estimate or a bound, and what a packet waits behind its own group is taken off; 3. sums that differ by less than a
 /// sixteenth of the dispersion, or than two ticks, count as equal, and the dispersions of such are averaged; 4. pairs are
 /// forgotten after one to two lengths of a memory, and the pauses between pairs in them. The bound is that of the differences
 /// of least delays (Chan, Luo and others, CoNEXT 2009, have it for pairs of packets).
@@ -93,16 +96,14 @@ pub(super) struct Capacity {
 struct Seen {
     best: Option<Best>,
     /// The least delays of round trips, by place.
-    round_trips: Floors,
-    /// The least delays to arrivals, on the clock of the receiver.
-    one_ways: Floors,
+    floors: Floors,
 }
 
 /// What is known of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Estimate {
     pub(super) rate: Rate,
-    /// Whether the least delays confirm the pair that it is from. Else it is a bound from below where they give one.
+    /// Whether the pair that it is from is believed. Else it is a bound from below where the least delays give one.
     pub(super) is_confirmed: bool,
 }
 
@@ -135,8 +136,9 @@ struct Delays {
     apart: i64,
     /// How many packets of its own group left before either packet, together.
     places: i64,
-    /// The dispersion of one packet.
+    /// The dispersion of one packet, and the shortest that the stamps leave open.
     packet: i64,
+    shortest: i64,
     /// Whether they end with the arrivals, on the clock of the receiver, instead of the answers.
     is_one_way: bool,
     /// By how much a difference of two delays may be wrong as the clock tells it.
@@ -150,7 +152,6 @@ impl Delays {
             place: self.place,
             packet: self.packet,
             apart: self.apart,
-            slack: self.slack,
         }
     }
 
@@ -210,13 +211,16 @@ impl Capacity {
                 one
             }
         })?;
-        let floors = self.floors(best.delays.is_one_way);
+        let floors = current.floors.and(before.floors);
         let longest = floors.longest_packet();
         let packet = best.delays.packet;
         let is_agreed = |longest: i64| longest.abs_diff(packet) <= packet.unsigned_abs() / 8;
-        let is_confirmed = floors.confirm(&best.delays.probe()) || longest.is_some_and(is_agreed);
+        let is_confirmed = best.delays.is_one_way
+            || floors.confirm(&best.delays.probe())
+            || longest.is_some_and(is_agreed);
         let seconds_per_byte = match longest {
             Some(longest) if !is_confirmed => {
+                let longest = longest.max(best.delays.shortest);
                 let longest = Span::from_nanos(longest.unsigned_abs());
                 longest.as_secs_f64() / best.wire.get() as f64
             }
@@ -226,17 +230,6 @@ impl Capacity {
             rate: Rate::from_bps_f64(8.0 / seconds_per_byte),
             is_confirmed,
         })
-    }
-
-    fn floors(&self, is_one_way: bool) -> Floors {
-        let Windows {
-            current, before, ..
-        } = self.seen;
-        if is_one_way {
-            current.one_ways.and(before.one_ways)
-        } else {
-            current.round_trips.and(before.round_trips)
-        }
     }
 
     fn back(&self) -> i64 {
@@ -301,13 +294,8 @@ impl Capacity {
         if earlier.is_none() {
             self.seen.turn(answered.now, self.memory);
         }
-        let seen = &mut self.seen.current;
-        seen.round_trips
-            .lower(place, nanos_between(sent_at, answered.now));
-        if let Some(arrived_at) = answered.arrived_at {
-            let one_way = nanos_between(sent_at, arrived_at.at);
-            seen.one_ways.lower(place, one_way);
-        }
+        let delay = nanos_between(sent_at, answered.now);
+        self.seen.current.floors.lower(place, delay);
         if let Some(pair) = earlier.and_then(|earlier| Pair::of(group, &earlier, answered)) {
             self.take(&pair);
         }
@@ -375,6 +363,7 @@ impl Pair {
             Some((apart, tick)) => answers.clamp(apart.saturating_sub(tick), apart + tick),
             None => answers,
         };
+        let shortest = stamps.map_or(Span::ZERO, |(apart, tick)| apart.saturating_sub(tick));
         let by_stamps = stamps.filter(|(apart, tick)| *apart >= *tick * TELLING);
         let leaving = group.last_sent_at.saturating_since(group.sent_at);
         let is_usable = packets > 0 && !dispersion.is_zero() && leaving * 2 <= dispersion;
@@ -394,6 +383,7 @@ impl Pair {
                 apart: packets.cast_signed(),
                 places: place(first).saturating_add(place(second)),
                 packet: (dispersion.as_nanos() / packets).cast_signed(),
+                shortest: (shortest.as_nanos() / packets).cast_signed(),
                 is_one_way: by_stamps.is_some(),
                 slack: by_stamps.map_or(0, |(_, tick)| (tick * 2).as_nanos().cast_signed()),
             },

@@ -24,9 +24,9 @@
 //! a recovery let the group that is next leave at once; repairs behind it wait for their turn.
 //!
 //! **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the window grows as
-//! TCP's, by one segment in a round trip. Where the least delays refuse the pair that the estimate would be from, C is a
-//! bound from below, if they give one, and the window grows by what the law makes of that, but by no more than one
-//! segment in a round trip: no faster than TCP's.
+//! TCP's, by one segment in a round trip. Where the receiver does not tell finely enough when packets arrived, and the least
+//! delays refuse the pair that the estimate would be from, C is a bound from below, if they give one, and the window grows
+//! by what the law makes of that, but by no more than one segment in a round trip: no faster than TCP's.
 //!
 //! **Sharing.** Behind a queue that drops early and at random flows come to equal rates from any start
 //! (`crates/sim/tests/libra.rs`). Behind one that drops its tail they need not: each flow has (2) by extremes of its own, so

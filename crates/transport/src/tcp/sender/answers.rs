@@ -19,7 +19,8 @@ pub(super) struct Answers {
 /// RFC 7323 has clocks of anything between a millisecond and a second for a tick, and current hosts those of a millisecond
 /// or a microsecond. These two are told apart by how many ticks went by here: microseconds within a factor of 30, halfway to
 /// milliseconds, and milliseconds within a factor of two. A queue that grows on the way back makes that much of a
-/// difference only for moments. Other ticks are not believed.
+/// difference only for moments, during which nothing is answered: what the clock told would not be used, and acknowledgements
+/// behind such a queue are compressed. Ticks that made no sense for two seconds are taken for none.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     /// When the first timestamp came.
@@ -69,6 +70,8 @@ impl PeerClock {
                 at: Time::from_millis(ticks),
                 tick: Span::from_millis(1),
             })
+        } else if elapsed < LONGEST_WATCHED {
+            Reading::Unknown
         } else {
             Reading::Nothing
         }
@@ -77,6 +80,10 @@ impl PeerClock {
 
 /// A clock of milliseconds has ten ticks in it.
 const LEAST_WATCHED: Span = Span::from_millis(10);
+
+/// A queue of one second that filled on the way back is half of the time by then, which is as much as may be missing from a
+/// clock of milliseconds.
+const LONGEST_WATCHED: Span = Span::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -159,7 +166,7 @@ mod tests {
     }
 
     /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several ticks: only those of
-    /// microseconds and of milliseconds are believed, over their wrap, and once they were watched.
+    /// microseconds and of milliseconds are believed, over their wrap, and once they were watched. The others are given up.
     #[test]
     fn only_known_clocks_tell_when_packets_arrived() {
         let clocks = [
@@ -184,12 +191,34 @@ mod tests {
                     at: Time::from_millis(millis),
                     tick: Span::from_nanos(nanos_per_tick),
                 }),
-                false => Reading::Nothing,
+                false => Reading::Unknown,
             };
             assert_eq!(read(1_130, 120), at(120), "{nanos_per_tick}");
             assert_eq!(read(1_160, 140), at(140), "{nanos_per_tick}");
             assert_eq!(read(1_161, 130), at(130), "overtaken");
+            assert_eq!(read(2_999, 1_980), at(1_980), "{nanos_per_tick}");
+            let finally = match is_known {
+                true => at(2_480),
+                false => Reading::Nothing,
+            };
+            assert_eq!(read(3_500, 2_480), finally, "{nanos_per_tick}");
         }
+    }
+
+    /// By a clock of milliseconds, behind 120 ms of queue that fill within 150: nothing is known until they are less than
+    /// half of the time.
+    #[test]
+    fn a_queue_that_fills_on_the_way_back_makes_no_other_clock() {
+        let mut clock = PeerClock::default();
+        let mut read = |millis, ticks| clock.read(Time::from_millis(millis), ticks);
+        assert_eq!(read(1_000, 7), Reading::Unknown);
+        assert_eq!(read(1_150, 37), Reading::Unknown);
+        assert_eq!(read(1_230, 117), Reading::Unknown);
+        let expected = Arrived {
+            at: Time::from_millis(120),
+            tick: Span::from_millis(1),
+        };
+        assert_eq!(read(1_240, 127), Reading::At(expected));
     }
 
     #[test]

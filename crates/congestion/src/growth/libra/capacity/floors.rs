@@ -2,7 +2,7 @@
 
 use super::LONGEST_GROUP;
 
-/// The least delay, in nanoseconds, of the packets at each place of their groups.
+/// The least round trip, in nanoseconds, of the packets at each place of their groups.
 ///
 /// A packet behind `p` of its own group is later by `p · T` without any other traffic, so the floors lie on a line with a
 /// slope of T, the dispersion of one packet. A pair with another dispersion, or whose packets both waited, is off it.
@@ -20,8 +20,6 @@ pub(super) struct Probe {
     pub(super) packet: i64,
     /// How many places the second is behind the first.
     pub(super) apart: i64,
-    /// By how much a difference of two delays may be wrong as the clocks tell it.
-    pub(super) slack: i64,
 }
 
 impl Floors {
@@ -60,7 +58,7 @@ impl Floors {
                 .saturating_sub(between.saturating_mul(probe.packet));
             let places = between.abs().max(probe.apart);
             let allowed = probe.packet.saturating_mul(places) / 8;
-            beyond <= allowed.saturating_add(probe.slack)
+            beyond <= allowed
         })
     }
 
@@ -100,7 +98,6 @@ mod tests {
             place: 0,
             packet,
             apart: 1,
-            slack: 0,
         }
     }
 
@@ -123,11 +120,6 @@ mod tests {
             let found = line.confirm(&pair(delay, packet));
             assert_eq!(found, is_confirmed, "{delay}, {packet}");
         }
-        let coarse = Probe {
-            slack: 1,
-            ..pair(10_901, 800)
-        };
-        assert!(line.confirm(&coarse));
     }
 
     #[test]

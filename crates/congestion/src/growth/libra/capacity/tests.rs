@@ -1,6 +1,6 @@
 //! The estimate against a slow, literal reading of CapProbe: every pair is kept, and the one with the least sum of delays
-//! is looked for among those that are young enough. It is believed if that sum is the one of the least delays of either packet,
-//! up to an eighth of its dispersion for each.
+//! is looked for among those that are young enough. It is believed if the receiver says when packets arrived, or else if that
+//! sum is the one of the least delays of either packet, up to an eighth of its dispersion for each.
 
 extern crate std;
 use super::*;
@@ -57,7 +57,7 @@ fn rate(dispersion: f64) -> f64 {
 
 /// The rate by the pair with the least sum of delays of those that are no older than `age`, and whether it is believed
 /// beside their packets.
-fn literal(kept: &[Kept], now: Time, age: Span, slack: f64) -> Option<(f64, bool)> {
+fn literal(kept: &[Kept], now: Time, age: Span, has_clock: bool) -> Option<(f64, bool)> {
     let young = |age| {
         let is_young = move |pair: &&Kept| now.saturating_since(pair.at) <= age;
         kept.iter().filter(is_young)
@@ -68,10 +68,13 @@ fn literal(kept: &[Kept], now: Time, age: Span, slack: f64) -> Option<(f64, bool
     });
     let best = best.expect("there is one");
     let dispersion = best.second - best.first;
+    if has_clock {
+        return Some((rate(dispersion), true));
+    }
     let least = |delay: fn(&Kept) -> f64| young(age).map(delay).fold(f64::INFINITY, f64::min);
     let (first, second) = (least(|pair| pair.first), least(|pair| pair.second));
     // A nanosecond for what is rounded.
-    let allowed = dispersion / 8.0 + slack + 1e-9;
+    let allowed = dispersion / 8.0 + 1e-9;
     let longest = second - first;
     let is_agreed = longest > 0.0 && (longest - dispersion).abs() <= dispersion / 8.0 + 1e-9;
     if is_agreed || best.first - first <= allowed && best.second - second <= allowed {
@@ -143,9 +146,8 @@ proptest! {
             let ages = kept.iter().map(|pair| now.saturating_since(pair.at));
             let mut ages: Vec<Span> = ages.filter(|age| (MEMORY..longest).contains(age)).collect();
             ages.push(MEMORY);
-            let slack = if clock.is_some() { 2e-6 } else { 0.0 };
             let is_right = |age: &Span| {
-                match (found, literal(&kept, now, *age, slack)) {
+                match (found, literal(&kept, now, *age, clock.is_some())) {
                     (Some(found), Some((expected, is_confirmed))) => {
                         let error = (found.rate.as_bps() as f64 - expected).abs();
                         found.is_confirmed == is_confirmed && error <= 1.0 + expected * 1e-5
