@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use std::net::UdpSocket;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use comity_media::rtp::Reorder;
@@ -23,6 +25,8 @@ const WAITING: usize = 16;
 const LARGEST: usize = 65_536;
 /// How often a thread that waits for datagrams looks whether anybody still wants them.
 const GLANCE: Duration = Duration::from_millis(20);
+/// For how long a socket is read at the end: more than it can hold comes meanwhile only of a source that does not end.
+const LAST_LOOK: Duration = Duration::from_millis(100);
 
 /// What a thread reads.
 #[derive(Debug)]
@@ -35,7 +39,42 @@ pub(crate) enum Piece {
 }
 
 /// What comes of the thread.
-pub(crate) type Feed = mpsc::Receiver<Piece>;
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pieces: mpsc::Receiver<Piece>,
+    /// Tells a thread that can end by itself to do so.
+    is_cut: Option<Arc<AtomicBool>>,
+}
+
+impl Feed {
+    /// What comes next. A call that is dropped before it is ready loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Piece> {
+        self.pieces.recv().await
+    }
+
+    /// What has come already and waits here.
+    pub(crate) fn waiting(&mut self) -> Option<Piece> {
+        self.pieces.try_recv().ok()
+    }
+
+    /// Lets only that come which has arrived already, and the end behind it; whether that can be done. A pipe is read by a
+    /// thread that waits for more.
+    pub(crate) fn cut(&self) -> bool {
+        if let Some(is_cut) = &self.is_cut {
+            is_cut.store(true, Ordering::Relaxed);
+        }
+        self.is_cut.is_some()
+    }
+}
+
+impl From<mpsc::Receiver<Piece>> for Feed {
+    fn from(pieces: mpsc::Receiver<Piece>) -> Self {
+        Self {
+            pieces,
+            is_cut: None,
+        }
+    }
+}
 
 /// Opens a file; whether it is one that is there as a whole, and not a pipe or a device.
 pub(crate) fn file(path: &Path) -> Result<(Feed, bool), Trouble> {
@@ -93,14 +132,23 @@ fn spawn(name: String, mut source: impl Read + Send + 'static) -> Result<Feed, T
             }
         }
     })?;
-    Ok(feed)
+    Ok(feed.into())
+}
+
+/// What a socket gave.
+enum Received<'a> {
+    Datagram(&'a [u8]),
+    /// None for a while.
+    Nothing,
+    /// There will be no more.
+    End,
 }
 
 /// Reads datagrams of bare media.
 pub(crate) fn datagrams(socket: UdpSocket) -> Result<Feed, Trouble> {
     receive(socket, |received, pieces| match received {
-        Some(bytes) => pieces.blocking_send(Piece::Bytes(bytes.to_vec())).is_ok(),
-        None => !pieces.is_closed(),
+        Received::Datagram(bytes) => pieces.blocking_send(Piece::Bytes(bytes.to_vec())).is_ok(),
+        Received::Nothing | Received::End => !pieces.is_closed(),
     })
 }
 
@@ -113,7 +161,7 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
-            Some(bytes) => {
+            Received::Datagram(bytes) => {
                 if let Err(error) = reorder.push(elapsed(), bytes, &mut media)
                     && said != Some(error)
                 {
@@ -127,7 +175,8 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
                     }
                 }
             }
-            None => reorder.expire(elapsed(), &mut media),
+            Received::Nothing => reorder.expire(elapsed(), &mut media),
+            Received::End => reorder.flush(&mut media),
         }
         match media.is_empty() {
             true => !pieces.is_closed(),
@@ -136,22 +185,40 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
     })
 }
 
-/// Gives every datagram to `take`, and `None` when there was none for a while, until it says `false`.
+/// Gives to `take` what comes, until it says `false` or the feed is cut.
 fn receive(
     socket: UdpSocket,
-    mut take: impl FnMut(Option<&[u8]>, &mpsc::Sender<Piece>) -> bool + Send + 'static,
+    mut take: impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool + Send + 'static,
 ) -> Result<Feed, Trouble> {
     socket
         .set_read_timeout(Some(GLANCE))
         .map_err(|error| Trouble::failed(format!("cannot set up the socket: {error}")))?;
     let (pieces, feed) = mpsc::channel(WAITING);
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let cut = Arc::clone(&is_cut);
     thread(move || {
         let mut datagram = vec![0; LARGEST];
+        let mut ends_at = None;
         loop {
+            if ends_at.is_none() && cut.load(Ordering::Relaxed) {
+                ends_at = now().checked_add(LAST_LOOK);
+                // What the socket holds is read without waiting for more.
+                let _ = socket.set_nonblocking(true);
+            }
+            let is_over = ends_at.is_some_and(|end| now() >= end);
             let goes_on = match socket.recv(&mut datagram) {
-                Ok(length) => take(datagram.get(..length), &pieces),
+                Ok(length) if !is_over => {
+                    let datagram = datagram.get(..length).unwrap_or_default();
+                    take(Received::Datagram(datagram), &pieces)
+                }
+                Ok(_) => end(&mut take, &pieces),
                 Err(error) => match error.kind() {
-                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => take(None, &pieces),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut if ends_at.is_some() => {
+                        end(&mut take, &pieces)
+                    }
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                        take(Received::Nothing, &pieces)
+                    }
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionRefused => true,
                     _ => {
                         let trouble =
@@ -167,7 +234,22 @@ fn receive(
             }
         }
     })?;
-    Ok(feed)
+    Ok(Feed {
+        pieces: feed,
+        is_cut: Some(is_cut),
+    })
+}
+
+/// Gives what is still held, and says that nothing follows; nothing goes on behind it.
+fn end(
+    take: &mut impl FnMut(Received<'_>, &mpsc::Sender<Piece>) -> bool,
+    pieces: &mpsc::Sender<Piece>,
+) -> bool {
+    if take(Received::End, pieces) {
+        // It fails when nobody wants it any more.
+        let _ = pieces.blocking_send(Piece::End);
+    }
+    false
 }
 
 fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Trouble> {

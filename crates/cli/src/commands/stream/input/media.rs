@@ -177,7 +177,7 @@ impl MediaInput {
                 }
                 None => {}
             }
-            match self.feed.recv().await {
+            match self.feed.next().await {
                 Some(Piece::Bytes(bytes)) => {
                     self.take(&bytes);
                 }
@@ -230,10 +230,10 @@ impl MediaInput {
         }
     }
 
-    /// Takes what a live source has given so far for all that it gives: what is held then comes out at once. Of a
-    /// file, the rest is left.
+    /// Takes what a live source has given so far, what its socket holds included, for all that it gives: what is held then
+    /// comes out at once. Of a file, the rest is left.
     pub(crate) fn cut(&mut self) {
-        if self.has_ended {
+        if self.has_ended || !self.is_stored() && self.feed.cut() {
             return;
         }
         self.has_ended = true;
@@ -242,7 +242,7 @@ impl MediaInput {
             self.reader = Reader::new(self.config);
             return;
         }
-        while let Ok(Piece::Bytes(bytes)) = self.feed.try_recv() {
+        while let Some(Piece::Bytes(bytes)) = self.feed.waiting() {
             self.take(&bytes);
         }
         self.reader.finish();
@@ -386,7 +386,7 @@ mod tests {
             }
             sent
         });
-        let mut input = MediaInput::stored(feed, 1.0, config);
+        let mut input = MediaInput::stored(feed.into(), 1.0, config);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build();
