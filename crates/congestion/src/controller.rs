@@ -126,9 +126,18 @@ pub struct Answered {
     pub now: Time,
     /// The packet, as [`Sent::number`] named it.
     pub number: PacketNumber,
-    /// When it arrived, on the clock of the receiver, where the receiver says so: only differences mean
-    /// something. In whole microseconds on the packet-number transport.
-    pub arrived_at: Option<Time>,
+    /// When it arrived, where the receiver says so.
+    pub arrived_at: Option<Arrived>,
+}
+
+/// When a packet arrived, on the clock of the receiver: only differences mean something, and they are right within one
+/// tick either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The time, in whole ticks.
+    pub at: Time,
+    /// How finely that clock tells: a microsecond on the packet-number transport.
+    pub tick: Span,
 }
 
 /// New data was acknowledged.

@@ -28,8 +28,8 @@ mod rtt;
 pub mod table;
 
 pub use controller::{
-    Ack, Answered, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, RateSample,
-    Sent, Timeout,
+    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase,
+    RateSample, Sent, Timeout,
 };
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};

@@ -4,7 +4,8 @@
 //! cargo run --release -p comity-sim --example libra_capacity experiments/libra/capacity.toml
 //! ```
 //!
-//! A row for each capacity and kind of cross traffic. For each time after the start of the flow: the median and the
+//! A row for each clock of the peer's timestamps, capacity and kind of cross traffic.
+//! For each time after the start of the flow: the median and the
 //! farthest ratio of the estimate to the capacity over round trips and seeds, and how many of the runs were within
 //! 10 %. Then for each round trip how long after its start a flow's estimate came within 10 % for good: the latest of
 //! the seeds, or a dash if one of them never did.
@@ -84,7 +85,7 @@ fn is_close(ratio: f64) -> bool {
     (0.9..=1.1).contains(&ratio)
 }
 
-/// The runs of one capacity and one kind of cross traffic.
+/// The runs of one clock, one capacity and one kind of cross traffic.
 #[derive(Default)]
 struct Row {
     /// The ratios at each of [`TIMES`]; `None` where there was no estimate.
@@ -119,17 +120,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).map(PathBuf::from);
     let path = path.ok_or("expected the path of experiments/libra/capacity.toml")?;
     let scenario = Scenario::load(&path, &Reading::default())?;
-    let mut rows: BTreeMap<(u64, String), Row> = BTreeMap::new();
+    let mut rows: BTreeMap<(String, u64, String), Row> = BTreeMap::new();
     for run in scenario.runs() {
         let (network, _) = scenario.prepare(&run);
         let capacity: Rate = axis(&scenario, &run, "capacity").parse()?;
         let round_trip = axis(&scenario, &run, "rtt").parse::<Span>()? * 2;
-        let present = ["cbr", "tcp", "back"]
-            .into_iter()
-            .filter(|kind| axis(&scenario, &run, kind) != "0");
-        let cross = present.collect::<Vec<_>>().join(", ");
+        let count = |kind: &str| axis(&scenario, &run, kind).parse::<u32>();
+        let cross = match (count("cbr")?, count("tcp")?, count("back")?) {
+            (0, 0, 0) => "none".to_owned(),
+            (0, _, 0) => "tcp".to_owned(),
+            (0, 0, _) => "back".to_owned(),
+            (quarters, _, _) => format!("{} %", quarters * 25),
+        };
+        let stamps = match axis(&scenario, &run, "timestamps").as_str() {
+            "true" => axis(&scenario, &run, "tick"),
+            _ => "none".to_owned(),
+        };
         let estimates = Estimates::of(&network, &run)?;
-        let row = rows.entry((capacity.as_bps(), cross)).or_default();
+        let row = rows.entry((stamps, capacity.as_bps(), cross)).or_default();
         for (ratios, after) in row.ratios.iter_mut().zip(TIMES) {
             ratios.push(estimates.ratio(after, capacity));
         }
@@ -145,10 +153,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_or_else(Vec::new, |row| row.settled.keys().copied().collect());
     let mut titles: Vec<String> = TIMES.iter().map(Span::to_string).collect();
     titles.extend(round_trips.iter().map(|rtt| format!("settled, {rtt}")));
-    println!("| capacity | cross traffic | {} |", titles.join(" | "));
-    println!("| --- | --- |{}", " --- |".repeat(titles.len()));
-    for ((capacity, cross), row) in &rows {
-        let cross = if cross.is_empty() { "none" } else { cross };
+    println!(
+        "| stamps | capacity | cross traffic | {} |",
+        titles.join(" | ")
+    );
+    println!("| --- | --- | --- |{}", " --- |".repeat(titles.len()));
+    for ((stamps, capacity, cross), row) in &rows {
         let mut texts: Vec<String> = row.ratios.iter().map(|of| accuracy(of)).collect();
         texts.extend(row.settled.values().map(|latest| {
             latest.map_or_else(
@@ -157,7 +167,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             )
         }));
         println!(
-            "| {} | {cross} | {} |",
+            "| {stamps} | {} | {cross} | {} |",
             Rate::from_bps(*capacity),
             texts.join(" | ")
         );

@@ -90,7 +90,7 @@ pub enum TransportSpec {
 /// TCP, as configured for one flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpSpec {
-    /// Both endpoints' settings.
+    /// Both endpoints' settings. The tick of the timestamps is that of the receiver; the sender's is a microsecond.
     pub config: tcp::Config,
     /// The name of the controller in [`comity_congestion::table`].
     pub controller: String,

@@ -20,7 +20,8 @@ use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
-    Ack, Answered, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report, Sent, Timeout,
+    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report, Sent,
+    Timeout,
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
@@ -423,7 +424,10 @@ impl Model {
                 let answered = Answered {
                     now,
                     number: PacketNumber::new(first),
-                    arrived_at: (fourth & 1 == 0).then(|| Time::from_nanos(second)),
+                    arrived_at: (fourth & 1 == 0).then(|| Arrived {
+                        at: Time::from_nanos(second),
+                        tick: Span::from_nanos(third),
+                    }),
                 };
                 self.tell(|controller| {
                     controller.on_packet_acked(now, PacketNumber::new(third));
@@ -482,7 +486,10 @@ impl Model {
             now: self.now,
             number: PacketNumber::new(numbers.end.saturating_sub(1)),
             // The receiver's clock is an hour ahead.
-            arrived_at: rtt.map(|rtt| self.now.saturating_sub(rtt / 2) + Span::from_secs(3_600)),
+            arrived_at: rtt.map(|rtt| Arrived {
+                at: self.now.saturating_sub(rtt / 2) + Span::from_secs(3_600),
+                tick: Span::from_micros(1),
+            }),
         };
         let ack = Ack {
             now: self.now,

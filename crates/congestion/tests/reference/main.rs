@@ -3,6 +3,7 @@
 mod cubic;
 mod iftp;
 mod libra;
+mod libra_capacity;
 mod psp;
 mod psp_history;
 mod rap;

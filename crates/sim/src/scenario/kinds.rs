@@ -399,6 +399,11 @@ pub(super) const SPAN: Amount<Span> = Amount {
     min: Span::ZERO,
     max: LONGEST,
 };
+/// A tick of a clock of timestamps.
+pub(super) const TICK: Amount<Span> = Amount {
+    min: Span::from_micros(1),
+    max: Span::from_secs(1),
+};
 /// A time above zero.
 pub(super) const POSITIVE_SPAN: Amount<Span> = Amount {
     min: Span::from_nanos(1),

@@ -24,6 +24,7 @@ pub const PLAIN: Config = Config {
     receive_buffer: Bytes::new(10_000),
     window_scaling: false,
     timestamps: false,
+    timestamp_tick: Span::from_micros(1),
     sack: false,
     delayed_ack: None,
     limited_transmit: false,

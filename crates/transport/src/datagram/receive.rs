@@ -1,9 +1,9 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
 use comity_congestion::{
-    Ack as AckEvent, Answered, Arrival, Feedback, Loss, LossCause, Report, Tag,
+    Ack as AckEvent, Answered, Arrival, Arrived, Feedback, Loss, LossCause, Report, Tag,
 };
-use comity_units::{Bytes, PacketNumber, Time};
+use comity_units::{Bytes, PacketNumber, Span, Time};
 
 use super::connection::Connection;
 use super::events::{CloseReason, Event, PathFrame, Violation};
@@ -368,7 +368,10 @@ impl<P: Payload> Connection<P> {
             self.controller.on_answered(&Answered {
                 now,
                 number,
-                arrived_at: Some(Time::from_micros(ack.arrival.as_micros().into())),
+                arrived_at: Some(Arrived {
+                    at: Time::from_micros(ack.arrival.as_micros().into()),
+                    tick: Span::from_micros(1),
+                }),
             });
         }
         let began_at = self.episode.began_at.unwrap_or(Time::ZERO);

@@ -23,6 +23,9 @@ pub struct Config {
     pub window_scaling: bool,
     /// Whether segments carry timestamps and round trips are measured with them (RFC 7323).
     pub timestamps: bool,
+    /// The tick of the clock behind the timestamps that this end sends: a microsecond to a second (RFC 7323,
+    /// section 5.4, which begins at a millisecond). Round trips that are measured with timestamps are whole ticks.
+    pub timestamp_tick: Span,
     /// Whether selective acknowledgements are offered and used (RFC 2018).
     pub sack: bool,
     /// When to hold an acknowledgement back; `None` answers every segment.
@@ -73,6 +76,7 @@ impl Config {
         receive_buffer: Bytes::new(6 << 20),
         window_scaling: true,
         timestamps: true,
+        timestamp_tick: Span::from_micros(1),
         sack: true,
         delayed_ack: Some(DelayedAck {
             segments: 2,

@@ -37,7 +37,7 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// and timestamps, RFC 2018 for SACK, RFC 3042 for limited transmit.
 ///
 /// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write what is due;
-/// 3. timestamps tick once per microsecond; 4. a window probe repeats the last acknowledged number
+/// 3. timestamps tick as [`Config::timestamp_tick`] says, by default once per microsecond; 4. a window probe repeats the last acknowledged number
 /// without payload, as current hosts do; 5. a SYN carries no data; 6. a segment that is old in all its bytes
 /// is answered, and what it acknowledges still counts, but not as a duplicate acknowledgement; 7. at an
 /// unchanged acknowledgement number the peer's window only grows, which is the rule of `SND.WL1` and
@@ -619,9 +619,10 @@ impl Connection {
         }
         let echoed = match segment.options.timestamps {
             Some(timestamps) if self.config.timestamps && timestamps.echo != 0 => {
-                let age = timestamp(now).wrapping_sub(timestamps.echo);
+                let tick = self.config.timestamp_tick;
+                let age = timestamp(now, tick).wrapping_sub(timestamps.echo);
                 let is_past = (age as i32) >= 0;
-                is_past.then(|| now.saturating_sub(Span::from_micros(u64::from(age))))
+                is_past.then(|| now.saturating_sub(tick * u64::from(age)))
             }
             _ => None,
         };
@@ -718,8 +719,8 @@ impl Connection {
 /// section 5.5).
 const TIMESTAMP_LIFE: Span = Span::from_secs(30 * 60);
 
-/// The timestamp clock: microseconds, wrapping after 71 minutes.
-fn timestamp(now: Time) -> u32 {
+/// The timestamp clock. With ticks of a microsecond it wraps after 71 minutes.
+fn timestamp(now: Time, tick: Span) -> u32 {
     // Zero means "no echo" in practice, so the clock starts at one.
-    ((now.as_nanos() / 1_000) as u32).wrapping_add(1)
+    ((now.as_nanos() / tick.as_nanos().max(1)) as u32).wrapping_add(1)
 }

@@ -24,7 +24,9 @@
 //! a recovery let the group that is next leave at once; repairs behind it wait for their turn.
 //!
 //! **Capacity.** Given, or estimated from the pairs by `Capacity`; until there is an estimate the window grows as
-//! TCP's, by one segment in a round trip.
+//! TCP's, by one segment in a round trip. Where the receiver does not tell finely enough when packets arrived, and the least
+//! delays refuse the pair that the estimate would be from, C is a bound from below, if they give one, and the window grows
+//! by what the law makes of that, but by no more than one segment in a round trip: no faster than TCP's.
 //!
 //! **Sharing.** Behind a queue that drops early and at random flows come to equal rates from any start
 //! (`crates/sim/tests/libra.rs`). Behind one that drops its tail they need not: each flow has (2) by extremes of its own, so
@@ -44,7 +46,8 @@
 //! lengths of `memory` (`RttRange`); 7. receivers that answer every f-th packet get groups of f + 1 packets
 //! instead of pairs while the capacity is being estimated, since pairs would tell nothing; 8. a pair waits until
 //! the window has room for both, as long as two pairs are in flight whose answers will make room; 9. until
-//! there is an estimate of the capacity the window grows by one segment in a round trip; 10. the exceptions from the
+//! there is an estimate of the capacity the window grows by one segment in a round trip, and by no more than that while the
+//! estimate is a bound; 10. the exceptions from the
 //! calendar that are said above: slow start, the first round trip and what is lost; 11. an acknowledgement counts once
 //! or for as many segments as it covers (`increase`), where the paper's receivers answer each; 12. where the
 //! recovery asks for it, as Tahoe's does, a loss makes the window one segment and the reduced one the threshold.
@@ -152,13 +155,23 @@ impl Libra {
 
     /// The most that the window grows in a round trip, in segments: α · RTT² / (RTT + A).
     fn growth(&self, rtt: Span) -> f64 {
-        let Some(capacity) = self.capacity() else {
+        let Some((capacity, is_sure)) = self.known_capacity() else {
             return 1.0;
         };
         let exponent = -self.config.y * self.range.share(rtt);
         let alpha = self.config.x * capacity.as_mbps_f64() * libm::exp(exponent);
         let rtt = rtt.as_secs_f64();
-        alpha * rtt * rtt / (rtt + self.config.a)
+        let growth = alpha * rtt * rtt / (rtt + self.config.a);
+        if is_sure { growth } else { growth.min(1.0) }
+    }
+
+    /// C, and whether it is more than a bound.
+    fn known_capacity(&self) -> Option<(Rate, bool)> {
+        if let Some(given) = self.config.capacity {
+            return Some((given, true));
+        }
+        let estimate = self.capacity.as_ref()?.estimate()?;
+        Some((estimate.rate, estimate.is_confirmed))
     }
 
     fn set_window(&mut self, segments: f64) {
@@ -336,11 +349,9 @@ impl Controller for Libra {
         }
     }
 
-    /// C: as it was given, or as it is estimated by now.
+    /// C: as it was given, or as it is estimated by now, which may be a bound from below.
     fn capacity(&self) -> Option<Rate> {
-        self.config
-            .capacity
-            .or_else(|| self.capacity.as_ref()?.rate())
+        self.known_capacity().map(|(rate, _)| rate)
     }
 
     fn needs_answers(&self) -> bool {

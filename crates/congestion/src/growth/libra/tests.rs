@@ -2,7 +2,7 @@
 
 extern crate std;
 use super::*;
-use crate::LossCause;
+use crate::{Arrived, LossCause};
 use comity_units::PacketNumber;
 
 const MSS: Bytes = Bytes::new(1_000);
@@ -416,7 +416,10 @@ fn the_clock_of_the_receiver_is_believed_before_compressed_acknowledgements() {
         law.on_answered(&Answered {
             now: Time::from_micros(now),
             number: PacketNumber::new(number),
-            arrived_at: Some(Time::from_micros(arrived)),
+            arrived_at: Some(Arrived {
+                at: Time::from_micros(arrived),
+                tick: Span::from_micros(1),
+            }),
         });
     }
     close(law.capacity().unwrap().as_mbps_f64(), 10.0);
@@ -450,7 +453,10 @@ fn queues_on_the_way_back_hide_no_good_pair() {
             law.on_answered(&Answered {
                 now: arrived_at + Span::from_micros(back),
                 number: PacketNumber::new(2 * pair + of_pair),
-                arrived_at: Some(arrived_at + Span::from_secs(3_600)),
+                arrived_at: Some(Arrived {
+                    at: arrived_at + Span::from_secs(3_600),
+                    tick: Span::from_micros(1),
+                }),
             });
         }
         mbps.push(law.capacity().unwrap().as_mbps_f64());
@@ -477,7 +483,10 @@ fn after_groups(groups: &[(u64, [(u64, u64); 2])]) -> Libra {
             law.on_answered(&Answered {
                 now: arrived_at + Span::from_millis(10),
                 number: PacketNumber::new(first + place),
-                arrived_at: Some(arrived_at),
+                arrived_at: Some(Arrived {
+                    at: arrived_at,
+                    tick: Span::from_micros(1),
+                }),
             });
         }
         // A gap in the numbers: not one group.

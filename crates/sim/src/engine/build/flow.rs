@@ -229,9 +229,12 @@ fn build_tcp(
         metered: meter.is_some(),
         ..tcp.config
     };
-    let config = share(shared, &config);
-    let source = Connection::connect(Arc::clone(&config), controller);
-    let mut sink = Connection::listen_to_receive(config);
+    let of_source = Config {
+        timestamp_tick: Config::MODERN.timestamp_tick,
+        ..config
+    };
+    let source = Connection::connect(share(shared, &of_source), controller);
+    let mut sink = Connection::listen_to_receive(share(shared, &config));
     if let Some(meter) = meter {
         sink = sink.with_meter(meter);
     }

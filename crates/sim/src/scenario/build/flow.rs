@@ -486,6 +486,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         receive_buffer: packets.receive_buffer,
         window_scaling,
         timestamps: packets.timestamps,
+        timestamp_tick: table.timestamp_tick.unwrap_or(base.timestamp_tick),
         sack,
         delayed_ack: delayed_ack(table, &base),
         limited_transmit: table.limited_transmit.unwrap_or(base.limited_transmit),

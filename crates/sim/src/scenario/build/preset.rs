@@ -148,6 +148,7 @@ impl Preset {
                 },
             ),
             ("timestamps", config.timestamps.to_string()),
+            ("timestamp_tick", config.timestamp_tick.to_string()),
             ("sack", config.sack.to_string()),
             ("window_scaling", config.window_scaling.to_string()),
             ("limited_transmit", config.limited_transmit.to_string()),

@@ -6,7 +6,7 @@ use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
     Amount, Choice, Count, Either, Extent, ExtentKind, Flag, Name, NameTemplate, PACKET,
-    POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, Template, Word,
+    POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, TICK, Template, Word,
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
@@ -230,6 +230,8 @@ table! {
         );
         /// Whether segments carry timestamps.
         timestamps: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// The tick of the receiver's timestamps; those of the sender tick in microseconds.
+        timestamp_tick: Option<Span> = Optional(TICK, FROM_PRESET);
         /// Whether selective acknowledgements are offered and used.
         sack: Option<bool> = Optional(Flag, "whether the recovery is \"sack\" where that is given, else as in the preset");
         /// Whether windows above 65,535 bytes may be offered.

@@ -55,7 +55,7 @@ impl Connection {
             window_scale: config.window_scaling.then_some(self.receiver.scale),
             sack_permitted: config.sack,
             timestamps: config.timestamps.then(|| Timestamps {
-                value: timestamp(now),
+                value: timestamp(now, self.config.timestamp_tick),
                 echo: if answers { self.timestamp_recent } else { 0 },
             }),
             seq_update: config
@@ -148,7 +148,7 @@ impl Connection {
     /// The options of a segment that is no SYN.
     fn add_options(&self, now: Time, options: &mut Options) {
         options.timestamps = self.config.timestamps.then(|| Timestamps {
-            value: timestamp(now),
+            value: timestamp(now, self.config.timestamp_tick),
             echo: self.timestamp_recent,
         });
         if self.config.sack && self.receiver.has_gap() {

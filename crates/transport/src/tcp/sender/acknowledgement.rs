@@ -99,7 +99,7 @@ impl Transfer {
             && !self.is_held_by_pacer(stream, now);
         let reading = match (&mut self.answers, ack.peer_clock) {
             (Some(answers), Some(value)) => answers.peer_clock.read(now, value),
-            _ => Reading::Coarse,
+            _ => Reading::Nothing,
         };
         let answered = match &mut self.answers {
             None => None,
@@ -178,7 +178,7 @@ impl Transfer {
                     now,
                     number,
                     arrived_at: match reading {
-                        Reading::At(arrived_at) => Some(arrived_at),
+                        Reading::At(stamp) => Some(stamp),
                         _ => None,
                     },
                 });

@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 
+use comity_congestion::Arrived;
 use comity_units::{PacketNumber, Span, Time};
 
 /// A record of each segment in flight: acknowledgements name offsets, and controllers know packets.
@@ -15,10 +16,11 @@ pub(super) struct Answers {
 /// The peer's clock by its timestamps. An acknowledgement leaves when the packet that it answers has come, so that it
 /// tells when that was, whatever queue it meets on its way back.
 ///
-/// RFC 7323 has clocks of anything between a millisecond and a second for a tick. Only one that ticks in microseconds
-/// can tell packets of a pair apart, so that is what is made sure of: the ticks are the microseconds that went by here,
-/// within a factor of 30, halfway to milliseconds. A queue that grows on the way back makes that much of a difference
-/// only for moments.
+/// RFC 7323 has clocks of anything between a millisecond and a second for a tick, and current hosts those of a millisecond
+/// or a microsecond. These two are told apart by how many ticks went by here: microseconds within a factor of 30, halfway to
+/// milliseconds, and milliseconds within a factor of two. A queue that grows on the way back makes that much of a
+/// difference only for moments, during which nothing is answered: what the clock told would not be used, and acknowledgements
+/// behind such a queue are compressed. Ticks that made no sense for two seconds are taken for none.
 #[derive(Debug, Default)]
 pub(super) struct PeerClock {
     /// When the first timestamp came.
@@ -33,10 +35,10 @@ pub(super) struct PeerClock {
 pub(super) enum Reading {
     /// Too little was heard to know what a tick is.
     Unknown,
-    /// Nothing: the clock does not tick in microseconds.
-    Coarse,
+    /// Nothing: there is no clock, or it ticks in something else.
+    Nothing,
     /// The time on the peer's clock.
-    At(Time),
+    At(Arrived),
 }
 
 impl PeerClock {
@@ -59,15 +61,29 @@ impl PeerClock {
         if elapsed < LEAST_WATCHED {
             Reading::Unknown
         } else if micros / 30 <= ticks && ticks / 30 <= micros {
-            Reading::At(Time::from_micros(ticks))
+            Reading::At(Arrived {
+                at: Time::from_micros(ticks),
+                tick: Span::from_micros(1),
+            })
+        } else if micros / 2_000 <= ticks && ticks <= micros / 500 {
+            Reading::At(Arrived {
+                at: Time::from_millis(ticks),
+                tick: Span::from_millis(1),
+            })
+        } else if elapsed < LONGEST_WATCHED {
+            Reading::Unknown
         } else {
-            Reading::Coarse
+            Reading::Nothing
         }
     }
 }
 
 /// A clock of milliseconds has ten ticks in it.
 const LEAST_WATCHED: Span = Span::from_millis(10);
+
+/// A queue of one second that filled on the way back is half of the time by then, which is as much as may be missing from a
+/// clock of milliseconds.
+const LONGEST_WATCHED: Span = Span::from_secs(2);
 
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -149,27 +165,60 @@ mod tests {
         assert_eq!(answers.on_advance(61), Some(number(6)));
     }
 
-    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several ticks: only that of
-    /// microseconds is believed, over its wrap, and once it was watched.
+    /// Packets 20 ms apart at the receiver, acknowledgements 30 ms apart here, by clocks of several ticks: only those of
+    /// microseconds and of milliseconds are believed, over their wrap, and once they were watched. The others are given up.
     #[test]
-    fn only_a_clock_of_microseconds_tells_when_packets_arrived() {
-        for (nanos_per_tick, is_fine) in [(1_000, true), (1_000_000, false), (1, false)] {
+    fn only_known_clocks_tell_when_packets_arrived() {
+        let clocks = [
+            (1, false),
+            (1_000, true),
+            (100_000, false),
+            (1_000_000, true),
+            (4_000_000, false),
+            (10_000_000, false),
+        ];
+        for (nanos_per_tick, is_known) in clocks {
             let mut clock = PeerClock::default();
-            let begin = u32::MAX - 50_000;
+            let begin = u32::MAX - 50;
             let mut read = |millis: u64, arrived: u64| {
                 let ticks = (arrived * 1_000_000 / nanos_per_tick) as u32;
                 clock.read(Time::from_millis(millis), begin.wrapping_add(ticks))
             };
             assert_eq!(read(1_000, 0), Reading::Unknown);
             assert_eq!(read(1_009, 9), Reading::Unknown, "too early to tell");
-            let at = |millis| match is_fine {
-                true => Reading::At(Time::from_millis(millis)),
-                false => Reading::Coarse,
+            let at = |millis| match is_known {
+                true => Reading::At(Arrived {
+                    at: Time::from_millis(millis),
+                    tick: Span::from_nanos(nanos_per_tick),
+                }),
+                false => Reading::Unknown,
             };
             assert_eq!(read(1_130, 120), at(120), "{nanos_per_tick}");
             assert_eq!(read(1_160, 140), at(140), "{nanos_per_tick}");
             assert_eq!(read(1_161, 130), at(130), "overtaken");
+            assert_eq!(read(2_999, 1_980), at(1_980), "{nanos_per_tick}");
+            let finally = match is_known {
+                true => at(2_480),
+                false => Reading::Nothing,
+            };
+            assert_eq!(read(3_500, 2_480), finally, "{nanos_per_tick}");
         }
+    }
+
+    /// By a clock of milliseconds, behind 120 ms of queue that fill within 150: nothing is known until they are less than
+    /// half of the time.
+    #[test]
+    fn a_queue_that_fills_on_the_way_back_makes_no_other_clock() {
+        let mut clock = PeerClock::default();
+        let mut read = |millis, ticks| clock.read(Time::from_millis(millis), ticks);
+        assert_eq!(read(1_000, 7), Reading::Unknown);
+        assert_eq!(read(1_150, 37), Reading::Unknown);
+        assert_eq!(read(1_230, 117), Reading::Unknown);
+        let expected = Arrived {
+            at: Time::from_millis(120),
+            tick: Span::from_millis(1),
+        };
+        assert_eq!(read(1_240, 127), Reading::At(expected));
     }
 
     #[test]

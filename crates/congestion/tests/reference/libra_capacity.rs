@@ -1,0 +1,304 @@
+//! Libra's estimate of the capacity against a slow reading of its rules: every packet and every pair is kept, and all of
+//! them are looked through again for each answer.
+
+use comity_congestion::growth::{Increase, Libra, LibraConfig};
+use comity_congestion::{Answered, Arrived, Controller};
+use comity_units::{Bytes, PacketNumber, Seed, Span, Time};
+use proptest::prelude::*;
+
+use crate::{ack, sent};
+
+const WIRE: Bytes = Bytes::new(1_000);
+/// A and X of the law, and the round trip that it is told.
+const A: f64 = 1.0;
+const X: f64 = 2.0;
+const RTT: Span = Span::from_secs(2);
+
+/// Two packets of one group are answered: their places, when each arrives after the group left, and how long each answer
+/// then takes, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    places: [u64; 2],
+    arrivals: [u64; 2],
+    backs: [u64; 2],
+}
+
+/// A path with a slowest link on which a packet takes `packet`, and little or much traffic on it and on the way back.
+fn group(packet: u64) -> impl Strategy<Value = Group> {
+    let waiting = || prop_oneof![3 => Just(0), 1 => 0..packet / 10, 1 => 0..packet * 40];
+    let places = (0..14_u64, 1..3_u64);
+    (places, [waiting(), waiting()], [waiting(), waiting()]).prop_map(
+        move |((place, apart), queues, backs)| {
+            let places = [place, place + apart];
+            let mut arrivals = [0; 2];
+            let mut answers = [0; 2];
+            let mut least = [0; 2];
+            for of in 0..2 {
+                // One after the other, on either way.
+                arrivals[of] = (8_000_000 + (places[of] + 1) * packet + queues[of]).max(least[0]);
+                answers[of] = (arrivals[of] + 5_000_000 + backs[of]).max(least[1] + packet / 30);
+                least = [arrivals[of] + packet / 20, answers[of]];
+            }
+            let backs = [answers[0] - arrivals[0], answers[1] - arrivals[1]];
+            Group {
+                places,
+                arrivals,
+                backs,
+            }
+        },
+    )
+}
+
+/// What is known of an answered packet: nanoseconds since its group left, and what the clock of the receiver said.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    place: f64,
+    round_trip: f64,
+    one_way: Option<f64>,
+    back: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    packets: [Known; 2],
+    by_stamps: bool,
+    dispersion: f64,
+    /// The shortest dispersion that the stamps leave open.
+    least: f64,
+}
+
+impl Pair {
+    fn of(packets: [Known; 2], tick: f64) -> Self {
+        let answers = packets[1].round_trip - packets[0].round_trip;
+        let stamps = match packets {
+            [
+                Known {
+                    one_way: Some(first),
+                    ..
+                },
+                Known {
+                    one_way: Some(second),
+                    ..
+                },
+            ] => Some(second - first),
+            _ => None,
+        };
+        let dispersion = match stamps {
+            None => answers,
+            Some(stamps) if stamps >= 50.0 * tick => stamps,
+            Some(stamps) => answers.max(stamps - tick).min(stamps + tick),
+        };
+        let by_stamps = stamps.is_some_and(|stamps| stamps >= 8.0 * tick);
+        Self {
+            packets,
+            by_stamps,
+            dispersion,
+            least: stamps.map_or(0.0, |stamps| (stamps - tick).max(0.0)),
+        }
+    }
+
+    fn apart(&self) -> f64 {
+        self.packets[1].place - self.packets[0].place
+    }
+
+    fn packet(&self) -> f64 {
+        self.dispersion / self.apart()
+    }
+
+    fn shortest(&self) -> f64 {
+        self.least / self.apart()
+    }
+
+    fn delay(&self, packet: &Known) -> f64 {
+        match packet.one_way {
+            Some(one_way) if self.by_stamps => one_way,
+            _ => packet.round_trip,
+        }
+    }
+
+    /// The delays without a queue on the way back, so far as `back` tells, less what packets wait behind their own group.
+    fn disturbed(&self, packet: f64, back: f64) -> f64 {
+        let each = self.packets.map(|of| {
+            let back = if self.by_stamps { back } else { 0.0 };
+            self.delay(&of) + back - of.place * packet
+        });
+        each[0] + each[1]
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reading {
+    tick: f64,
+    packets: Vec<Known>,
+    best: Option<Pair>,
+}
+
+impl Reading {
+    fn slack(&self, pair: &Pair) -> f64 {
+        if pair.by_stamps { 2.0 * self.tick } else { 0.0 }
+    }
+
+    /// How much later than the best pair this one is, and how much counts as nothing.
+    fn behind_the_best(&self, pair: &Pair, packets: &[Known]) -> Option<(f64, f64)> {
+        let best = self.best?;
+        let both = self.packets.iter().chain(packets);
+        let back = both.filter_map(|of| of.back).fold(f64::INFINITY, f64::min);
+        let packet = best.packet().min(pair.packet());
+        let behind = pair.disturbed(packet, back) - best.disturbed(packet, back);
+        Some((behind, (pair.dispersion / 16.0).max(self.slack(pair))))
+    }
+
+    fn take(&mut self, pair: Pair) {
+        let behind = self.behind_the_best(&pair, &pair.packets);
+        if behind.is_none_or(|(behind, _)| behind < 0.0) {
+            self.best = Some(pair);
+        }
+        self.packets.extend(pair.packets);
+    }
+
+    /// The least steep line from the least delayed packet to one at a place behind it.
+    fn longest(&self) -> Option<f64> {
+        let front = self.packets.iter().min_by(|one, other| {
+            let key = |of: &Known| (of.round_trip, of.place);
+            key(one).partial_cmp(&key(other)).expect("numbers")
+        })?;
+        let behind = self.packets.iter().filter(|of| of.place > front.place);
+        let longest = behind
+            .map(|of| (of.round_trip - front.round_trip) / (of.place - front.place))
+            .fold(f64::INFINITY, f64::min);
+        (1.0..f64::INFINITY).contains(&longest).then_some(longest)
+    }
+
+    fn is_confirmed(&self, best: &Pair, margin: f64) -> bool {
+        let [first, _] = best.packets;
+        let by_floors = self.packets.iter().all(|other| {
+            let places = first.place - other.place;
+            let expected = other.round_trip + places * best.packet();
+            let allowed = best.packet() * places.abs().max(best.apart()) / 8.0;
+            first.round_trip - expected <= allowed + margin
+        });
+        let by_slope = self
+            .longest()
+            .is_some_and(|longest| (longest - best.packet()).abs() <= best.packet() / 8.0 + margin);
+        best.by_stamps || by_floors || by_slope
+    }
+
+    /// Whether a nanosecond for each place, as whole numbers lose it, decides.
+    fn is_close_call(&self) -> bool {
+        self.best
+            .is_some_and(|best| self.is_confirmed(&best, -32.0) != self.is_confirmed(&best, 32.0))
+    }
+
+    /// Nanoseconds for a packet, and whether that is confirmed.
+    fn packet(&self) -> Option<(f64, bool)> {
+        let best = self.best?;
+        if self.is_confirmed(&best, 0.0) {
+            return Some((best.packet(), true));
+        }
+        let bound = self.longest().map(|longest| longest.max(best.shortest()));
+        Some((bound.unwrap_or(best.packet()), false))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// The estimate, and the growth that it makes: by the law, no more than a segment in a round trip where the estimate
+    /// is a bound only, and that much where there is none.
+    #[test]
+    fn the_estimate_and_its_growth_are_those_of_the_rules(
+        groups in prop_oneof![Just(100_000_u64), Just(1_000_000), Just(20_000_000)]
+            .prop_flat_map(|packet| prop::collection::vec(group(packet), 1..40)),
+        tick in prop_oneof![Just(None), Just(Some(1_000_u64)), Just(Some(1_000_000))],
+    ) {
+        let mut law = Libra::new(LibraConfig {
+            mss: WIRE,
+            initial_window: WIRE * 1_000,
+            initial_ssthresh: WIRE,
+            max_window: Bytes::MAX,
+            a: A, b: 1.0, x: X, y: 2.0,
+            capacity: None,
+            increase: Increase::PerAck,
+            pairs: false,
+            memory: Span::MAX,
+            seed: Seed::new(1),
+        });
+        let mut reading = Reading { tick: tick.unwrap_or(0) as f64, ..Reading::default() };
+        let mut first = 0;
+        for (at, group) in (1..).zip(groups) {
+            let left = Time::from_secs(3 * at);
+            // What the clock says, in whole ticks; it is an hour ahead.
+            let stamp = |arrival: u64| tick.map(|tick| {
+                let exact = left + Span::from_nanos(arrival) + Span::from_secs(3_600);
+                Time::from_nanos(exact.as_nanos() / tick * tick)
+            });
+            let known = [0, 1].map(|of| {
+                let said = stamp(group.arrivals[of]).map(|at| at.as_nanos() as f64);
+                let answered = group.arrivals[of] + group.backs[of];
+                Known {
+                    place: group.places[of] as f64,
+                    round_trip: answered as f64,
+                    one_way: said.map(|said| said - left.as_nanos() as f64),
+                    back: said.map(|said| (left.as_nanos() + answered) as f64 - said),
+                }
+            });
+            let pair = Pair::of(known, reading.tick);
+            // Pairs that are as good as the best are averaged, which is another matter.
+            let is_equal = reading
+                .behind_the_best(&pair, &known)
+                .is_some_and(|(behind, tolerance)| behind.abs() <= tolerance + 4.0);
+            if is_equal || pair.dispersion < 1.0 {
+                continue;
+            }
+            for place in 0..=group.places[1] {
+                law.on_sent(&sent(left, WIRE, first + place, WIRE));
+            }
+            for of in 0..2 {
+                law.on_answered(&Answered {
+                    now: left + Span::from_nanos(group.arrivals[of] + group.backs[of]),
+                    number: PacketNumber::new(first + group.places[of]),
+                    arrived_at: stamp(group.arrivals[of]).map(|at| Arrived {
+                        at,
+                        tick: Span::from_nanos(tick.unwrap_or(0)),
+                    }),
+                });
+            }
+            first += group.places[1] + 2;
+            reading.take(pair);
+
+            if reading.is_close_call() {
+                return Ok(());
+            }
+            let expected = reading.packet();
+            let mbps = expected.map(|(packet, _)| 8e3 * WIRE.get() as f64 / packet);
+            let found = law.capacity().map(|rate| rate.as_mbps_f64());
+            // Times for one packet are whole nanoseconds, rates whole bits in a second.
+            let error = expected.map_or(1e-9, |(packet, _)| {
+                let bit = packet / (8e9 * WIRE.get() as f64);
+                1e-6 + 1.5 / packet + bit
+            });
+            let is_near = |found: f64, expected: f64| (found / expected - 1.0).abs() < error;
+            prop_assert!(
+                match (found, mbps) {
+                    (Some(found), Some(expected)) => is_near(found, expected),
+                    (None, None) => true,
+                    _ => false,
+                },
+                "{found:?} instead of {mbps:?}: {reading:?}"
+            );
+            let by_law = mbps.map(|mbps| {
+                let rtt = RTT.as_secs_f64();
+                X * mbps * rtt * rtt / (rtt + A)
+            });
+            let growth = match (by_law, expected) {
+                (Some(by_law), Some((_, true))) => by_law,
+                (Some(by_law), Some((_, false))) => by_law.min(1.0),
+                _ => 1.0,
+            };
+            let before = law.window();
+            law.on_ack(&ack(left + RTT, WIRE, RTT, WIRE));
+            let step = law.window() - before;
+            prop_assert!(is_near(step, (growth / before).min(1.0)), "{step}: {growth} {reading:?}");
+        }
+    }
+}
