@@ -203,7 +203,20 @@ fn assert_same_media(received: &[u8], sent: &[u8]) {
     );
     for (pid, units) in &sent {
         assert_eq!(received[pid].len(), units.len(), "PID {pid}");
-        assert!(received[pid] == *units, "PID {pid} differs");
+        let differs = |(received, sent): (&Vec<u8>, &Vec<u8>)| received != sent;
+        let first = received[pid].iter().zip(units).position(differs);
+        let unit = first.map(|unit| {
+            let [received, sent] = [&received[pid][unit], &units[unit]];
+            let at = received
+                .iter()
+                .zip(sent)
+                .position(|(one, other)| one != other);
+            (unit, at, received.len(), sent.len())
+        });
+        assert_eq!(
+            unit, None,
+            "PID {pid}: unit, byte, length received and sent"
+        );
     }
 }
 
