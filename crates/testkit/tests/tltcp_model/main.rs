@@ -1,5 +1,5 @@
 //! The connection against slow, literal readings: of sections 5.1 to 5.5 of the TLTCP paper, over the fast retransmit of
-//! RFC 5681 or the loss recovery of RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one
+//! RFC 5681, the fast recovery of RFC 6582, or the loss recovery of RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one
 //! byte, the send window is the list of numbers that the paper writes it as, and the lifetime timer is the loop of figure 1.
 //!
 //! The growth law is not under test here: both sides ask the same one.
@@ -10,7 +10,7 @@ mod sender;
 use std::collections::{BTreeSet, VecDeque};
 
 use comity_congestion::RttConfig;
-use comity_congestion::recovery::RecoveryConfig;
+use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_testkit::tcp::{BORN, fixed, listener, opener, reno};
 use comity_transport::tcp::timeline::TimelineConfig;
 use comity_transport::tcp::{Config, Connection, Options, Segment};
@@ -19,7 +19,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use self::receiver::Receiver;
-use self::sender::Sender;
+use self::sender::{Kind, Sender};
 
 /// What a packet says of numbers that will not come: `seq_update`, and the hole in front of its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,24 @@ fn without_options(segment: Segment) -> Segment {
     }
 }
 
+/// RFC 6582 asks NewReno to be careful.
+fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
+    match kind {
+        Kind::Reno => RecoveryConfig {
+            careful: false,
+            ..RecoveryConfig::RENO
+        },
+        Kind::NewReno => RecoveryConfig {
+            kind: RecoveryKind::NewReno {
+                impatient,
+                deflate_window: false,
+            },
+            ..RecoveryConfig::NEW_RENO
+        },
+        Kind::Sack => RecoveryConfig::SACK,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -119,7 +137,8 @@ proptest! {
         lengths in vec((1_u32..25, 0_u64..25), 1..8),
         is_in_order in any::<bool>(),
         last in prop_oneof![Just(1_000_u32), 1_u32..30],
-        (is_sack, is_blind) in any::<(bool, bool)>(),
+        kind in prop::sample::select(vec![Kind::Reno, Kind::NewReno, Kind::Sack]),
+        (is_impatient, is_blind) in any::<(bool, bool)>(),
         size in 4_usize..14,
         is_fixed in any::<bool>(),
         steps in vec(step(), 0..150),
@@ -139,8 +158,8 @@ proptest! {
         let config = Config {
             mss: 1,
             receive_buffer: Bytes::new(60_000),
-            recovery: if is_sack { RecoveryConfig::SACK } else { RecoveryConfig { careful: false, ..RecoveryConfig::RENO } },
-            sack: is_sack,
+            recovery: recovery(kind, is_impatient),
+            sack: kind == Kind::Sack,
             timeline: Some(TimelineConfig { blind_spot: is_blind, ..TimelineConfig::PAPER }),
             // All timeouts are of one length, so that none depends on round trips and none backs off.
             rtt: RttConfig { initial_timeout: Span::from_millis(timeout), min_timeout: Span::from_millis(timeout),
@@ -148,7 +167,7 @@ proptest! {
             ..BORN
         };
         let law = || if is_fixed { fixed(size as u64) } else { reno(1, size as u64, size as u64 * 2) };
-        let mut model = Sender::new(&sections, law(), (is_sack, is_blind), timeout);
+        let mut model = Sender::new(&sections, law(), kind, (is_impatient, is_blind), timeout);
         let mut receiver = Receiver { expected: 1, known: BTreeSet::new(), out: VecDeque::new(), latest: 0 };
         let mut now = 0;
         let mut real = Real {
@@ -169,7 +188,7 @@ proptest! {
                         real.ends[1].on_segment(Time::from_millis(now), &segment);
                         real.ends[1].read(u64::MAX);
                         real.drain(Time::from_millis(now));
-                        if is_sack && let Some(answer) = real.acks.back() {
+                        if kind == Kind::Sack && let Some(answer) = real.acks.back() {
                             receiver.check_blocks(&blocks(answer));
                         }
                     }

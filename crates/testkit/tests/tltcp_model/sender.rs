@@ -1,6 +1,7 @@
 //! The sender of section 5: its time-line list, its window, what it tells the receiver, and its timers.
 
 mod acknowledgements;
+mod new_reno;
 mod scoreboard;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -8,6 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use comity_congestion::{Controller, Timeout};
 use comity_units::{Bytes, Time};
 
+use self::new_reno::FastRecovery;
 use self::scoreboard::Recovery;
 use super::{Packet, Update};
 
@@ -19,10 +21,23 @@ struct Node {
     deadline: u64,
 }
 
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// RFC 5681.
+    Reno,
+    /// RFC 6582.
+    NewReno,
+    /// RFC 6675.
+    Sack,
+}
+
 /// The sender of section 5.
 #[derive(Debug)]
 pub(super) struct Sender {
-    is_sack: bool,
+    kind: Kind,
+    /// Whether NewReno's first partial acknowledgement alone resets the retransmission timer.
+    is_impatient: bool,
     /// Whether the receiver is told of all obsolete data, and not only of what was answered.
     is_blind: bool,
     law: Box<dyn Controller>,
@@ -40,6 +55,7 @@ pub(super) struct Sender {
     /// What was acknowledged selectively.
     sacked: BTreeSet<u32>,
     recovery: Option<Recovery>,
+    fast_recovery: Option<FastRecovery>,
     /// RFC 6675, section 5.1: after a timeout no recovery begins before this is acknowledged, and until something is,
     /// duplicates tell of the flight before.
     recovery_point: u32,
@@ -56,6 +72,8 @@ pub(super) struct Sender {
     timeout: u64,
     timeout_at: Option<u64>,
     expiries: u32,
+    /// How many the window has let out since the last acknowledgement or timeout.
+    burst: u32,
     pub(super) out: VecDeque<Packet>,
     pub(super) pseudo_retransmissions: u64,
     pub(super) replacements: u64,
@@ -66,7 +84,8 @@ impl Sender {
     pub(super) fn new(
         sections: &[(u32, u64)],
         law: Box<dyn Controller>,
-        (is_sack, is_blind): (bool, bool),
+        kind: Kind,
+        (is_impatient, is_blind): (bool, bool),
         timeout: u64,
     ) -> Self {
         let mut lowest = 1;
@@ -83,7 +102,8 @@ impl Sender {
             })
             .collect();
         let mut sender = Self {
-            is_sack,
+            kind,
+            is_impatient,
             is_blind,
             law,
             timeline_list,
@@ -95,6 +115,7 @@ impl Sender {
             duplicates: 0,
             sacked: BTreeSet::new(),
             recovery: None,
+            fast_recovery: None,
             recovery_point: 0,
             is_after_timeout: false,
             chosen: 0,
@@ -105,6 +126,7 @@ impl Sender {
             timeout,
             timeout_at: None,
             expiries: 0,
+            burst: 0,
             out: VecDeque::new(),
             pseudo_retransmissions: 0,
             replacements: 0,
@@ -204,10 +226,15 @@ impl Sender {
         if self.recovery.is_some() {
             return self.send_by_pipe();
         }
-        // After three duplicates each one makes room for one more.
-        let is_inflated = !self.is_sack && self.duplicates >= 3;
-        let inflation = if is_inflated { self.duplicates } else { 0 };
-        let limit = self.congestion_window() + inflation;
+        let inflation = match &self.fast_recovery {
+            Some(recovery) => recovery.inflation,
+            // After three duplicates each one makes room for one more.
+            None if self.kind == Kind::Reno && self.duplicates >= 3 => self.duplicates as i64,
+            None => 0,
+        };
+        let limit = self
+            .congestion_window()
+            .saturating_add_signed(inflation as isize);
         while let Some(&number) = self.again.front() {
             if self.sacked.contains(&number) {
                 self.again.pop_front();
@@ -219,7 +246,12 @@ impl Sender {
             }
             self.transmit(number);
         }
-        while self.window.len() < limit && self.next < self.given() {
+        // NewReno lets at most two new packets out for an acknowledgement.
+        while self.window.len() < limit
+            && self.next < self.given()
+            && (self.fast_recovery.is_none() || self.burst < 2)
+        {
+            self.burst += 1;
             self.transmit_new();
         }
     }
@@ -262,6 +294,8 @@ impl Sender {
         self.expiries += 1;
         self.duplicates = 0;
         self.recovery = None;
+        self.fast_recovery = None;
+        self.burst = 0;
         self.recovery_point = self.next;
         self.is_after_timeout = true;
         let lost = self.lowest_outstanding().expect("the timer runs for it");

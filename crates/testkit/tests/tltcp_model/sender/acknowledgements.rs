@@ -3,22 +3,26 @@
 use comity_congestion::{Ack, Loss, LossCause};
 use comity_units::{Bytes, Time};
 
-use super::Sender;
+use super::{Kind, Sender};
 
 impl Sender {
     pub(in super::super) fn on_ack(&mut self, number: u32, blocks: &[(u32, u32)]) {
+        self.burst = 0;
         let has_news = self.update_scoreboard(number, blocks);
         // "The sender's window is moved by the amount of data that is ACKed": one that only follows a jump
         // moves nothing.
         let mut acked = self.sent.range(self.last_ack..number.max(self.last_ack));
         let moves = acked.next().is_some();
         let is_old = number < self.last_ack;
-        if moves {
-            self.on_advance(number);
-        }
+        let from = self.last_ack;
+        let is_partial = moves && self.is_partial_for_new_reno(number);
+        let is_repair = is_partial && self.is_repair(from);
+        let acked = if moves { self.on_advance(number) } else { 0 };
         self.last_ack = self.last_ack.max(number);
         if moves {
-            self.restart_timer();
+            if !is_partial {
+                self.restart_timer();
+            }
             self.tell_given_up();
         }
         // A section of which everything is acknowledged is done, also where the rest of it was discarded.
@@ -31,29 +35,38 @@ impl Sender {
         {
             self.timeline_list.pop_front();
         }
+        if is_partial {
+            self.on_partial(acked as i64, is_repair);
+        }
         if !moves && !is_old && self.lowest_outstanding().is_some() {
-            if !self.is_sack {
-                self.duplicates += 1;
-                if self.duplicates == 3 {
-                    self.on_loss();
+            match self.kind {
+                Kind::Reno => {
+                    self.duplicates += 1;
+                    if self.duplicates == 3 {
+                        self.on_loss();
+                    }
                 }
-            } else if has_news {
-                self.on_duplicate();
+                Kind::NewReno => self.on_new_reno_duplicate(),
+                Kind::Sack if has_news => self.on_duplicate(),
+                Kind::Sack => {}
             }
         }
         self.send();
     }
 
-    fn on_advance(&mut self, number: u32) {
+    /// Returns how many packets left the window.
+    fn on_advance(&mut self, number: u32) -> u64 {
         let app_limited = self.window.len() < self.congestion_window();
         let is_partial = self.recovery.is_some_and(|recovery| {
             let mut left = self.sent.range(number..);
             left.next().is_some_and(|&it| it < recovery.point)
         });
-        let was_recovering = self.recovery.is_some();
+        let is_partial = is_partial || self.is_partial_for_new_reno(number);
+        let holds_growth = self.recovery.is_some() || self.fast_recovery.is_some() && is_partial;
         if !is_partial {
             self.duplicates = 0;
             self.recovery = None;
+            self.fast_recovery = None;
         }
         self.is_after_timeout = false;
         self.expiries = 0;
@@ -68,12 +81,13 @@ impl Sender {
                 rtt: None,
                 in_flight: Bytes::new(self.window.len() as u64),
                 app_limited,
-                in_recovery: was_recovering,
+                in_recovery: holds_growth,
                 marked: 0,
                 packets: acked as u32,
                 sample: None,
             });
         }
+        acked
     }
 
     pub(super) fn tell_law_of_loss(&mut self) {
@@ -109,7 +123,7 @@ impl Sender {
         self.answered = self.answered.max(lost + 1);
         self.tell_given_up();
         let mut lowest = self.lowest_current;
-        if self.is_sack {
+        if self.kind == Kind::Sack {
             lowest = lowest.max(self.chosen + 1);
         }
         let mut current = self.sent.range(lowest..);
