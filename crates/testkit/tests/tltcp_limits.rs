@@ -536,11 +536,12 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
     script.expect(3_200, ". 52+10 ack 10 <upd 12>");
 }
 
-/// NewReno with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their deadline passes before the
+/// A sender with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their deadline passes before the
 /// acknowledgements of those up to `lost` come, for each of which one of the packets from 20 on leaves; `lost` is lost.
-fn new_reno_before_a_jump(lost: u64, current: u64) -> Script {
+fn before_a_jump(recovery: RecoveryConfig, lost: u64, current: u64) -> Script {
     let config = Config {
-        recovery: RecoveryConfig::NEW_RENO,
+        recovery,
+        sack: recovery == RecoveryConfig::SACK_NS2,
         ..TIMELINED
     };
     let mut script = Script::new(opener(config, fixed(10)));
@@ -576,7 +577,7 @@ fn new_reno_before_a_jump(lost: u64, current: u64) -> Script {
 /// 15 and 23 are lost. 20, which names the jump, was sent before the recovery began, and so were the packets up to 24.
 #[test]
 fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
-    let mut script = new_reno_before_a_jump(15, 100);
+    let mut script = before_a_jump(RecoveryConfig::NEW_RENO, 15, 100);
     let repeats = |script: &mut Script, at: u64, acknowledged: u64, sent: &[u64]| {
         script.send(at, &format!(". 10+0 ack {acknowledged} win 40"));
         for number in sent {
@@ -608,7 +609,7 @@ fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
 /// 13 and 21 are lost, and 22 is the last packet: behind the jump it and the second 20 make two duplicates.
 #[test]
 fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
-    let mut script = new_reno_before_a_jump(13, 3);
+    let mut script = before_a_jump(RecoveryConfig::NEW_RENO, 13, 3);
     for at in [111, 112] {
         script.send(at, ". 10+0 ack 13 win 40");
         script.expect_nothing(at);
@@ -628,4 +629,30 @@ fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
     script.expect(1_121, "P. 22+1 ack 10 <upd 20>");
     let statistics = script.connection().statistics();
     assert_eq!((statistics.fast_retransmits, statistics.timeouts), (1, 1));
+}
+
+/// 15, 21 and 23 are lost, and packets are counted: ten less the three that arrived when the recovery begins. As in ns-2 the
+/// first that is sent again, here 20 in the place of 15, is not.
+#[test]
+fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowledgement() {
+    let mut script = before_a_jump(RecoveryConfig::SACK_NS2, 15, 100);
+    let mut answer = |at: u64, says: &str, sent: &[u64]| {
+        script.send(at, &format!(". 10+0 {says}"));
+        for number in sent {
+            script.expect(at, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.expect_nothing(at);
+    };
+    answer(111, "ack 15 win 40 <sack 16-17>", &[]);
+    answer(112, "ack 15 win 40 <sack 16-18>", &[]);
+    answer(113, "ack 15 win 40 <sack 16-19>", &[20]);
+    // Six are left of seven, and the window holds ten.
+    answer(114, "ack 15 win 40 <sack 16-20>", &[25, 26, 27, 28]);
+    // 20 arrives, and the receiver jumps: that repairs nothing, and one packet has left.
+    answer(121, "ack 21 win 40", &[29]);
+    // The holes come before new data.
+    answer(122, "ack 21 win 40 <sack 22-23>", &[21]);
+    answer(123, "ack 21 win 40 <sack 24-25,22-23>", &[23]);
+    // The second 21 arrives: it has left the pipe, and so has the first.
+    answer(124, "ack 23 win 40 <sack 24-25>", &[30, 31]);
 }
