@@ -535,3 +535,124 @@ fn the_rest_of_a_window_is_sent_again_though_it_is_less_than_a_segment() {
     script.send(3_200, ". 10+0 ack 52 win 40");
     script.expect(3_200, ". 52+10 ack 10 <upd 12>");
 }
+
+/// A sender with ten packets outstanding and the blind spot. 10 to 19 leave at once, and their deadline passes before the
+/// acknowledgements of those up to `lost` come, for each of which one of the packets from 20 on leaves; `lost` is lost.
+fn before_a_jump(recovery: RecoveryConfig, lost: u64, current: u64) -> Script {
+    let config = Config {
+        recovery,
+        sack: recovery == RecoveryConfig::SACK_NS2,
+        ..TIMELINED
+    };
+    let mut script = Script::new(opener(config, fixed(10)));
+    script.call(0, |sender| {
+        sender
+            .write_section(10, Time::from_millis(100))
+            .and_then(|()| sender.write_section(current, Time::from_secs(100)))
+            .expect("it is taken");
+    });
+    for number in 10..20 {
+        script.expect(0, &format!(". {number}+1 ack 10 <upd 10>"));
+    }
+    script.expect_nothing(100);
+    for acknowledged in 11..=lost {
+        script.send(
+            90 + acknowledged,
+            &format!(". 10+0 ack {acknowledged} win 40"),
+        );
+        let number = 9 + acknowledged;
+        let flags = if number + 1 == 20 + current {
+            "P."
+        } else {
+            "."
+        };
+        script.expect(
+            90 + acknowledged,
+            &format!("{flags} {number}+1 ack 10 <upd 20>"),
+        );
+    }
+    script
+}
+
+/// 15 and 23 are lost. 20, which names the jump, was sent before the recovery began, and so were the packets up to 24.
+#[test]
+fn behind_a_jump_in_a_recovery_one_packet_leaves_for_one() {
+    let mut script = before_a_jump(RecoveryConfig::NEW_RENO, 15, 100);
+    let repeats = |script: &mut Script, at: u64, acknowledged: u64, sent: &[u64]| {
+        script.send(at, &format!(". 10+0 ack {acknowledged} win 40"));
+        for number in sent {
+            script.expect(at, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.expect_nothing(at);
+    };
+    // 16 to 19 arrive: with the third the recovery begins, and 20 stands for 15. The places up to 15 + 10 + 3 are free, of
+    // which one acknowledgement fills two.
+    repeats(&mut script, 111, 15, &[]);
+    repeats(&mut script, 112, 15, &[]);
+    repeats(&mut script, 113, 15, &[20, 25, 26]);
+    repeats(&mut script, 114, 15, &[27, 28]);
+    // 20 arrives. Its acknowledgement takes the six packets 15 to 20 off an inflation of four: from 21 on ten places are
+    // free, and eight packets are outstanding.
+    repeats(&mut script, 121, 21, &[29, 30]);
+    // 21 and 22 were in flight: they name no hole, and each lets one out.
+    repeats(&mut script, 122, 22, &[31]);
+    repeats(&mut script, 123, 23, &[32]);
+    // 24, the second 20 and 25 arrive: 23 is lost.
+    repeats(&mut script, 124, 23, &[33]);
+    repeats(&mut script, 125, 23, &[34]);
+    repeats(&mut script, 126, 23, &[23, 35]);
+    let statistics = script.connection().statistics();
+    assert_eq!((statistics.fast_retransmits, statistics.timeouts), (1, 0));
+    assert_eq!(statistics.retransmitted, 2, "20 and 23");
+}
+
+/// 13 and 21 are lost, and 22 is the last packet: behind the jump it and the second 20 make two duplicates.
+#[test]
+fn a_hole_behind_a_jump_with_too_few_packets_after_it_waits_for_the_timeout() {
+    let mut script = before_a_jump(RecoveryConfig::NEW_RENO, 13, 3);
+    for at in [111, 112] {
+        script.send(at, ". 10+0 ack 13 win 40");
+        script.expect_nothing(at);
+    }
+    script.send(113, ". 10+0 ack 13 win 40");
+    script.expect(113, ". 20+1 ack 10 <upd 20>");
+    // 17 to 19 arrive, then 20, from which the receiver jumps.
+    for at in [114, 115, 116] {
+        script.send(at, ". 10+0 ack 13 win 40");
+    }
+    for at in [121, 122, 123] {
+        script.send(at, ". 10+0 ack 21 win 40");
+    }
+    script.expect_nothing(1_120);
+    // A second after the acknowledgement that was new.
+    script.expect(1_121, ". 21+1 ack 10 <upd 20>");
+    script.expect(1_121, "P. 22+1 ack 10 <upd 20>");
+    let statistics = script.connection().statistics();
+    assert_eq!((statistics.fast_retransmits, statistics.timeouts), (1, 1));
+}
+
+/// 15, 21 and 23 are lost, and packets are counted: ten less the three that arrived when the recovery begins. As in ns-2 the
+/// first that is sent again, here 20 in the place of 15, is not.
+#[test]
+fn the_counted_pipe_loses_two_packets_with_a_repair_and_one_with_another_acknowledgement() {
+    let mut script = before_a_jump(RecoveryConfig::SACK_NS2, 15, 100);
+    let mut answer = |at: u64, says: &str, sent: &[u64]| {
+        script.send(at, &format!(". 10+0 {says}"));
+        for number in sent {
+            script.expect(at, &format!(". {number}+1 ack 10 <upd 20>"));
+        }
+        script.expect_nothing(at);
+    };
+    answer(111, "ack 15 win 40 <sack 16-17>", &[]);
+    answer(112, "ack 15 win 40 <sack 16-18>", &[]);
+    answer(113, "ack 15 win 40 <sack 16-19>", &[20]);
+    // Six are left of seven, and the window holds ten.
+    answer(114, "ack 15 win 40 <sack 16-20>", &[25, 26, 27, 28]);
+    // 20 arrives, and the receiver jumps: that repairs nothing, and one packet has left.
+    answer(121, "ack 21 win 40", &[29]);
+    // The holes come before new data.
+    answer(122, "ack 21 win 40 <sack 22-23>", &[21]);
+    answer(123, "ack 21 win 40 <sack 24-25,22-23>", &[23]);
+    // The second 21 arrives: it has left the pipe, and so has the first.
+    answer(124, "ack 23 win 40 <sack 24-25>", &[30, 31]);
+}

@@ -78,13 +78,14 @@ pub struct Duplicate {
 /// An advance of the cumulative acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advance {
-    /// Where it stood.
-    pub from: u64,
     /// Where it stands.
     pub to: u64,
+    /// How many bytes left the window with it: in TCP all that it passed. Where another packet took the place of a lost
+    /// one, that of the lost one does not count.
+    pub acked: u64,
     /// The payload of a full segment.
     pub mss: u32,
-    /// Whether it may answer what this recovery sent again: the byte at `from` had been. Always so in TCP, where a recovery
+    /// Whether it may answer what this recovery sent again: the first byte that it passed had been. Always so in TCP, where a recovery
     /// begins by sending it again; not so where a receiver passes over bytes that were given up, and what was in flight
     /// behind them is acknowledged packet by packet.
     pub is_repair: bool,

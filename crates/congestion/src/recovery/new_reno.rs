@@ -16,7 +16,8 @@ use super::{Advance, Count, Duplicate, Reaction, Recovery, Reduce, Reno, Resend}
 /// against bursts, a limit on what one acknowledgement releases, is the transport's `max_burst`; 3. at most
 /// two new segments leave per acknowledgement while recovering, as in ns-2; 4. an advance that answers no
 /// retransmission ([`Advance::is_repair`]) names no hole: the packets behind a jump of the receiver arrive one by one, and to send
-/// one more for each would let out more than the window. The next hole then is found by as many duplicates as the first.
+/// one more for each would let out more than the window. The next hole then is found by as many duplicates as the first. Such an advance takes
+/// its bytes off the inflation, down to nothing at the most, and restarts the timer as any that is new does (RFC 6298, 5.3).
 #[derive(Clone, Debug)]
 pub struct NewReno {
     /// Everything but partial acknowledgements.
@@ -44,7 +45,7 @@ impl NewReno {
 
     /// An acknowledgement of what was in flight behind something given up.
     fn on_passed(&mut self, event: &Advance) -> Reaction {
-        let acked = i64::try_from(event.to - event.from).unwrap_or(i64::MAX);
+        let acked = i64::try_from(event.acked).unwrap_or(i64::MAX);
         self.is_searching = true;
         self.reno.guard.duplicates = 0;
         self.reno.inflation = self.reno.inflation.saturating_sub(acked).max(0);
@@ -71,7 +72,7 @@ impl NewReno {
 
     /// An acknowledgement that leaves some of what was sent before the recovery unacknowledged.
     fn on_partial(&mut self, event: &Advance) -> Reaction {
-        let acked = i64::try_from(event.to - event.from).unwrap_or(i64::MAX);
+        let acked = i64::try_from(event.acked).unwrap_or(i64::MAX);
         let mss = i64::from(event.mss);
         let inflation = &mut self.reno.inflation;
         let mut deflate = 0;
@@ -157,8 +158,8 @@ mod tests {
 
     fn advance(from: u64, to: u64, is_repair: bool) -> Advance {
         Advance {
-            from,
             to,
+            acked: to - from,
             mss: MSS,
             is_repair,
         }

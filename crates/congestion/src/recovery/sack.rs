@@ -127,8 +127,8 @@ mod tests {
         let mut sack = Sack::new(3, true, pipe);
         sack.on_timeout(1_000);
         let _ = sack.on_advance(&Advance {
-            from: 1,
             to: una,
+            acked: una - 1,
             mss: 100,
             is_repair: true,
         });
@@ -165,8 +165,8 @@ mod tests {
             }
             assert!(sack.is_recovering());
             let advance = |from, to| Advance {
-                from,
                 to,
+                acked: to - from,
                 mss: 100,
                 is_repair: true,
             };

@@ -109,7 +109,15 @@ impl Transfer {
                 .on_advance(ack.offset)
                 .filter(|_| self.is_quiet && reading != Reading::Unknown),
         };
+        let jump = Clock::may_be_jump(stream, ack);
         let mut is_repair = true;
+        let mut acked = advance;
+        if let Some(line) = &mut stream.line {
+            if !self.is_quiet {
+                is_repair = line.is_repair(stream.una);
+            }
+            acked = advance.saturating_sub(line.on_advance(ack.offset));
+        }
         let reaction = if self.is_quiet {
             Reaction {
                 grow: true,
@@ -117,12 +125,9 @@ impl Transfer {
                 ..Reaction::default()
             }
         } else {
-            if let Some(line) = &mut stream.line {
-                is_repair = line.is_repair(stream.una);
-            }
             let advance = Advance {
-                from: stream.una,
                 to: ack.offset,
+                acked,
                 mss: config.mss,
                 is_repair,
             };
@@ -132,12 +137,7 @@ impl Transfer {
         };
         // The SYN takes a number but is no data: it opens no window.
         let was_syn = stream.una == 0;
-        let jump = Clock::may_be_jump(stream, ack);
         stream.una = ack.offset;
-        let acked = match &mut stream.line {
-            None => advance,
-            Some(line) => advance.saturating_sub(line.on_advance(stream.una)),
-        };
         stream.next = stream.next.max(stream.una);
         stream.expiries = 0;
         self.may_release = false;
@@ -226,6 +226,13 @@ impl Transfer {
             self.may_release = true;
         }
         if reaction.reduce == Reduce::No {
+            if reaction.resend != Resend::Nothing {
+                self.clock.forget();
+            }
+            if reaction.restart_timer {
+                self.restart_timer(stream, now);
+            }
+            self.resend(stream, reaction.resend);
             return;
         }
         self.statistics.fast_retransmits += 1;

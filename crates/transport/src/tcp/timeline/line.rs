@@ -496,12 +496,14 @@ impl Line {
 
     /// In a recovery, an acknowledgement leads on from `una`. Whether it answers what this recovery sent: what is obsolete
     /// is not sent again, and behind it the packets that were in flight are acknowledged one by one. Without the blind
-    /// spot the receiver hears of an obsolete packet with the answer to its loss, which stands for the repetition.
+    /// spot the receiver passes over nothing whose loss was not answered, so that whatever leads on is led on by an answer.
     pub(in crate::tcp) fn is_repair(&mut self, una: u64) -> bool {
-        let is_answered = !self.config.blind_spot && una < self.floor;
-        let is_passed = self.is_obsolete(una) && !is_answered;
+        if !self.config.blind_spot {
+            return true;
+        }
+        let is_passed = self.is_obsolete(una);
         self.has_passed |= is_passed;
-        !is_passed && (is_answered || !self.has_passed || una < self.resent)
+        !is_passed && (!self.has_passed || una < self.resent)
     }
 
     /// An obsolete packet up to `lost_end` was lost, and this is the answer.

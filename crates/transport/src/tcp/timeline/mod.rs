@@ -49,8 +49,10 @@
 //! * *A jump during a recovery*: it answers no retransmission, and behind it the packets that were in flight are
 //!   acknowledged one by one, each below the recovery point. NewReno, and the counted pipe of ns-2's SACK, would take every
 //!   one of them for a partial acknowledgement, and send more than the window. Once an acknowledgement has led over obsolete
-//!   data, only what was sent again in this recovery counts as repaired; NewReno finds the next hole by three duplicates.
-//!   Without the blind spot the receiver jumps over what was answered for alone, and stands at the next hole as TCP's does.
+//!   data, only what was lost and sent again in this recovery counts as repaired; NewReno finds the next hole by three
+//!   duplicates. This costs a timeout where fewer than three packets follow the hole, which TCP's NewReno would repair at
+//!   once. Without the blind spot the receiver jumps over what was answered for alone, and stands at the next hole as
+//!   TCP's does: there every acknowledgement counts as a repair.
 //! * *A retransmission timeout*: all obsolete places are given up with it, as TCP takes everything outstanding
 //!   for lost; sending begins again with the lowest current packet.
 //! * *A deadline during the way back from a timeout*: of the obsolete data only what was sent again keeps its
@@ -65,7 +67,8 @@
 //!   window: what was offered for data that will never come holds for what comes in its place.
 //! * *The place of the lost packet*: when a loss of obsolete data is answered with a packet that had not
 //!   been sent before, that packet takes the place of the lost one, so that as many are outstanding as with TCP. An
-//!   acknowledgement that passes both counts one of them for the growth law, as that of TCP's repetition does.
+//!   acknowledgement that passes both counts one of them for the growth law and for NewReno's deflation, as that of TCP's
+//!   repetition does.
 //!   Nor does it count what a timeout gave up.
 //! * *The peer's window*: what is given up and missing makes room for as much. What is reported to have arrived of it takes
 //!   the room that was offered for it.
