@@ -140,6 +140,7 @@ struct World {
     random: Random,
     events: BTreeMap<u64, Vec<Event>>,
     lengths: BTreeMap<(StreamId, SectionId), usize>,
+    deadlines: BTreeMap<(StreamId, SectionId), Time>,
     fates: BTreeMap<(StreamId, SectionId), Fate>,
     reported: BTreeSet<(StreamId, SectionId)>,
     whole: u64,
@@ -169,6 +170,7 @@ impl World {
             random: Random(setting.seed),
             events: BTreeMap::new(),
             lengths: BTreeMap::new(),
+            deadlines: BTreeMap::new(),
             fates: BTreeMap::new(),
             reported: BTreeSet::new(),
             whole: 0,
@@ -222,6 +224,7 @@ impl World {
                 .unwrap();
             assert_eq!(section.0, next);
             self.lengths.insert((stream, section), planned.length);
+            self.deadlines.insert((stream, section), deadline);
             if planned.cancel {
                 self.outbox.cancel(stream, section);
             }
@@ -380,6 +383,18 @@ impl World {
             };
             assert!(self.lengths.contains_key(&key), "{key:?} never existed");
             assert!(self.reported.insert(key), "{key:?} is reported twice");
+            let is_all_sent = self.setting.sections.iter().all(|section| !section.cancel);
+            if self.setting.reliability == Reliability::Full && is_all_sent {
+                // In order, except where deadlines are not.
+                let due = self.deadlines[&key];
+                let mut before = self.deadlines.range((key.0, SectionId(0))..key);
+                assert!(
+                    before
+                        .all(|(before, deadline)| self.reported.contains(before)
+                            || *deadline > due),
+                    "{key:?} overtook another one"
+                );
+            }
             if let Some(meta) = meta
                 && !meta.deadline.is_never()
                 && self.setting.deliver == Deliver::Paced

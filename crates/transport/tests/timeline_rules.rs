@@ -333,8 +333,13 @@ struct Receiver {
 }
 
 fn receiver(deliver: Deliver) -> Receiver {
+    receiver_that(deliver, true)
+}
+
+fn receiver_that(deliver: Deliver, enforce_deadlines: bool) -> Receiver {
     let config = inbox::Config {
         deliver,
+        enforce_deadlines,
         max_bytes: 10_000,
         max_sections: 100,
         ..inbox::Config::default()
@@ -348,13 +353,22 @@ fn receiver(deliver: Deliver) -> Receiver {
 impl Receiver {
     /// 500 bytes of a section of 1,000 that is due 100 ms after 10 ms times its number.
     fn half(&mut self, now: u64, section: u64, second: bool) -> Result<(), Violation> {
+        self.half_due(now, (section, 100 + 10 * section), second)
+    }
+
+    fn half_due(
+        &mut self,
+        now: u64,
+        (section, due): (u64, u64),
+        second: bool,
+    ) -> Result<(), Violation> {
         let meta = Meta {
             stream: VIDEO,
             section: SectionId(section),
             length: 1_000,
             importance: Importance(1),
             source_time: ms(10 * section),
-            deadline: ms(100 + 10 * section),
+            deadline: ms(due),
             needs: None,
         };
         let offset = if second { 500 } else { 0 };
@@ -445,6 +459,42 @@ fn paced_is_at_the_deadline_and_not_before() {
     assert_eq!(receiver.poll(100), [(0, None)]);
     assert_eq!(receiver.poll(109), []);
     assert_eq!(receiver.poll(110), [(1, Some(GapReason::Overdue))]);
+}
+
+#[test]
+fn without_enforced_deadlines_what_is_late_comes_in_its_place() {
+    let mut receiver = receiver_that(Deliver::Paced, false);
+    receiver.whole(20, 0);
+    receiver.half(21, 1, false).unwrap();
+    receiver.whole(22, 2);
+    // Of 3 nothing has come.
+    receiver.whole(23, 4);
+    assert_eq!(receiver.poll(99), []);
+    assert_eq!(receiver.poll(100), [(0, None)]);
+    assert_eq!(receiver.poll(130), [], "2 waits for 1");
+    receiver.half(131, 1, true).unwrap();
+    assert_eq!(receiver.poll(131), [(1, None), (2, None)]);
+    assert_eq!(receiver.poll(140), [], "4 waits for 3");
+    receiver.whole(145, 3);
+    assert_eq!(receiver.poll(145), [(3, None), (4, None)]);
+    let accounts = receiver.inbox.accounts();
+    assert_eq!((accounts.on_time, accounts.complete_late), (3, 2));
+}
+
+#[test]
+fn without_enforced_deadlines_what_is_due_later_holds_up_nothing() {
+    let mut receiver = receiver_that(Deliver::Paced, false);
+    receiver.half_due(20, (0, 300), false).unwrap();
+    for second in [false, true] {
+        receiver.half_due(20, (1, 200), second).unwrap();
+        receiver.half_due(20, (2, 250), second).unwrap();
+    }
+    assert_eq!(receiver.poll(199), []);
+    assert_eq!(receiver.poll(200), [(1, None)]);
+    receiver.half_due(210, (0, 300), true).unwrap();
+    assert_eq!(receiver.poll(250), [(2, None)]);
+    assert_eq!(receiver.poll(299), []);
+    assert_eq!(receiver.poll(300), [(0, None)]);
 }
 
 #[test]

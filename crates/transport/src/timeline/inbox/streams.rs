@@ -1,6 +1,7 @@
 //! The sections of all streams as they arrive.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use comity_units::Time;
@@ -24,7 +25,8 @@ const REMEMBERED_GAPS: usize = 256;
 /// * `deliver = early`: in order, as soon as a section is complete and all before it are settled. A section
 ///   whose deadline comes is handed out then, even if one before it with a later deadline is not settled.
 /// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. What has no
-///   deadline is handed out as early as in the other case.
+///   deadline is handed out as early as in the other case. Where deadlines are not enforced, one that is not complete
+///   holds up those behind it.
 ///
 /// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not known; that of
 /// the next section that was seen bounds it, and they are gaps when that one is handed out.
@@ -447,9 +449,6 @@ impl<P: Payload> Inbox<P> {
             && !enforce
         {
             assembly.is_overdue = true;
-            if assembly.is_complete() {
-                self.settle(stream, number..number + 1, GapReason::Overdue);
-            }
             self.changed.insert(stream);
             return;
         }
@@ -492,6 +491,39 @@ impl<P: Payload> Inbox<P> {
                 break;
             }
             self.settle(stream, next..until, GapReason::Obsolete);
+        }
+        if paced && !self.config.enforce_deadlines {
+            self.settle_overdue(stream);
+        }
+    }
+
+    /// Where deadlines are not enforced, settles those whose deadlines have come and of which nothing more is waited for. What
+    /// is before them and not settled holds them up, but for what has a later deadline.
+    fn settle_overdue(&mut self, stream: StreamId) {
+        let Some(state) = self.streams.get(&stream) else {
+            return;
+        };
+        let (mut expected, mut earliest) = (state.next, Time::MAX);
+        let mut ready = Vec::new();
+        for (&number, slot) in state.slots.range(state.next..) {
+            let settled = state.settled.end_of_run(expected).unwrap_or(expected);
+            if number > settled.max(state.floor) {
+                break;
+            }
+            if let Slot::Open(assembly) = slot {
+                let is_decided =
+                    assembly.is_complete() || assembly.dropped.is_some() || number < state.floor;
+                let deadline = assembly.meta.deadline;
+                if assembly.is_overdue && is_decided && deadline < earliest {
+                    ready.push(number);
+                } else {
+                    earliest = earliest.min(deadline);
+                }
+            }
+            expected = number + 1;
+        }
+        for number in ready {
+            self.settle(stream, number..number + 1, GapReason::Overdue);
         }
     }
 
