@@ -332,7 +332,7 @@ impl<P: Payload> Inbox<P> {
     /// The connection has ended: what is known of and not settled becomes ready at once, as a gap if it is not
     /// complete.
     pub fn close(&mut self) {
-        let open: alloc::vec::Vec<(StreamId, Range<u64>)> = self
+        let open: Vec<(StreamId, Range<u64>)> = self
             .streams
             .iter()
             .map(|(&stream, state)| (stream, state.next..state.known))
