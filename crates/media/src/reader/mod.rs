@@ -182,6 +182,7 @@ impl Reader {
             return;
         };
         if !start.is_empty() {
+            let start = start.get(..MOST_SNIFFED).unwrap_or(start);
             let format = recognise(start).or_else(|| recognise_short(start));
             self.read_as(format.unwrap_or(Format::Unknown));
         }
@@ -241,12 +242,13 @@ fn recognise(start: &[u8]) -> Option<Format> {
         return Some(Format::Elementary);
     }
     let syncs = start.iter().enumerate().filter(|&(_, &byte)| byte == SYNC);
-    { syncs }.find_map(|(at, _)| {
+    let runs = syncs.flat_map(|(at, _)| {
         let run = start.get(at..).unwrap_or_default();
-        let is_run = |&stride: &usize| rhythm(run, stride, RUN) == (RUN, RUN);
-        let stride = STRIDES.into_iter().find(is_run)?;
-        Some(Format::Transport(stride))
-    })
+        let is_run = move |stride: &usize| rhythm(run, *stride, RUN) == (RUN, RUN);
+        { STRIDES.into_iter().filter(is_run) }.map(move |stride| (at + (RUN - 1) * stride, stride))
+    });
+    // The run that is whole first, so that the answer does not hang on how much is there beside it.
+    runs.min().map(|(_, stride)| Format::Transport(stride))
 }
 
 /// A source that ends before five packets are seen is a transport stream if all begin with a sync byte: one that it
