@@ -117,7 +117,12 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
 
     let nowhere = folder.path().join("no/such/folder/key");
     let (_, said) = ends(1, &["keygen", nowhere.to_str().unwrap()]);
-    assert!(said.contains("cannot write"), "{said}");
+    let folder = nowhere.parent().unwrap().display();
+    assert!(
+        said.contains("cannot write")
+            && said.ends_with(&format!("; make its folder first: mkdir -p {folder}\n")),
+        "{said}"
+    );
     let (_, said) = ends(1, &["keygen", "--public", nowhere.to_str().unwrap()]);
     assert!(said.contains("cannot read"), "{said}");
     let (_, said) = ends(2, &["keygen"]);

@@ -76,9 +76,22 @@ fn make(file: &Path, force: bool) -> Result<StaticKey, Failure> {
             &format!("{} is there already; --force replaces it", file.display()),
         )),
         Err(error) => Err(complain(&format!(
-            "cannot write {}: {error}",
-            file.display()
+            "cannot write {}: {error}{}",
+            file.display(),
+            missing_folder(file, &error)
         ))),
+    }
+}
+
+/// What to do when the folder of a new file is not there. It is not made here: a secret that lands beside the folder that
+/// was meant is found by nobody who looks for it.
+fn missing_folder(file: &Path, error: &io::Error) -> String {
+    let folder = file.parent().filter(|folder| !folder.is_dir());
+    match folder {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound => {
+            format!("; make its folder first: mkdir -p {}", folder.display())
+        }
+        _ => String::new(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The account in words, for the terminal and the page, and as JSON for programs.
 
+use comity_congestion::table;
 use serde_json::{Value, json};
 
 use super::account::{Account, share};
@@ -32,10 +33,16 @@ pub(crate) fn situation(setup: &Setup) -> String {
         1 => format!("one greedy {} flow", setup.rival()),
         flows => format!("{flows} greedy {} flows", setup.rival()),
     };
+    let is_silent = |name: &str| table::find(name).is_ok_and(|row| !row.repeats_losses());
+    let repeats = if is_silent(&setup.controller) {
+        ", whose paper sends nothing again: a section of which a packet is lost is lost"
+    } else {
+        ""
+    };
     format!(
         "{video}, about {} Mb/s on the wire, through an emulated bottleneck of {} Mb/s, {} each way, a queue of {} \
          packets{loss}, beside {others}. The video needs {:.0} % of an equal share. Each section has {} to \
-         arrive; the video's controller is {}.",
+         arrive; the video's controller is {}{repeats}.",
         decimals(setup.demand.as_mbps_f64()),
         decimals(setup.rate.as_mbps_f64()),
         setup.delay,
@@ -455,6 +462,16 @@ mod tests {
             "{text}"
         );
         assert!(situation(&recording.setup).contains("needs 75 % of an equal share"));
+    }
+
+    #[test]
+    fn a_law_that_sends_nothing_again_is_told() {
+        let mut setup = recording().setup;
+        let told = |setup: &Setup| situation(setup).contains("sends nothing again");
+        for (controller, repeats) in [("steady", true), ("iftp", false), ("psp", false)] {
+            setup.controller = controller.into();
+            assert_eq!(told(&setup), !repeats, "{controller}");
+        }
     }
 
     #[test]

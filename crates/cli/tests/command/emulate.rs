@@ -85,6 +85,8 @@ fn an_emulator_that_cannot_work_is_refused_with_the_reason() {
         for reason in reasons {
             assert!(said.contains(reason), "{reason} is not in:\n{said}");
         }
+        // An option that is for both ways is one mistake.
+        assert_eq!(said.matches("error: ").count(), 1, "{said}");
     };
     refused(
         &["--listen", &free, "--to", &free],

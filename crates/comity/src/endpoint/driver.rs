@@ -133,7 +133,7 @@ impl Driver {
                 connection.arrived.notify_one();
             }
             if let Some(until) = self.until
-                && (now >= until || (self.links.is_empty() && self.callers.len() == 0))
+                && (now >= until || !self.has_peers())
             {
                 break;
             }
@@ -152,6 +152,12 @@ impl Driver {
 
     fn now(&self) -> Time {
         self.shared.clock.now()
+    }
+
+    /// Whether somebody counts on this endpoint; a caller whose handshake was answered holds itself for connected.
+    fn has_peers(&self) -> bool {
+        let half_open = self.listener.as_ref().map_or(0, Listener::half_open);
+        !self.links.is_empty() || self.callers.len() > 0 || half_open > 0
     }
 
     // ---------------------------------------------------------------------------------------------- requests

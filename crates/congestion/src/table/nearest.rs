@@ -2,42 +2,59 @@
 
 use alloc::vec::Vec;
 
-/// The candidate with the least edit distance to `name`, the first of several; `None` when all are so far
-/// away that more than half of the letters would have to change.
+/// Longer names are compared with nothing.
+const LONGEST: usize = 64;
+
+/// The candidate that `name` was most likely meant to be, the first of several; `None` where more than a third of its letters
+/// would have to change, or more than four. Two letters that changed places count as one change. One letter may always differ,
+/// unless there is no other.
 ///
 /// ```
 /// use comity_congestion::table::nearest;
 /// assert_eq!(nearest("latensy", ["payload", "latency"]), Some("latency"));
-/// assert_eq!(nearest("colour", ["payload", "latency"]), None);
+/// assert_eq!(nearest("rneo", ["cubic", "reno"]), Some("reno"));
+/// assert_eq!(nearest("bbr", ["cubic", "libra"]), None);
 /// ```
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = name.chars().count();
+    if letters > LONGEST {
+        return None;
+    }
+    let allowed = (letters / 3).clamp(1, 4);
     candidates
         .into_iter()
         .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, candidate)| {
-            2 * distance <= candidate.chars().count().max(name.chars().count()) + 1
-        })
+        // A word of which no letter is left is another word.
+        .filter(|(distance, _)| *distance <= allowed && *distance < letters)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// How many letters have to be inserted, removed or replaced, ignoring case (Levenshtein 1966).
+/// How many letters have to be inserted, removed, replaced or exchanged with the next one, ignoring case: the optimal string
+/// alignment distance (Damerau 1964), in which no letter changes twice.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().flat_map(char::to_lowercase).collect();
-    // The distances of what was read of `left` to every beginning of `right`.
+    // The distances of what was read of `left`, and of that without its last letter, to every beginning of `right`.
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (read, from) in left.chars().flat_map(char::to_lowercase).enumerate() {
-        let mut diagonal = read;
-        let mut before = read + 1;
-        for (to, cell) in right.iter().zip(row.iter_mut().skip(1)) {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = *cell;
-            before = replaced.min(before + 1).min(*cell + 1);
-            *cell = before;
+    let mut row_before: Vec<usize> = Vec::new();
+    let mut letter_before = None;
+    for from in left.chars().flat_map(char::to_lowercase) {
+        let mut next = Vec::with_capacity(row.len());
+        next.push(row.first().map_or(0, |first| first + 1));
+        let mut to_before = None;
+        for (at, to) in right.iter().enumerate() {
+            let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX);
+            let replaced = cell(&row, at) + usize::from(from != *to);
+            let changed = cell(&next, at).min(cell(&row, at + 1)) + 1;
+            let mut least = replaced.min(changed);
+            if letter_before == Some(*to) && to_before == Some(from) && at > 0 {
+                least = least.min(cell(&row_before, at - 1).saturating_add(1));
+            }
+            next.push(least);
+            to_before = Some(*to);
         }
-        if let Some(first) = row.first_mut() {
-            *first = read + 1;
-        }
+        row_before = core::mem::replace(&mut row, next);
+        letter_before = Some(from);
     }
     row.last().copied().unwrap_or(0)
 }
@@ -55,11 +72,25 @@ mod tests {
             ("kitten", "sitting", 3),
             ("flaw", "lawn", 2),
             ("Reno", "reno", 0),
-            ("reno", "rneo", 2),
+            ("reno", "rneo", 1),
+            ("ca", "abc", 3),
+            ("wnidow", "window", 1),
             ("µs", "us", 1),
         ] {
             assert_eq!(distance(left, right), expected, "{left} {right}");
             assert_eq!(distance(right, left), expected, "{right} {left}");
         }
+    }
+
+    #[test]
+    fn what_is_another_word_is_not_meant() {
+        let known = ["window", "warmup", "latency"];
+        assert_eq!(nearest("windw", known), Some("window"));
+        assert_eq!(nearest("Latecny", known), Some("latency"));
+        assert_eq!(nearest("queue", known), None);
+        assert_eq!(nearest("http", ["udp", "rtp", "comity"]), None);
+        assert_eq!(nearest("a", ["b"]), None);
+        assert_eq!(nearest("", ["b"]), None);
+        assert_eq!(nearest(&"x".repeat(10_000), known), None);
     }
 }

@@ -4,10 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use comity_congestion::table::nearest;
 use comity_units::{Bytes, ParseError, Rate, Span};
 
 use super::document::{Node, Value};
-use super::problem::{ProblemKind, nearest};
+use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text, item_label};
 use super::source::Place;
 

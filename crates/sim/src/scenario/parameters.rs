@@ -1,9 +1,9 @@
 //! Controllers and their parameters, as the table of controllers has them.
 
-use comity_congestion::table::{Domain, Parameters, Row, TABLE, Value as Setting, find};
+use comity_congestion::table::{Domain, Parameters, Row, TABLE, Value as Setting, find, nearest};
 
 use super::document::{Entry, Node, Value};
-use super::problem::{ProblemKind, nearest};
+use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text};
 
 /// The name of a controller.

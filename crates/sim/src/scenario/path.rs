@@ -1,8 +1,10 @@
 //! Paths of keys, as sweeps and overrides use them.
 
+use comity_congestion::table::nearest;
+
 use super::document::{Entry, Node, Value};
 use super::parameters;
-use super::problem::{ProblemKind, nearest};
+use super::problem::ProblemKind;
 use super::schema::{FieldDoc, Shape, TableDoc, item_label};
 
 /// Puts `value` where `path` leads, making the tables on the way where they are not written.

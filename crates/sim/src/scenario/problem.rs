@@ -674,22 +674,6 @@ fn some(words: &[String]) -> String {
     text
 }
 
-/// The known word that `word` was most likely meant to be, if one is spelled enough like it.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    const LONGEST: usize = 64;
-    if word.chars().count() > LONGEST {
-        return None;
-    }
-    let allowed = (word.chars().count() / 3).clamp(1, 4);
-    known
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        // A word of which no letter is left is another word.
-        .filter(|(distance, _)| *distance <= allowed && *distance < word.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
 /// Everything that is wrong with a scenario, in the order of the text.
 #[derive(Clone, Debug)]
 pub struct Problems {
@@ -704,7 +688,11 @@ impl Problems {
 
     pub(super) fn new(sources: Arc<Sources>, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.place);
-        list.dedup_by(|a, b| a.place == b.place && a.path == b.path && a.kind == b.kind);
+        // One value may be for several keys: its mistake is told of the first.
+        list.dedup_by(|a, b| {
+            let is_same = a.place == b.place && (a.place.is_some() || a.path == b.path);
+            is_same && a.kind == b.kind
+        });
         let more = list.len().saturating_sub(Self::MOST);
         list.truncate(Self::MOST);
         Self {
@@ -756,18 +744,3 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_word_is_near() {
-        let known = ["window", "workload", "stop"];
-        assert_eq!(nearest("windw", known), Some("window"));
-        assert_eq!(nearest("wnidow", known), Some("window"));
-        assert_eq!(nearest("queue", known), None);
-        assert_eq!(nearest("a", ["b"]), None);
-        assert_eq!(nearest(&"x".repeat(10_000), known), None);
-    }
-}

@@ -8,8 +8,10 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use comity_congestion::table::nearest;
+
 use super::document::{Entry, Node, Value, default_value};
-use super::problem::{Problem, ProblemKind, nearest};
+use super::problem::{Problem, ProblemKind};
 use super::source::Place;
 
 /// What a value looks like, for the reference and for messages.

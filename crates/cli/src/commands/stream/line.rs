@@ -141,13 +141,17 @@ impl Line {
                         let keeps_calling =
                             self.was_connected || self.reconnect == Reconnect::Always;
                         let (dial, reporter) = (dial.clone(), self.reporter.clone());
+                        let awaited = match self.was_connected {
+                            true => "no new connection yet",
+                            false => "no connection yet",
+                        };
                         let pause = pause(self.last, now());
                         if let Some((_, before)) = &mut self.last {
                             *before = pause;
                         }
                         tokio::spawn(async move {
                             tokio::time::sleep(pause).await;
-                            call(&dial, keeps_calling, &reporter).await
+                            call(&dial, keeps_calling, awaited, &reporter).await
                         })
                     }
                     Opened::Listener(endpoint) => {
@@ -250,10 +254,11 @@ fn pause(last: Option<(Instant, Duration)>, now: Instant) -> Duration {
     }
 }
 
-/// Calls until somebody answers, or until calling again is of no use.
+/// Calls until somebody answers, or until calling again is of no use; `awaited` says what for, after the first call.
 async fn call(
     dial: &Arc<Dial>,
     keeps_calling: bool,
+    awaited: &str,
     reporter: &Reporter,
 ) -> Result<(Connection, Endpoint), Trouble> {
     let mut pause = FIRST_PAUSE;
@@ -266,7 +271,7 @@ async fn call(
             return Err(trouble);
         }
         if pause == FIRST_PAUSE {
-            reporter.note(&format!("no connection yet, calling on: {trouble}"));
+            reporter.note(&format!("{awaited}, calling on: {trouble}"));
         }
         tokio::time::sleep(pause).await;
         pause = (2 * pause).min(LONGEST_PAUSE);

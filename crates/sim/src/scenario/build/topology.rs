@@ -1,8 +1,9 @@
 //! From topology tables to nodes and links.
 
+use comity_congestion::table::nearest;
 use comity_link::LinkConfig;
 
-use super::super::problem::{ProblemKind, nearest};
+use super::super::problem::ProblemKind;
 use super::super::schema::{At, Context};
 use super::super::tables::topology::{
     Access, DumbbellTable, GraphTable, ParkingLotTable, TopologyTable,

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::super::problem::nearest;
+use comity_congestion::table::nearest;
+
 use super::coordinate::Coordinate;
 use super::expression::{Condition, Expression, Function, Kind, Relation, Stage, Test};
 use super::fault::{Fault, Faulty};

@@ -29,7 +29,8 @@ mod tables;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::problem::nearest;
+use comity_congestion::table::nearest;
+
 use super::{Problems, Scenario};
 use expression::{Expression, Statement};
 use grid::{Grid, Samples};

@@ -21,7 +21,8 @@
 
 use std::ops::Range;
 
-use super::super::problem::nearest;
+use comity_congestion::table::nearest;
+
 use super::coordinate::Coordinate;
 use super::expression::{
     Claimed, Column, Condition, Expression, FUNCTIONS, Kind, Operator, Relation, Statement, Table,

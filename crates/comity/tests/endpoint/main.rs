@@ -1,5 +1,7 @@
 //! Connections over loopback sockets.
 
+mod closing;
+
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -474,123 +476,6 @@ async fn options_that_are_none_say_why() {
 }
 
 #[tokio::test]
-async fn closing_an_endpoint_tells_its_peers() {
-    let options = options().build().unwrap();
-    let (caller, _listener, endpoint) = pair(options.clone(), options).await;
-    endpoint.close().await;
-    assert_eq!(
-        caller.closed().await,
-        End::Peer {
-            code: CloseCode::SHUTDOWN,
-            reason: String::new()
-        }
-    );
-    assert!(endpoint.accept().await.is_none());
-}
-
-/// What would hang before it fails.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), what)
-        .await
-        .expect("somebody waits for ever")
-}
-
-#[tokio::test]
-async fn after_the_end_every_call_returns() {
-    let options = options().build().unwrap();
-    let (caller, listener, endpoint) = pair(options.clone(), options).await;
-    let address = endpoint.local_address();
-    soon(endpoint.close()).await;
-    let again = soon(endpoint.connect(address)).await;
-    assert!(
-        matches!(again, Err(ConnectError::EndpointClosed)),
-        "{again:?}"
-    );
-    assert_eq!(soon(endpoint.statistics()).await.connections, 0);
-    soon(endpoint.close()).await;
-    assert!(soon(endpoint.accept()).await.is_none());
-    for connection in [&caller, &listener] {
-        let end = soon(connection.closed()).await;
-        assert_eq!(connection.ended(), Some(end.clone()));
-        assert!(soon(connection.recv()).await.is_none());
-        assert_eq!(soon(connection.finish()).await, Err(end.clone()));
-        let refused = soon(connection.send(Section::new("late"))).await;
-        assert_eq!(refused, Err(SendError::Ended(end)));
-        soon(connection.statistics()).await;
-        connection.cancel(StreamId(0), SectionId(0));
-        connection.close(CloseCode::APPLICATION, "again");
-        assert!(connection.end(StreamId(0)).is_err());
-        assert!(connection.skip(StreamId(0)).is_err());
-    }
-}
-
-/// Closing overtakes what was accepted and waits to be taken up: that has an outcome and its place in the sums too.
-#[tokio::test]
-async fn what_was_accepted_when_it_is_closed_is_accounted_for() {
-    let options = options().build().unwrap();
-    for streams in [1, 3] {
-        let (caller, _listener, _endpoint) = pair(options.clone(), options.clone()).await;
-        let mut events = caller.events();
-        let mut given = BTreeSet::new();
-        for number in 0..600 {
-            let stream = StreamId(number % streams);
-            let section = Section::new(payload(number.into(), 500)).stream(stream);
-            given.insert((stream, caller.try_send(section).unwrap()));
-        }
-        caller.close(CloseCode::APPLICATION, "");
-        let mut settled = BTreeSet::new();
-        while let Some(event) = soon(events.next()).await {
-            match event {
-                Event::Outcome(outcome) => {
-                    let section = (outcome.stream, outcome.section);
-                    assert!(settled.insert(section), "{outcome:?} twice");
-                }
-                Event::Missed(_) => panic!("{event:?}"),
-                _ => {}
-            }
-        }
-        assert_eq!(settled, given);
-        let sent = caller.statistics().await.sent;
-        assert_eq!(sent.sections.submitted, 600);
-        let sum: u64 = sent.sections.entries()[1..]
-            .iter()
-            .map(|(_, count)| count)
-            .sum();
-        assert_eq!(sum, 600, "{:?}", sent.sections);
-        assert_eq!(sent.bytes.submitted, 600 * 500);
-    }
-}
-
-#[tokio::test]
-async fn every_task_that_waits_learns_of_the_end() {
-    let options = options().build().unwrap();
-    let (caller, listener, _endpoint) = pair(options.clone(), options).await;
-    let listener = Arc::new(listener);
-    let waiting: Vec<_> = (0..5)
-        .map(|_| {
-            let listener = listener.clone();
-            tokio::spawn(async move {
-                let mut items = 0;
-                while listener.recv().await.is_some() {
-                    items += 1;
-                }
-                items
-            })
-        })
-        .collect();
-    for section in 0..40 {
-        let given = Section::new(payload(section, 5_000)).deadline(Duration::MAX);
-        caller.send(given).await.unwrap();
-    }
-    assert_eq!(soon(caller.finish()).await, Ok(()));
-    let mut items = 0;
-    for task in waiting {
-        items += soon(task).await.unwrap();
-    }
-    assert_eq!(items, 40);
-}
-
-#[tokio::test]
 async fn calls_that_are_dropped_lose_nothing_and_send_nothing() {
     let sender = options().send_buffer(65_536).build().unwrap();
     let (caller, listener, _endpoint) = pair(sender, options().build().unwrap()).await;
@@ -726,25 +611,6 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
     assert_eq!(received.payload, payload(1, 5_000));
     assert_eq!(caller.finish().await, Ok(()));
     assert_eq!(caller.statistics().await.sent.sections.acknowledged, 1);
-}
-
-#[tokio::test]
-async fn who_waits_in_vain_hears_why() {
-    let options = options().build().unwrap();
-    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
-    let caller = connect(endpoint.local_address(), options).await.unwrap();
-    endpoint.close().await;
-    let end = caller.closed().await;
-    assert!(
-        matches!(
-            &end,
-            End::Peer {
-                code: CloseCode::SHUTDOWN,
-                ..
-            }
-        ),
-        "{end}"
-    );
 }
 
 #[tokio::test]
