@@ -77,25 +77,21 @@
 //! # How exactly packets leave
 //!
 //! The thread of an endpoint sleeps until the planned departure of the next paced packet, with a timer slack of 1 ns,
-//! and counts by how much it missed it ([`Pacing`]). Measured with `examples/pacing.rs` over loopback, on two virtual
-//! processors at a load of 8 by other programs, beside a bare loop that sleeps for 1 ms:
+//! and counts by how much it missed it ([`Pacing`]). Over loopback, on two virtual processors with nothing else on them:
 //!
 //! | later than planned, in us | 50 % | 99 % | 99.9 % |
 //! |---|---|---|---|
-//! | packets at 10 Mb/s | 55 to 57 | 2,490 to 3,930 | 6,260 to 8,450 |
-//! | packets at 50 Mb/s | 43 to 45 | 107 to 795 | 786 to 5,800 |
-//! | the bare loop, at the same time | 35 | 3,530 to 3,720 | 6,530 to 6,730 |
+//! | one stream of 8 Mb/s with the law for media (`cargo bench -p comity --bench endpoint -- pacing 5`), three runs | 46, 49, 79 | 129, 137, 220 | 831, 487, 950 |
+//! | packets at 10 Mb/s (`examples/pacing.rs`) | 77 | 257 | 1,483 |
 //!
-//! One stream of 8 Mb/s with the law for media, 25 sections a second, with both processors free (`cargo bench -p comity
-//! --bench endpoint -- pacing 5`, two runs): half of its paced packets are at most 46 and 49 us late, 99 % at most 129 and
-//! 137 us, 99.9 % at most 831 and 487 us.
+//! At a load of 8 by other programs half of the packets of 10 Mb/s left at most 57 us late, 99 % at most 3,930 us, where a bare loop that
+//! sleeps for 1 ms woke 35 and 3,720 us late.
 //!
 //! Where the law sets when each packet leaves, the thread of an endpoint with few connections stays awake for the last
 //! 100 us, and gaps of 50 us are kept. With more than eight connections that are busy, it does what has come together every
 //! 250 us, and their paced packets leave later by about as much. Both are measured in `docs/performance.md`.
 //!
-//! The tails are those of the machine: no program sleeps more exactly there, and on one with a processor to spare they
-//! have to be measured again. What an endpoint costs stands in `docs/performance.md`.
+//! The tails are those of the machine: no program sleeps more exactly there. What an endpoint costs stands in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
 mod core;

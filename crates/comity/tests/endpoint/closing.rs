@@ -1,24 +1,15 @@
 //! How connections and endpoints end, and who hears of it.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use comity::{
     CloseCode, ConnectError, End, Endpoint, Event, Section, SectionId, SendError, StreamId, connect,
 };
-use tokio::net::UdpSocket;
-use tokio::sync::oneshot;
 
-use super::{loopback, options, pair, payload};
-
-/// What would hang before it fails.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), what)
-        .await
-        .expect("somebody waits for ever")
-}
+use super::{loopback, options, pair, payload, soon};
 
 #[tokio::test]
 async fn closing_an_endpoint_tells_its_peers() {
@@ -149,37 +140,73 @@ async fn who_waits_in_vain_hears_why() {
     );
 }
 
-/// Carries datagrams between a caller and a listener. The caller's wait here from the moment on at which the listener has
-/// answered its handshake, which is not complete without the next, until `released`.
-async fn hold_after_the_answer(
+/// Stands between a caller and a listener. From the moment on at which the listener has answered its handshake, which is not
+/// complete without one more datagram, the caller's wait here until they are let go.
+#[derive(Debug)]
+struct Holding {
     front: UdpSocket,
+    back: UdpSocket,
     listener: SocketAddr,
-    mut released: oneshot::Receiver<()>,
-) {
-    let back = UdpSocket::bind(loopback()).await.unwrap();
-    let (mut up, mut down) = ([0; 65_535], [0; 65_535]);
-    let (mut caller, mut first, mut has_answered, mut is_released) = (None, None, false, false);
-    let mut held = Vec::new();
-    loop {
-        tokio::select! {
-            came = front.recv_from(&mut up) => {
-                let (length, from) = came.unwrap();
-                caller = Some(from);
-                held.push(up[..length].to_vec());
-            }
-            came = back.recv_from(&mut down) => {
-                let (length, _) = came.unwrap();
-                // The listener first asks for a proof of the address, with packets of another kind.
-                has_answered |= *first.get_or_insert(down[0]) != down[0];
-                front.send_to(&down[..length], caller.unwrap()).await.unwrap();
-            }
-            _ = &mut released, if !is_released => is_released = true,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    caller: Option<SocketAddr>,
+    has_answered: bool,
+    is_let_go: bool,
+    held: Vec<Vec<u8>>,
+}
+
+impl Holding {
+    fn start(listener: SocketAddr) -> Arc<Self> {
+        let holding = Arc::new(Self {
+            front: UdpSocket::bind(loopback()).unwrap(),
+            back: UdpSocket::bind(loopback()).unwrap(),
+            listener,
+            state: Mutex::default(),
+        });
+        let (up, down) = (holding.clone(), holding.clone());
+        std::thread::spawn(move || up.carry_up());
+        std::thread::spawn(move || down.carry_down());
+        holding
+    }
+
+    fn carry_up(&self) {
+        let mut buffer = [0; 65_535];
+        while let Ok((length, from)) = self.front.recv_from(&mut buffer) {
+            let mut state = self.state.lock().unwrap();
+            state.caller = Some(from);
+            state.held.push(buffer[..length].to_vec());
+            self.pass(&mut state);
         }
-        if !has_answered || is_released {
-            for datagram in held.drain(..) {
-                back.send_to(&datagram, listener).await.unwrap();
-            }
+    }
+
+    fn carry_down(&self) {
+        let mut buffer = [0; 65_535];
+        let mut first = None;
+        while let Ok((length, _)) = self.back.recv_from(&mut buffer) {
+            let mut state = self.state.lock().unwrap();
+            // The listener first asks for a proof of the address, with packets of another kind.
+            state.has_answered |= *first.get_or_insert(buffer[0]) != buffer[0];
+            let caller = state.caller.unwrap();
+            self.front.send_to(&buffer[..length], caller).unwrap();
         }
+    }
+
+    fn pass(&self, state: &mut State) {
+        if state.has_answered && !state.is_let_go {
+            return;
+        }
+        for datagram in state.held.drain(..) {
+            self.back.send_to(&datagram, self.listener).unwrap();
+        }
+    }
+
+    fn let_go(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.is_let_go = true;
+        self.pass(&mut state);
     }
 }
 
@@ -188,11 +215,8 @@ async fn hold_after_the_answer(
 async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     let options = options().build().unwrap();
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
-    let front = UdpSocket::bind(loopback()).await.unwrap();
-    let address = front.local_addr().unwrap();
-    let (release, released) = oneshot::channel();
-    let relay = hold_after_the_answer(front, endpoint.local_address(), released);
-    let relay = tokio::spawn(relay);
+    let holding = Holding::start(endpoint.local_address());
+    let address = holding.front.local_addr().unwrap();
     let caller = soon(connect(address, options)).await.unwrap();
     assert_eq!(endpoint.statistics().await.connections, 0);
     let closing = {
@@ -201,7 +225,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     };
     // It takes no more connections: it has heard that it is to close.
     assert!(soon(endpoint.accept()).await.is_none());
-    release.send(()).unwrap();
+    holding.let_go();
     let end = soon(caller.closed()).await;
     assert!(
         matches!(
@@ -214,5 +238,4 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
         "{end}"
     );
     soon(closing).await.unwrap();
-    relay.abort();
 }

@@ -2,7 +2,6 @@
 
 mod closing;
 
-use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +29,13 @@ async fn pair(caller: Options, listener: Options) -> (Connection, Connection, En
     let address = endpoint.local_address();
     let (called, accepted) = tokio::join!(connect(address, caller), endpoint.accept());
     (called.unwrap(), accepted.unwrap(), endpoint)
+}
+
+/// What would hang before it fails.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), what)
+        .await
+        .expect("somebody waits for ever")
 }
 
 /// `length` bytes that tell which section they are of.
