@@ -25,8 +25,8 @@ use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::options::Options;
 use crate::session::{
-    Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent, Randomness,
-    Session,
+    Addresses, Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent,
+    Randomness, Session,
 };
 use crate::statistics::EndpointStatistics;
 
@@ -632,7 +632,7 @@ fn route(
     now: Time,
     callers: &mut Callers,
     listener: Option<&mut Listener<Transport>>,
-    from: SocketAddr,
+    from: Addresses,
     ecn: Ecn,
     datagram: &mut [u8],
     counts: &mut EndpointStatistics,
@@ -648,7 +648,8 @@ fn route(
         if let Some(id) = destination
             && let Some(call) = callers.get_mut(id)
         {
-            call.caller.handle_datagram(now, from, ecn, datagram);
+            // The system knows from which address whom this end has called can be reached, also after the routes have changed.
+            call.caller.handle_datagram(now, from.peer, ecn, datagram);
             callers.make_ready(id);
             return;
         }

@@ -27,7 +27,7 @@ pub(super) struct Counts {
     pub(super) unsent: u64,
 }
 
-/// Datagrams of one length, but for the last, to one address.
+/// Datagrams of one length, but for the last, from one address to another.
 #[derive(Debug)]
 struct Run {
     datagram: Datagram,
@@ -61,6 +61,7 @@ impl Outgoing {
         if let Some(run) = self.runs.back_mut()
             && !run.is_complete
             && run.datagram.to == datagram.to
+            && run.datagram.source == datagram.source
             && run.datagram.ecn == datagram.ecn
             && datagram.length <= run.datagram.length
             && run.segments < most_segments
@@ -91,13 +92,13 @@ impl Outgoing {
     ) -> bool {
         while let Some(run) = self.runs.front() {
             let contents = &self.bytes[run.start..run.start + run.length];
-            let Datagram { to, ecn, length } = run.datagram;
-            let mut result = socket.send(to, ecn, contents, length);
+            let Datagram { length, .. } = run.datagram;
+            let mut result = socket.send(&run.datagram, contents);
             if let Err(reason) = &result
                 && reason.kind() == io::ErrorKind::ConnectionRefused
             {
                 // That is about an earlier datagram.
-                result = socket.send(to, ecn, contents, length);
+                result = socket.send(&run.datagram, contents);
             }
             match result {
                 Ok(()) => {
@@ -108,12 +109,15 @@ impl Outgoing {
                 // The system refused the batch, and perhaps batches altogether: then one by one.
                 Err(_) if run.segments > 1 => {
                     for datagram in contents.chunks(length) {
-                        match socket.send(to, ecn, datagram, length) {
+                        match socket.send(&run.datagram, datagram) {
                             Ok(()) => self.counts.datagrams += 1,
                             Err(reason) => {
                                 self.counts.unsent += 1;
                                 let length = datagram.len();
-                                let datagram = Datagram { to, ecn, length };
+                                let datagram = Datagram {
+                                    length,
+                                    ..run.datagram
+                                };
                                 complain(run.connection, &datagram, reason);
                             }
                         }
@@ -140,7 +144,16 @@ mod tests {
     fn push(outgoing: &mut Outgoing, port: u16, length: usize, ecn: Ecn) {
         outgoing.bytes.resize(outgoing.bytes.len() + length, 7);
         let to = ([127, 0, 0, 1], port).into();
-        outgoing.push(None, Datagram { to, ecn, length }, 4);
+        outgoing.push(
+            None,
+            Datagram {
+                to,
+                source: None,
+                ecn,
+                length,
+            },
+            4,
+        );
     }
 
     #[test]

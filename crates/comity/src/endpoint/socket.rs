@@ -1,16 +1,17 @@
 //! The UDP socket: batches in both directions, with their ECN marks.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use nix::libc;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
 use rustix::net::sockopt;
 
 use crate::options::Marking;
-use crate::session::Ecn;
+use crate::session::{Addresses, Datagram, Ecn};
 
 /// What the system is asked to hold in either direction, as far as it allows.
 const SYSTEM_BUFFER: usize = 4 << 20;
@@ -25,6 +26,8 @@ pub(super) struct Socket {
     buffers: Vec<u8>,
     has_errors: bool,
     is_ipv6: bool,
+    /// It is bound to all addresses of the host, so that it matters from which one an answer leaves.
+    has_every_address: bool,
     type_of_service: u8,
 }
 
@@ -57,6 +60,7 @@ impl Socket {
             buffers: vec![0; BATCH_SIZE * LARGEST],
             has_errors,
             is_ipv6: address.is_ipv6(),
+            has_every_address: address.ip().is_unspecified(),
             type_of_service: marking.type_of_service,
         })
     }
@@ -77,7 +81,7 @@ impl Socket {
     /// What the system says, among it that there is nothing.
     pub(super) fn receive(
         &mut self,
-        mut take: impl FnMut(SocketAddr, Ecn, &mut [u8]),
+        mut take: impl FnMut(Addresses, Ecn, &mut [u8]),
     ) -> io::Result<bool> {
         let mut meta = [RecvMeta::default(); BATCH_SIZE];
         let received = {
@@ -96,34 +100,34 @@ impl Socket {
                 Some(EcnCodepoint::Ect1) => Ecn::Capable1,
                 Some(EcnCodepoint::Ce) => Ecn::CongestionExperienced,
             };
+            let addresses = Addresses {
+                peer: meta.addr,
+                local: meta
+                    .dst_ip
+                    .filter(|local| self.has_every_address && can_be_source(*local)),
+            };
             for datagram in bytes[..length].chunks_mut(meta.stride.max(1)) {
-                take(meta.addr, ecn, datagram);
+                take(addresses, ecn, datagram);
             }
         }
         Ok(received == BATCH_SIZE)
     }
 
-    /// Hands datagrams of `segment` bytes each, the last one possibly shorter, to the system.
+    /// Hands datagrams that are as long as `first`, the last one possibly shorter, to the system.
     ///
     /// # Errors
     ///
     /// What the system says, among it that it has no room now.
-    pub(super) fn send(
-        &self,
-        to: SocketAddr,
-        ecn: Ecn,
-        contents: &[u8],
-        segment: usize,
-    ) -> io::Result<()> {
+    pub(super) fn send(&self, first: &Datagram, contents: &[u8]) -> io::Result<()> {
         if self.type_of_service != 0 {
-            return self.send_marked(to, ecn, contents, segment);
+            return self.send_marked(first, contents);
         }
         let transmit = Transmit {
-            destination: to,
-            ecn: codepoint(ecn),
+            destination: first.to,
+            ecn: codepoint(first.ecn),
             contents,
-            segment_size: Some(segment),
-            src_ip: None,
+            segment_size: Some(first.length),
+            src_ip: first.source,
         };
         self.state
             .try_send(UdpSockRef::from(&self.socket), &transmit)
@@ -131,16 +135,16 @@ impl Socket {
 
     /// As [`send`](Self::send), with a type of service of its own: quinn-udp writes the whole byte with each datagram,
     /// and knows only the bits of ECN in it.
-    fn send_marked(
-        &self,
-        to: SocketAddr,
-        ecn: Ecn,
-        contents: &[u8],
-        segment: usize,
-    ) -> io::Result<()> {
+    fn send_marked(&self, first: &Datagram, contents: &[u8]) -> io::Result<()> {
+        let Datagram {
+            to,
+            source,
+            ecn,
+            length,
+        } = *first;
         let octet = self.type_of_service | codepoint(ecn).map_or(0, |codepoint| codepoint as u8);
         let class = i32::from(octet);
-        let segment = u16::try_from(segment).unwrap_or(u16::MAX);
+        let segment = u16::try_from(length).unwrap_or(u16::MAX);
         let to = match (to, self.is_ipv6) {
             (SocketAddr::V4(to), true) => {
                 SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port())
@@ -155,17 +159,28 @@ impl Socket {
             true => ControlMessage::Ipv4Tos(&octet),
             false => ControlMessage::Ipv6TClass(&class),
         };
-        let messages = [mark, ControlMessage::UdpGsoSegments(&segment)];
-        let messages = match contents.len() > usize::from(segment) {
-            true => messages.as_slice(),
-            false => &messages[..1],
-        };
+        let (from_ipv4, from_ipv6);
+        let mut messages = vec![mark];
+        if contents.len() > usize::from(segment) {
+            messages.push(ControlMessage::UdpGsoSegments(&segment));
+        }
+        match source {
+            None => {}
+            Some(IpAddr::V4(source)) => {
+                from_ipv4 = in_pktinfo(source);
+                messages.push(ControlMessage::Ipv4PacketInfo(&from_ipv4));
+            }
+            Some(IpAddr::V6(source)) => {
+                from_ipv6 = in6_pktinfo(source);
+                messages.push(ControlMessage::Ipv6PacketInfo(&from_ipv6));
+            }
+        }
         let fd = self.socket.as_raw_fd();
         let to = SockaddrStorage::from(to);
         sendmsg(
             fd,
             &[IoSlice::new(contents)],
-            messages,
+            &messages,
             MsgFlags::MSG_DONTWAIT,
             Some(&to),
         )
@@ -189,6 +204,38 @@ impl Socket {
                 return Some((address, io::Error::from_raw_os_error(error.raw_errno)));
             }
         }
+    }
+}
+
+/// Whether what came to this address can be answered from it. An address that is of one link only is left to the system,
+/// which chooses it by the link of the destination.
+fn can_be_source(local: IpAddr) -> bool {
+    match local.to_canonical() {
+        IpAddr::V4(local) => {
+            !(local.is_unspecified() || local.is_multicast() || local.is_broadcast())
+        }
+        IpAddr::V6(local) => {
+            !(local.is_unspecified() || local.is_multicast() || local.is_unicast_link_local())
+        }
+    }
+}
+
+const fn in_pktinfo(source: Ipv4Addr) -> libc::in_pktinfo {
+    libc::in_pktinfo {
+        ipi_ifindex: 0,
+        ipi_spec_dst: libc::in_addr {
+            s_addr: u32::from_ne_bytes(source.octets()),
+        },
+        ipi_addr: libc::in_addr { s_addr: 0 },
+    }
+}
+
+const fn in6_pktinfo(source: Ipv6Addr) -> libc::in6_pktinfo {
+    libc::in6_pktinfo {
+        ipi6_addr: libc::in6_addr {
+            s6_addr: source.octets(),
+        },
+        ipi6_ifindex: 0,
     }
 }
 

@@ -14,7 +14,8 @@ use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
 use super::{
-    CallerCredentials, ConnectionId, Core, Datagram, Ecn, Opener, Pattern, PublicKey, Randomness,
+    Addresses, CallerCredentials, ConnectionId, Core, Datagram, Ecn, Opener, Pattern, PublicKey,
+    Randomness,
 };
 
 /// How long a refusal, which anybody on the way could have made up, is left the chance to be one.
@@ -249,7 +250,14 @@ impl<C: Core> Caller<C> {
     }
 
     /// Takes a datagram.
-    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: impl Into<Addresses>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let from = from.into();
         match &mut self.state {
             State::Open(session) => {
                 let ours = matches!(
@@ -261,7 +269,7 @@ impl<C: Core> Caller<C> {
                 }
             }
             // Until the keys are there, only who was called can have something to say.
-            State::Calling(_) if from == self.address => self.on_handshake(now, datagram),
+            State::Calling(_) if from.peer == self.address => self.on_handshake(now, datagram),
             State::Calling(_) | State::Failed => {}
         }
     }
@@ -356,7 +364,7 @@ impl<C: Core> Caller<C> {
         self.state = State::Open(Box::new(Session::new(
             Role::Caller,
             names,
-            self.address,
+            self.address.into(),
             agreed.peer_key,
             protection,
             core,
@@ -393,6 +401,7 @@ impl<C: Core> Caller<C> {
                 handshake.wait = longer.min(self.config.longest_resend);
                 Some(Datagram {
                     to: self.address,
+                    source: None,
                     ecn: Ecn::NotCapable,
                     length: out.len() - start,
                 })

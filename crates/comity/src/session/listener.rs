@@ -21,7 +21,8 @@ use super::protection::{Cipher, KeyLimits, Protection, Role};
 use super::refusal::{NOBODY, Reason};
 use super::session::{Event, Names, Session};
 use super::{
-    ConnectionId, Core, Datagram, Ecn, ListenerCredentials, Opener, Pattern, PublicKey, Randomness,
+    Addresses, ConnectionId, Core, Datagram, Ecn, ListenerCredentials, Opener, Pattern, PublicKey,
+    Randomness,
 };
 
 /// Replies to unknown addresses that wait to be sent; what comes beyond is dropped.
@@ -178,7 +179,7 @@ pub struct Listener<C> {
     half_open: BTreeSet<(Time, ConnectionId)>,
     timers: BTreeSet<(Time, ConnectionId)>,
     ready: VecDeque<ConnectionId>,
-    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    replies: VecDeque<(Addresses, Vec<u8>)>,
     events: VecDeque<ListenerEvent>,
     statistics: ListenerStatistics,
 }
@@ -289,14 +290,22 @@ impl<C: Core> Listener<C> {
         let (to, reply) = self.replies.pop_front()?;
         out.extend(&reply);
         Some(Datagram {
-            to,
+            to: to.peer,
+            source: to.local,
             ecn: Ecn::NotCapable,
             length: reply.len(),
         })
     }
 
     /// Takes a datagram.
-    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: impl Into<Addresses>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let from = from.into();
         let length = datagram.len();
         match header::decode(datagram) {
             Ok(Packet::Data { header, .. }) => {
@@ -333,7 +342,14 @@ impl<C: Core> Listener<C> {
         }
     }
 
-    fn on_initial(&mut self, now: Time, from: SocketAddr, length: usize, initial: &Initial<'_>) {
+    fn on_initial(
+        &mut self,
+        now: Time,
+        addresses: Addresses,
+        length: usize,
+        initial: &Initial<'_>,
+    ) {
+        let from = addresses.peer;
         let wants_cookie = match self.config.retry {
             Retry::Always => true,
             Retry::AboveHalfOpen(count) => self.half_open.len() >= count,
@@ -355,7 +371,7 @@ impl<C: Core> Listener<C> {
                 .encode(&mut reply)
                 .expect("cookies are within the limits of the format");
             self.statistics.retries += 1;
-            return self.reply(from, reply);
+            return self.reply(addresses, reply);
         }
         if let Some(id) = self.callers.get(&(from, initial.source)) {
             let half_open = self
@@ -365,18 +381,18 @@ impl<C: Core> Listener<C> {
             if let Some((answer, _)) = half_open {
                 let answer = answer.clone();
                 self.statistics.answers += 1;
-                self.reply(from, answer);
+                self.reply(addresses, answer);
             }
             return;
         }
-        match self.open(now, from, initial) {
+        match self.open(now, addresses, initial) {
             Ok(answer) => {
                 debug_assert!(
                     answer.len() <= length,
                     "parameters are short enough for that"
                 );
                 self.statistics.answers += 1;
-                self.reply(from, answer);
+                self.reply(addresses, answer);
             }
             Err(why) => {
                 self.statistics.refused += 1;
@@ -392,7 +408,7 @@ impl<C: Core> Listener<C> {
                     | RefusedCaller::Malformed
                     | RefusedCaller::Downgrade => Reason::NotAccepted,
                 };
-                self.reply(from, answer(initial.source, NOBODY, &reason.write()));
+                self.reply(addresses, answer(initial.source, NOBODY, &reason.write()));
             }
         }
     }
@@ -401,7 +417,7 @@ impl<C: Core> Listener<C> {
     fn open(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        addresses: Addresses,
         initial: &Initial<'_>,
     ) -> Result<Vec<u8>, RefusedCaller> {
         let ours = self.config.credentials.pattern();
@@ -449,7 +465,7 @@ impl<C: Core> Listener<C> {
         let session = Session::new(
             Role::Listener,
             names,
-            from,
+            addresses,
             peer_key,
             protection,
             core,
@@ -457,7 +473,7 @@ impl<C: Core> Listener<C> {
         );
         let answer = answer(initial.source, own, &message);
         let until = now + self.config.half_open_for;
-        let caller = (from, initial.source);
+        let caller = (addresses.peer, initial.source);
         self.half_open.insert((until, own));
         self.callers.insert(caller, own);
         self.sessions.insert(
@@ -501,7 +517,7 @@ impl<C: Core> Listener<C> {
         }
     }
 
-    fn reply(&mut self, to: SocketAddr, reply: Vec<u8>) {
+    fn reply(&mut self, to: Addresses, reply: Vec<u8>) {
         if self.replies.len() < MOST_REPLIES {
             self.replies.push_back((to, reply));
         } else {

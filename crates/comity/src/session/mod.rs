@@ -11,7 +11,7 @@
 //! address that has not proved to receive, and no input makes any of it panic. The wire format and the
 //! rules are the chapter "Handshake and protection" of `docs/protocol.md`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 mod allow_list;
 mod caller;
@@ -54,11 +54,31 @@ pub use randomness::Randomness;
 pub use replay::{ReplayWindow, Stale};
 pub use session::{Closed, Event, Session, SessionStatistics};
 
+/// The two addresses of a datagram that has arrived.
+///
+/// A host with several addresses that listens on all of them has to answer from the one that was called: its caller, and
+/// whatever translates or filters addresses on the way, takes no other one for an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// The peer's.
+    pub peer: SocketAddr,
+    /// The one here, where it matters and is known.
+    pub local: Option<IpAddr>,
+}
+
+impl From<SocketAddr> for Addresses {
+    fn from(peer: SocketAddr) -> Self {
+        Self { peer, local: None }
+    }
+}
+
 /// A datagram to be sent: its bytes are the last `length` ones of the buffer that was handed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Where it goes.
     pub to: SocketAddr,
+    /// The address here that it has to leave from; `None` where the system may choose.
+    pub source: Option<IpAddr>,
     /// How it is marked.
     pub ecn: Ecn,
     /// How many bytes were appended.

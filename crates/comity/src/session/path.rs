@@ -16,11 +16,11 @@
 //! sender of media could send next to nothing within three times the acknowledgements that it gets, so the
 //! round trip saved would be worth little, and diverting packets is impossible instead of bounded.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use comity_units::{Span, Time};
 
-use super::Randomness;
+use super::{Addresses, Randomness};
 
 /// How often an address is asked.
 const TRIES: usize = 3;
@@ -33,12 +33,15 @@ const LEAST_WAIT: Span = Span::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Path {
     address: SocketAddr,
+    /// Where packets to it leave from: whatever the peer sends there comes to this one.
+    source: Option<IpAddr>,
     asked: Option<Candidate>,
 }
 
 #[derive(Debug)]
 struct Candidate {
     address: SocketAddr,
+    source: Option<IpAddr>,
     challenges: Vec<[u8; 8]>,
     /// When the next challenge, or giving up, is due.
     due: Time,
@@ -52,9 +55,10 @@ struct Candidate {
 pub(super) struct Unanswered(pub(super) SocketAddr);
 
 impl Path {
-    pub(super) const fn new(address: SocketAddr) -> Self {
+    pub(super) const fn new(addresses: Addresses) -> Self {
         Self {
-            address,
+            address: addresses.peer,
+            source: addresses.local,
             asked: None,
         }
     }
@@ -64,15 +68,24 @@ impl Path {
         self.address
     }
 
+    /// The address here that packets to `address` leave from.
+    pub(super) fn source(&self, address: SocketAddr) -> Option<IpAddr> {
+        match &self.asked {
+            Some(asked) if asked.address == address => asked.source,
+            _ => self.source,
+        }
+    }
+
     /// A genuine packet came. `highest`: its number is above all before.
     pub(super) fn on_genuine(
         &mut self,
         now: Time,
-        from: SocketAddr,
+        addresses: Addresses,
         length: usize,
         highest: bool,
         probe_timeout: Span,
     ) {
+        let Addresses { peer: from, local } = addresses;
         if from == self.address {
             return;
         }
@@ -86,6 +99,7 @@ impl Path {
                 };
                 self.asked = Some(Candidate {
                     address: from,
+                    source: local,
                     challenges: Vec::new(),
                     due: now,
                     wait,
@@ -138,6 +152,7 @@ impl Path {
         let asked = self
             .asked
             .take_if(|asked| asked.challenges.contains(&response))?;
+        self.source = asked.source;
         Some(core::mem::replace(&mut self.address, asked.address))
     }
 
@@ -172,8 +187,8 @@ mod tests {
     #[test]
     fn an_address_that_answers_becomes_the_path() {
         let mut randomness = Randomness::seeded(Seed::new(1));
-        let mut path = Path::new(address(1));
-        path.on_genuine(at(0), address(2), 500, true, PROBE);
+        let mut path = Path::new(address(1).into());
+        path.on_genuine(at(0), address(2).into(), 500, true, PROBE);
         assert_eq!(
             path.address(),
             address(1),
@@ -198,8 +213,8 @@ mod tests {
     #[test]
     fn an_address_that_is_silent_is_given_up_after_three_challenges() {
         let mut randomness = Randomness::seeded(Seed::new(1));
-        let mut path = Path::new(address(1));
-        path.on_genuine(at(0), address(2), 500, true, PROBE);
+        let mut path = Path::new(address(1).into());
+        path.on_genuine(at(0), address(2).into(), 500, true, PROBE);
         // Waits of 200, 400 and 800 ms.
         for due in [0, 200, 600] {
             assert_eq!(path.next_timer(), at(due));
@@ -215,11 +230,11 @@ mod tests {
 
     #[test]
     fn only_the_highest_packet_starts_asking_and_bytes_are_limited_to_three_times() {
-        let mut path = Path::new(address(1));
-        path.on_genuine(at(0), address(2), 500, false, PROBE);
+        let mut path = Path::new(address(1).into());
+        path.on_genuine(at(0), address(2).into(), 500, false, PROBE);
         assert_eq!(path.allowance(address(2)), None);
-        path.on_genuine(at(0), address(2), 100, true, PROBE);
-        path.on_genuine(at(1), address(2), 20, false, PROBE);
+        path.on_genuine(at(0), address(2).into(), 100, true, PROBE);
+        path.on_genuine(at(1), address(2).into(), 20, false, PROBE);
         assert_eq!(path.allowance(address(2)), Some(360));
         path.on_sent(address(2), 300);
         assert_eq!(path.allowance(address(2)), Some(60));
@@ -227,5 +242,25 @@ mod tests {
         assert_eq!(path.allowance(address(2)), Some(0));
         assert_eq!(path.allowance(address(1)), Some(u64::MAX));
         assert_eq!(path.allowance(address(3)), None);
+    }
+
+    #[test]
+    fn packets_leave_from_where_those_of_their_destination_came_to() {
+        let local = |host: u8| Some(IpAddr::from([198, 51, 100, host]));
+        let addresses = |port, host| Addresses {
+            peer: address(port),
+            local: local(host),
+        };
+        let mut randomness = Randomness::seeded(Seed::new(1));
+        let mut path = Path::new(addresses(1, 10));
+        // Whoever copies a packet to another address of this host moves nothing.
+        path.on_genuine(at(0), addresses(1, 11), 500, true, PROBE);
+        assert_eq!(path.source(address(1)), local(10));
+        path.on_genuine(at(0), addresses(2, 12), 500, true, PROBE);
+        assert_eq!(path.source(address(1)), local(10));
+        assert_eq!(path.source(address(2)), local(12));
+        let (_, challenge) = path.poll_challenge(at(0), &mut randomness).unwrap();
+        path.on_response(challenge);
+        assert_eq!(path.source(path.address()), local(12));
     }
 }

@@ -9,7 +9,9 @@ use thiserror::Error;
 
 use super::path::{Path, Unanswered};
 use super::protection::{KeyUsedUp, OpenError, Protection, Role};
-use super::{Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness};
+use super::{
+    Addresses, Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness,
+};
 
 /// Length of a datagram with a challenge or its response, as far as the peer has a claim to so much: so
 /// the new way is known to carry packets of the usual size.
@@ -120,7 +122,7 @@ impl<C: Core> Session<C> {
     pub(super) fn new(
         role: Role,
         names: Names,
-        address: SocketAddr,
+        addresses: Addresses,
         peer_key: Option<PublicKey>,
         protection: Protection,
         core: C,
@@ -131,7 +133,7 @@ impl<C: Core> Session<C> {
             own: names.own,
             peer: names.peer,
             peer_key,
-            path: Path::new(address),
+            path: Path::new(addresses),
             protection,
             core,
             randomness,
@@ -223,7 +225,14 @@ impl<C: Core> Session<C> {
     }
 
     /// Takes a Data packet whose connection id is this one's.
-    pub fn handle_datagram(&mut self, now: Time, from: SocketAddr, ecn: Ecn, datagram: &mut [u8]) {
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        from: impl Into<Addresses>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) {
+        let from = from.into();
         if self.closed.is_some() {
             return;
         }
@@ -250,7 +259,7 @@ impl<C: Core> Session<C> {
         self.core.on_packet(now, number, ecn, payload);
         while let Some(frame) = self.core.poll_path_frame() {
             match frame {
-                PathFrame::Challenge(challenge) => self.response = Some((from, challenge)),
+                PathFrame::Challenge(challenge) => self.response = Some((from.peer, challenge)),
                 PathFrame::Response(response) => self.on_response(now, response),
             }
         }
@@ -339,6 +348,7 @@ impl<C: Core> Session<C> {
         self.statistics.sealed += 1;
         Some(Datagram {
             to,
+            source: self.path.source(to),
             ecn: transmit.ecn,
             length,
         })

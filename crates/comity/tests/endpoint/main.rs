@@ -1,5 +1,6 @@
 //! Connections over loopback sockets.
 
+mod addresses;
 mod closing;
 
 use std::net::{SocketAddr, UdpSocket};

@@ -453,8 +453,8 @@ mod tests {
             "rate and gap exclude each other; leave one of them out"
         );
         assert_eq!(
-            find("quic").unwrap_err().to_string(),
-            "there is no controller \"quic\"; did you mean \"cubic\"? `comity list` tells of each"
+            find("cubci").unwrap_err().to_string(),
+            "there is no controller \"cubci\"; did you mean \"cubic\"? `comity list` tells of each"
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
