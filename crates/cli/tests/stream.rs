@@ -6,6 +6,8 @@ mod account;
 mod copies;
 #[path = "stream/ends.rs"]
 mod ends;
+#[path = "stream/live.rs"]
+mod live;
 #[path = "stream/narrow.rs"]
 mod narrow;
 #[path = "stream/times.rs"]

@@ -74,6 +74,51 @@ fn the_emulator_carries_packets_and_accounts_for_them() {
     }
 }
 
+/// A link whose trace has a packet of 1,500 bytes leave each 100 ms holds the second one back that long; the other way is free.
+#[test]
+fn a_trace_says_when_packets_leave() {
+    use std::io::{BufRead, BufReader};
+    use std::net::UdpSocket;
+    use std::time::{Duration, Instant};
+
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("slow.trace");
+    std::fs::write(&trace, "100\n200\n").unwrap();
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let patience = Some(Duration::from_secs(10));
+    target.set_read_timeout(patience).unwrap();
+    let to = target.local_addr().unwrap().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+        .args(["emulate", "--listen", ":0", "--to", &to])
+        .args(["--up-trace", trace.to_str().unwrap(), "--json"])
+        .args(["--late", "60s", "--duration", "3s"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    lines.read_line(&mut first).unwrap();
+    let listening: Value = serde_json::from_str(&first).unwrap();
+    let address = listening["address"].as_str().unwrap();
+    let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
+    caller.set_read_timeout(patience).unwrap();
+    let began = Instant::now();
+    let mut buffer = [0; 2_000];
+    // With 28 bytes of headers, each fills what one line of the trace lets through.
+    for _ in 0..6 {
+        caller.send_to(&[7; 1_472], address).unwrap();
+    }
+    for packet in 0..6 {
+        let (_, from) = received(|| target.recv_from(&mut buffer));
+        // The first leaves within 100 ms, each further one 100 ms after it.
+        let least = Duration::from_millis(packet * 100);
+        assert!(began.elapsed() >= least, "{packet}: {:?}", began.elapsed());
+        target.send_to(b"answer", from).unwrap();
+        assert_eq!(received(|| caller.recv(&mut buffer)), 6);
+    }
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn an_emulator_that_cannot_work_is_refused_with_the_reason() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

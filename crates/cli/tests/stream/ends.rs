@@ -243,6 +243,17 @@ fn connections_that_cannot_be_made_say_why() {
         ],
     );
     assert!(said.contains("listener"), "{said}");
+    // Whoever stops waiting for an answer does not learn from the exit code that all is well.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = format!("comity://{}?{SECRET}", silent.local_addr().unwrap());
+    for args in [["send", clip, &silent], ["recv", &silent, "/dev/null"]] {
+        let args = [&args[..], &["--duration", "300ms"]].concat();
+        let said = ends(3, &args);
+        assert!(
+            said.contains("stopped before anybody had answered"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -226,6 +226,11 @@ impl Line {
         self.was_connected
     }
 
+    /// Whether it called, and nobody has answered.
+    pub(crate) fn called_in_vain(&self) -> bool {
+        !self.listens() && !self.was_connected
+    }
+
     /// How many callers were turned away, by the reason.
     pub(crate) fn refused(&self) -> Counts {
         self.refusals.counts()

@@ -100,6 +100,7 @@ impl Session {
         };
         let listed = self.list_unarrived();
         let finished = finished.and(listed);
+        let called_in_vain = self.input.called_in_vain() || self.output.called_in_vain();
         let trouble = match (&ending, &finished) {
             (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
             _ => None,
@@ -116,6 +117,9 @@ impl Session {
             Ending::Failed(trouble) => Err(trouble),
             Ending::ReaderGone => Ok(()),
             // Whoever stops it knows that not everything may have arrived.
+            Ending::Stopped if called_in_vain => Err(Trouble::unconnected(
+                "stopped before anybody had answered the call",
+            )),
             Ending::Stopped => finished.or_else(|trouble| match trouble.failure {
                 crate::commands::Failure::Unconnected => Ok(()),
                 _ => Err(trouble),

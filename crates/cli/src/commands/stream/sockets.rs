@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use comity::uri::{Direction, Host, MediaUri};
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
+use nix::net::if_::if_nametoindex;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::trouble::Trouble;
@@ -32,6 +34,8 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble>
     };
     let any = Ipv4Addr::UNSPECIFIED.into();
     let local = SocketAddr::new(address.unwrap_or(any), port);
+    let interface = uri.bind.and_then(|bind| bind.address);
+    let (local, interface_number) = within(local, interface, text)?;
     let open = || -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         if local.ip().is_multicast() {
@@ -41,7 +45,6 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble>
         // The system may allow less.
         let _ = socket.set_recv_buffer_size(clamped(uri.receive_buffer.get()));
         socket.bind(&local.into())?;
-        let interface = uri.bind.and_then(|bind| bind.address);
         match local.ip() {
             IpAddr::V4(group) if group.is_multicast() => {
                 let interface = match interface {
@@ -50,7 +53,9 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble>
                 };
                 socket.join_multicast_v4(&group, &interface)?;
             }
-            IpAddr::V6(group) if group.is_multicast() => socket.join_multicast_v6(&group, 0)?,
+            IpAddr::V6(group) if group.is_multicast() => {
+                socket.join_multicast_v6(&group, interface_number)?;
+            }
             _ => {}
         }
         Ok(socket.into())
@@ -69,11 +74,12 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
         .into_iter()
         .next()
         .ok_or_else(|| Trouble::unconnected(format!("{host}: has no address")))?;
+    let bind = uri.bind.unwrap_or_default();
+    let (target, interface_number) = within(target, bind.address, text)?;
     let any = match target {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let bind = uri.bind.unwrap_or_default();
     let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
     let open = || -> io::Result<UdpSocket> {
         let socket = Socket::new(
@@ -101,11 +107,48 @@ pub(crate) fn sender(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
                 socket.set_unicast_hops_v6(hops)?;
                 socket.set_multicast_hops_v6(hops)?;
             }
+            // For IPv4 the system takes the interface that has the address that the socket is bound to.
+            if target.ip().is_multicast() {
+                socket.set_multicast_if_v6(interface_number)?;
+            }
         }
         socket.connect(&target.into())?;
         Ok(socket.into())
     };
     open().map_err(|error| refused(text, local, &error))
+}
+
+/// Where the system chooses.
+const ANY_INTERFACE: u32 = 0;
+
+/// A group of IPv6 within the interface that has the address `interface`, and that one's number: `ff02::1` is another group on
+/// each. Other addresses are what they are.
+fn within(
+    group: SocketAddr,
+    interface: Option<IpAddr>,
+    text: &str,
+) -> Result<(SocketAddr, u32), Trouble> {
+    let interface = interface.filter(|address| !address.is_unspecified());
+    let (SocketAddr::V6(mut group), Some(interface)) = (group, interface) else {
+        return Ok((group, ANY_INTERFACE));
+    };
+    if !group.ip().is_multicast() {
+        return Ok((group.into(), ANY_INTERFACE));
+    }
+    let has_it = |found: &InterfaceAddress| {
+        let found = found.address.as_ref();
+        let found = found.and_then(|address| address.as_sockaddr_in6());
+        found.is_some_and(|found| IpAddr::V6(found.ip()) == interface)
+    };
+    let found = || -> io::Result<u32> {
+        let found = getifaddrs()?.find(has_it);
+        let found = found.ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(if_nametoindex(found.interface_name.as_str())?)
+    };
+    let number =
+        found().map_err(|error| refused(text, SocketAddr::new(interface, group.port()), &error))?;
+    group.set_scope_id(number);
+    Ok((group.into(), number))
 }
 
 fn clamped(bytes: u64) -> usize {

@@ -125,6 +125,11 @@ impl ConnectedInput {
         self.line.close().await;
     }
 
+    /// Whether it called, and nobody has answered.
+    pub(crate) fn called_in_vain(&self) -> bool {
+        self.line.called_in_vain()
+    }
+
     /// How many callers were turned away, by the reason.
     pub(crate) fn refused(&self) -> Counts {
         self.line.refused()

@@ -154,6 +154,14 @@ impl Input {
         }
     }
 
+    /// Whether it called, and nobody has answered.
+    pub(crate) fn called_in_vain(&self) -> bool {
+        match self {
+            Self::Media(_) => false,
+            Self::Connected(input) => input.called_in_vain(),
+        }
+    }
+
     /// Ends the input, and says why where something went wrong.
     pub(crate) async fn close(&mut self, trouble: Option<&Trouble>) {
         match self {

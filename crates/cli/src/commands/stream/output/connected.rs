@@ -140,6 +140,11 @@ impl ConnectedOutput {
         self.line.was_connected()
     }
 
+    /// Whether it called, and nobody has answered.
+    pub(crate) fn called_in_vain(&self) -> bool {
+        self.line.called_in_vain()
+    }
+
     /// Takes up connections, gives up those that have ended, and gives those that were behind what they have room for;
     /// returns when one of these happened. A call that is dropped before it is ready loses nothing.
     pub(crate) async fn tend(&mut self) -> Result<(), Trouble> {

@@ -68,6 +68,14 @@ impl Output {
         }
     }
 
+    /// Whether it called, and nobody has answered.
+    pub(crate) fn called_in_vain(&self) -> bool {
+        match self {
+            Self::Media(_) => false,
+            Self::Connected(output) => output.called_in_vain(),
+        }
+    }
+
     /// Whether it goes anywhere now.
     pub(crate) fn is_ready(&self) -> bool {
         match self {
