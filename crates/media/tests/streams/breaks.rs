@@ -264,6 +264,28 @@ fn units_behind_a_break_keep_their_times_beside_slices_of_half_a_second() {
     }
 }
 
+/// Where a file was cut within a packet, nobody knows how much of a unit without a length is missing.
+#[test]
+fn a_cut_within_a_packet_costs_the_units_that_were_not_over() {
+    let (whole, _) = read(CLIP);
+    let known = units(&whole);
+    for packets in 1_480..1_520 {
+        for length in [1, 3, 77, 187] {
+            let (sections, notices) = read(&CLIP[..packets * PACKET + length]);
+            assert_eq!(left_out(&notices), length as u64);
+            let left = units(&sections);
+            let cut: Vec<_> = left.iter().filter(|unit| !known.contains(unit)).collect();
+            assert!(cut.is_empty(), "{packets}: {cut:?}");
+            let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
+            let damaged = notices.iter().filter(damaged).count();
+            assert!((1..=2).contains(&damaged), "{packets}: {notices:?}");
+            // One picture is open always; a file that ends between packets is taken to end with it.
+            let before = read(&CLIP[..packets * PACKET]).0;
+            assert_eq!(units(&before).len(), left.len() + 1, "{packets}");
+        }
+    }
+}
+
 /// A stretch of the stream is overwritten: what lies before and behind is read as it was.
 #[test]
 fn what_is_overwritten_costs_the_units_in_it() {
@@ -317,6 +339,13 @@ fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
         assert!(raw_bytes(&sections).is_empty());
         assert_eq!(left_out(&notices) % PACKET as u64, (length % PACKET) as u64);
         assert!(left_out(&notices) < 2 * PACKET as u64);
+        // All of it is told, as packets or as bytes without, but for those that end with the stream's own bytes.
+        let Some(Notice::UnreferencedInAll { streams: 1, bytes }) = notices.last() else {
+            panic!("{notices:?}")
+        };
+        let told = bytes + left_out(&notices);
+        let most = (length + PACKET) as u64;
+        assert!((length as u64..=most).contains(&told), "{told}");
         let (left, all) = (units(&sections), units(&whole));
         assert!(left.iter().all(|unit| all.contains(unit)));
         assert!(
