@@ -2,6 +2,8 @@
 
 #[path = "stream/account.rs"]
 mod account;
+#[path = "stream/broken.rs"]
+mod broken;
 #[path = "stream/copies.rs"]
 mod copies;
 #[path = "stream/ends.rs"]

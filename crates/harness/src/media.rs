@@ -11,7 +11,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// packets.
 pub fn check_header(data: &[u8]) {
     let mut writer = TsWriter::new(WriterConfig::default());
-    let mut out = Vec::new();
+    let (mut out, mut is_known) = (Vec::new(), false);
     let mut rest = data;
     // Payloads one after the other, each behind two bytes of length.
     while let Some((&[high, low], behind)) = rest.split_first_chunk::<2>() {
@@ -25,7 +25,13 @@ pub fn check_header(data: &[u8]) {
                 header.encode(&mut again);
                 again.extend(content);
                 assert_eq!(again, payload);
-                if !matches!(header, Header::Raw | Header::Picture(_)) {
+                is_known |= matches!(header, Header::Table { .. } | Header::Unit(_));
+                let is_written = match header {
+                    Header::Raw => is_known,
+                    Header::Picture(_) => false,
+                    Header::Packets | Header::Table { .. } | Header::Unit(_) => true,
+                };
+                if is_written {
                     assert_eq!(writer.write(payload, &mut out), Ok(()));
                 }
             }
@@ -42,7 +48,7 @@ pub fn check_header(data: &[u8]) {
 }
 
 /// Whatever the bytes are, reading them gives sections without holes in their numbers, the same ones however the
-/// bytes are cut; and what was read can be written, in whole packets where it was an unbroken transport stream. Each byte
+/// bytes are cut; and what was read can be written, in whole packets where it was a transport stream and not broken before its first table. Each byte
 /// of a transport stream is in a packet, counted in a notice, or sent as it is.
 pub fn check_reader(data: &[u8]) {
     // The first byte says how the rest is cut, and whether it is in step with packets: then a fuzzer that does
@@ -68,7 +74,8 @@ pub fn check_reader(data: &[u8]) {
     check_live(&data, usize::from(control) + 1);
 
     let mut writer = TsWriter::new(WriterConfig::default());
-    let (mut next, mut out, mut is_transport) = (BTreeMap::new(), Vec::new(), true);
+    let (mut next, mut out) = (BTreeMap::new(), Vec::new());
+    let (mut is_known, mut is_transport) = (false, true);
     for event in &whole {
         let Event::Section(section) = event else {
             continue;
@@ -78,7 +85,13 @@ pub fn check_reader(data: &[u8]) {
         assert!(section.needs.is_none_or(|needed| needed < section.number));
         *number += 1;
         let (header, _) = Header::decode(&section.payload).expect("the reader's own header");
-        is_transport &= !matches!(header, Header::Raw | Header::Picture(_));
+        // Bytes behind the first table or unit are in packets.
+        is_known |= matches!(header, Header::Table { .. } | Header::Unit(_));
+        is_transport &= match header {
+            Header::Raw => is_known,
+            Header::Picture(_) => false,
+            Header::Packets | Header::Table { .. } | Header::Unit(_) => true,
+        };
         writer.write(&section.payload, &mut out).expect("as above");
     }
     writer.finish(&mut out);

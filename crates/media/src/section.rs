@@ -156,6 +156,13 @@ pub enum Notice {
         /// Their packet identifier.
         pid: u16,
     },
+    /// The end of a source that had packets which no program names: how much of it they were.
+    UnreferencedInAll {
+        /// For how many streams [`Unreferenced`](Self::Unreferenced) was told.
+        streams: u64,
+        /// How many bytes their packets had, until a program named them or to the end.
+        bytes: u64,
+    },
     /// The packets of a transport stream stand so many bytes apart, 192 or 204: what stands beside them, a time stamp or
     /// parity, is left out.
     PacketsApart {

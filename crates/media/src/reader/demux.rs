@@ -96,6 +96,8 @@ pub(super) struct Demux {
     tables_since: Time,
     /// What is cut from a break between packets while it lasts, and how long that is.
     broken: Option<(Slicer, u64)>,
+    /// Packets that no program names: of how many streams they were told, and how many there were.
+    unreferenced: (u64, u64),
     next_stream: u16,
     /// What was sent last of each table that is repeated, and when.
     tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
@@ -113,6 +115,7 @@ impl Demux {
             next_table: 0,
             tables_since: Time::ZERO,
             broken: None,
+            unreferenced: (0, 0),
             next_stream: 1,
             tables: BTreeMap::new(),
         }
@@ -161,9 +164,11 @@ impl Demux {
                 }
             } else {
                 events.push_back(Event::Notice(Notice::Unreferenced { pid }));
+                self.unreferenced.0 += 1;
                 Role::Unreferenced
             }
         });
+        self.unreferenced.1 += u64::from(matches!(role, Role::Unreferenced));
         let Some(payload) = packet.payload() else {
             return;
         };
@@ -289,7 +294,8 @@ impl Demux {
         }
     }
 
-    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
+    /// Gives what is held: nothing follows, of which the beginning of a packet may have been left out.
+    pub(super) fn finish(&mut self, is_cut: bool, events: &mut VecDeque<Event>) {
         if let Some((slicer, _)) = &mut self.broken {
             slicer.finish(events);
         }
@@ -304,7 +310,17 @@ impl Demux {
                 config: &self.config,
                 yardstick: &self.yardstick,
             };
+            if is_cut && stream.assembler.is_within_packet() {
+                stream.interrupt(&mut output);
+            }
             stream.finish(self.longest, &mut output);
+        }
+        let (streams, packets) = self.unreferenced;
+        if streams > 0 {
+            events.push_back(Event::Notice(Notice::UnreferencedInAll {
+                streams,
+                bytes: packets * PACKET as u64,
+            }));
         }
     }
 

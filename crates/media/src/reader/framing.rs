@@ -58,6 +58,8 @@ pub(super) enum Framed<'a> {
     Packet(&'a [u8; PACKET]),
     /// So many bytes were left out before the next packet.
     Lost(u64),
+    /// The source ends within a packet, of which so many bytes are left out.
+    Cut(u64),
     /// The next bytes of a break that is longer than [`PATIENCE`].
     Raw(&'a [u8]),
 }
@@ -95,7 +97,9 @@ impl Framing {
             Step::Locked | Step::Break(_) | Step::Raw => 0,
         };
         let left = gone + self.held.len() as u64;
-        if left > 0 {
+        if self.step == Step::Locked && self.held.first() == Some(&SYNC) {
+            take(Framed::Cut(left));
+        } else if left > 0 {
             take(Framed::Lost(left));
         }
         *self = Self::new(self.stride);
@@ -210,12 +214,12 @@ mod tests {
         for part in &parts {
             match part {
                 Part::Packet(packet) => packets.push(packet[1]),
-                Part::Lost(bytes) => lost.push(*bytes),
+                Part::Lost(bytes) | Part::Cut(bytes) => lost.push(*bytes),
                 Part::Raw(bytes) => panic!("{} bytes given", bytes.len()),
             }
         }
         let at_end = match parts.last() {
-            Some(Part::Lost(_)) => lost.pop(),
+            Some(Part::Lost(_) | Part::Cut(_)) => lost.pop(),
             _ => None,
         };
         (packets, lost, at_end)
@@ -225,6 +229,7 @@ mod tests {
     enum Part {
         Packet(Vec<u8>),
         Lost(u64),
+        Cut(u64),
         Raw(Vec<u8>),
     }
 
@@ -236,6 +241,7 @@ mod tests {
             (Framed::Raw(bytes), _) => parts.push(Part::Raw(bytes.to_vec())),
             (Framed::Packet(packet), _) => parts.push(Part::Packet(packet.to_vec())),
             (Framed::Lost(bytes), _) => parts.push(Part::Lost(bytes)),
+            (Framed::Cut(bytes), _) => parts.push(Part::Cut(bytes)),
         };
         for piece in pieces {
             framing.push(piece, &mut take);
@@ -305,6 +311,29 @@ mod tests {
             assert_eq!(whole[8], expected);
             let pieces: Vec<&[u8]> = stream.chunks(97).collect();
             assert_eq!(parts(PACKET, &pieces), whole);
+        }
+    }
+
+    #[test]
+    fn an_end_within_a_packet_is_told_from_bytes_behind_the_last_one() {
+        for (stride, before) in [(PACKET, 0), (192, 4), (204, 0)] {
+            let whole = [
+                vec![0x11; before],
+                packet(1),
+                vec![0; stride - PACKET - before],
+            ]
+            .concat();
+            let packets = [&whole[..], &whole].concat();
+            let end = |behind: &[u8]| parts(stride, &[&packets, behind]).split_off(2);
+            assert_eq!(end(&[]), []);
+            assert_eq!(end(&whole[..before]), []);
+            let inside = [&whole[..before], &packet(2)[..187]].concat();
+            assert_eq!(end(&inside), [Part::Cut(187)]);
+            assert_eq!(end(&inside[..=before]), [Part::Cut(1)]);
+            assert_eq!(
+                end(&[&whole[..before], &[0; 187]].concat()),
+                [Part::Lost(187)]
+            );
         }
     }
 

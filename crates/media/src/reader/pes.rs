@@ -70,6 +70,11 @@ impl Assembler {
         self.packet.is_some() || self.pending.is_some()
     }
 
+    /// Whether a PES packet has begun that is not known to have ended.
+    pub(super) const fn is_within_packet(&self) -> bool {
+        self.packet.is_some()
+    }
+
     pub(super) fn push(
         &mut self,
         codec: Option<Codec>,

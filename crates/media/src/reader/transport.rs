@@ -34,8 +34,8 @@ enum Stage {
         length: usize,
         search: Search,
     },
-    Streams(Demux),
-    Slices(Slicer),
+    Streams(Box<Demux>),
+    Slices(Box<Slicer>),
 }
 
 /// Whole packets in a row, or the bytes of a break.
@@ -75,12 +75,15 @@ impl Transport {
 
     pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
         let (stage, config, arrival) = (&mut self.stage, &self.config, self.arrival);
-        self.framing
-            .finish(|framed| stage.take(framed, arrival, config, events));
+        let mut is_cut = false;
+        self.framing.finish(|framed| {
+            is_cut |= matches!(framed, Framed::Cut(_));
+            stage.take(framed, arrival, config, events);
+        });
         stage.begin(arrival, config, events);
         match stage {
             Stage::Searching { .. } => {}
-            Stage::Streams(demux) => demux.finish(events),
+            Stage::Streams(demux) => demux.finish(is_cut, events),
             Stage::Slices(slicer) => slicer.finish(events),
         }
     }
@@ -97,7 +100,7 @@ impl Stage {
         let (bytes, packet) = match framed {
             Framed::Packet(packet) => (&packet[..], Some(packet)),
             Framed::Raw(bytes) => (bytes, None),
-            Framed::Lost(skipped) => {
+            Framed::Lost(skipped) | Framed::Cut(skipped) => {
                 return events.push_back(Event::Notice(Notice::LostSync { skipped }));
             }
         };
@@ -174,10 +177,10 @@ impl Stage {
                     demux.learn_streams(pid, map, events);
                 }
             }
-            Self::Streams(demux)
+            Self::Streams(Box::new(demux))
         } else {
             events.push_back(Event::Notice(Notice::NoProgram { bytes }));
-            Self::Slices(Slicer::packets(config))
+            Self::Slices(Box::new(Slicer::packets(config)))
         };
         for stretch in held {
             if stretch.is_raw {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use comity_units::Span;
 
-use crate::header::{Header, HeaderError, Unit};
+use crate::header::{Header, HeaderError, PACKET, Unit};
 use crate::psi;
 use clock::{Clock, Step};
 use packet::{Field, Packetiser};
@@ -41,7 +41,7 @@ impl Default for WriterConfig {
 pub struct WriterStatistics {
     /// Access units.
     pub units: u64,
-    /// Transport packets, without those that came as they are.
+    /// Transport packets, without those that came as they are; those that carry what no packet was found in included.
     pub packets: u64,
     /// Places where the clock jumped.
     pub discontinuities: u64,
@@ -58,7 +58,11 @@ pub struct WriterStatistics {
 /// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that begins without
 /// tables cannot be read from its beginning; when none comes, plain ones are made up from the units.
 ///
-/// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is.
+/// Bytes of a transport stream in which the sender found no packet, [`Header::Raw`], are written as payload of null packets
+/// (PID 8,191, ISO/IEC 13818-1 2.4.3.3), each section in packets of its own that `0xff` fills up: those who play the
+/// stream pass over them, and whatever order they come in, all is whole packets. What was no transport
+/// stream, [`Header::Raw`] before any table or unit and [`Header::Picture`], is written as it is; should tables or units come
+/// behind it, `0xff` fills it up to a whole number of packets.
 #[derive(Debug)]
 pub struct TsWriter {
     config: WriterConfig,
@@ -70,6 +74,10 @@ pub struct TsWriter {
     streams: BTreeMap<u16, u16>,
     held: Vec<(Unit, Vec<u8>)>,
     held_bytes: usize,
+    /// Whether a table or a unit has come.
+    is_transport: bool,
+    /// How many bytes were written as they are since what was written would make whole packets.
+    beside: usize,
     statistics: WriterStatistics,
 }
 
@@ -99,20 +107,30 @@ impl TsWriter {
             streams: BTreeMap::new(),
             held: Vec::new(),
             held_bytes: 0,
+            is_transport: false,
+            beside: 0,
             statistics: WriterStatistics::default(),
         }
     }
 
     /// Writes what a section's payload says, appending to `out`: whole transport packets, unless the source was
-    /// none.
+    /// none, or is not known yet to be one.
     ///
     /// # Errors
     /// A [`HeaderError`] when the payload is malformed. Nothing of it is written then, and the stream stays
     /// whole.
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
+        if matches!(header, Header::Table { .. } | Header::Unit(_)) {
+            self.is_transport = true;
+            self.align(out);
+        }
         match header {
-            Header::Packets | Header::Raw | Header::Picture(_) => out.extend(rest),
+            Header::Raw if self.is_transport => self.packetiser.null(rest, out),
+            Header::Packets | Header::Raw | Header::Picture(_) => {
+                out.extend(rest);
+                self.beside = (self.beside + rest.len()) % PACKET;
+            }
             Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
             Header::Unit(unit) if self.is_known(unit.pid) => self.unit(&unit, rest, out),
             Header::Unit(unit) => {
@@ -124,6 +142,14 @@ impl TsWriter {
             }
         }
         Ok(())
+    }
+
+    /// Fills up what is no packet, so that the next one begins where a player that counts packets looks for it.
+    fn align(&mut self, out: &mut Vec<u8>) {
+        if self.beside > 0 {
+            out.resize(out.len() + PACKET - self.beside, 0xff);
+            self.beside = 0;
+        }
     }
 
     /// Writes what is held. The stream can be ended here, or go on.

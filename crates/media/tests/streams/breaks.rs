@@ -142,7 +142,7 @@ fn a_long_break_is_given_in_its_place_and_the_streams_go_on_behind_it() {
                 .iter()
                 .all(|section| raw(section).is_none())
         );
-        // The receiver's stream has the bytes in that place.
+        // The receiver's stream has the bytes in that place, in packets of no stream.
         let mut writer = TsWriter::new(WriterConfig::default());
         let mut prefix = Vec::new();
         for section in before {
@@ -152,9 +152,137 @@ fn a_long_break_is_given_in_its_place_and_the_streams_go_on_behind_it() {
         }
         let copy = write(&sections);
         assert!(copy.starts_with(&prefix), "{kind}");
-        assert!(copy[prefix.len()..].starts_with(&junk), "{kind}");
-        let rest = [&copy[..prefix.len()], &copy[prefix.len() + junk.len()..]].concat();
-        crate::ts::check(&rest, 0x1000, 0x100);
+        let (null, from) = null_packets(&copy);
+        assert_eq!(from, prefix.len(), "{kind}");
+        assert_eq!(null, filled(&sections), "{kind}");
+        crate::ts::check(&copy, 0x1000, 0x100);
+    }
+}
+
+/// What the packets of PID 8,191 hold, which stand in a row; and where the first of them begins.
+fn null_packets(stream: &[u8]) -> (Vec<u8>, usize) {
+    let is_null = |packet: &&[u8]| packet[..4].starts_with(&[0x47, 0x1f, 0xff]);
+    let packets = || stream.chunks(PACKET);
+    let first = packets().position(|packet| is_null(&packet));
+    let first = first.expect("null packets");
+    let run = packets().skip(first).take_while(is_null);
+    assert_eq!(run.clone().count(), packets().filter(is_null).count());
+    // The standard lets them have no adaptation field.
+    assert!(run.clone().all(|packet| packet[3] & 0xf0 == 0x10));
+    (
+        run.flat_map(|packet| &packet[4..]).copied().collect(),
+        first * PACKET,
+    )
+}
+
+/// The bytes of the slices as packets without a header hold them: 184 in each, the last of a slice filled up.
+fn filled(sections: &[MediaSection]) -> Vec<u8> {
+    let slices = sections.iter().filter_map(raw).map(|bytes| {
+        let mut bytes = bytes.to_vec();
+        bytes.resize(bytes.len().next_multiple_of(184), 0xff);
+        bytes
+    });
+    slices.flatten().collect()
+}
+
+/// In the order in which a receiver that keeps deadlines gives them: by those, then by stream and number
+/// (`docs/protocol.md`).
+fn delivered(sections: &[MediaSection]) -> Vec<MediaSection> {
+    let mut sections = sections.to_vec();
+    sections.sort_by_key(|section| {
+        let due = section.source_time + section.deadline;
+        (due, section.stream, section.number)
+    });
+    sections
+}
+
+/// A rate that varies: the slices of a break last as if the bytes were those of the stream before. Where the stamps behind
+/// say that they lasted up to half a second less, units keep their time, between slices; where they say more than that, or
+/// that the bytes lasted longer, no unit comes before the last slice. What is written is whole in every case.
+#[test]
+fn units_behind_a_break_keep_their_times_beside_slices_of_half_a_second() {
+    // Six seconds of about 0.9 Mb/s.
+    let start = generated(150, 4_000, |number| Some(90_000 + 3_600 * number));
+    let junk = text(200_000);
+    let estimated = junk.len() as f64 / start.len() as f64 * 6.0;
+    for (shorter_by, is_between, is_jump) in [
+        (-0.7, false, false),
+        (0.1, true, false),
+        (0.35, true, false),
+        (0.7, false, true),
+    ] {
+        let gap = ((estimated - shorter_by) * 25.0).round() as u64;
+        let resumed = 90_000 + 3_600 * (149 + gap);
+        let end = generated(100, 20_000, move |number| Some(resumed + 3_600 * number));
+        let (sections, notices) = read(&[&start, &junk, &end[..]].concat());
+        let jumped = |notice: &Notice| matches!(notice, Notice::Discontinuity { .. });
+        assert_eq!(notices.iter().any(jumped), is_jump, "{shorter_by}");
+        let order = delivered(&sections);
+        let is_slice = |section: &MediaSection| raw(section).is_some();
+        let first = order.iter().position(is_slice).expect("slices");
+        let last = order.iter().rposition(is_slice).expect("slices");
+        let between: Vec<_> = order[first..last]
+            .iter()
+            .filter(|section| section.stream > 0)
+            .collect();
+        // What stands before the break comes before it, but for what has the time of its first slice.
+        let begin = order[first].source_time;
+        let end = order[last].source_time;
+        let is_behind = |section: &&&MediaSection| section.source_time > begin;
+        let behind = between.iter().filter(is_behind).count();
+        assert!(between.len() - behind <= 2, "{shorter_by}");
+        assert_eq!(behind > 0, is_between, "{shorter_by}: {behind}");
+        let earliest = between
+            .iter()
+            .copied()
+            .filter(|section| is_behind(&section));
+        if let Some(earliest) = earliest.map(|section| section.source_time).min() {
+            let before = end.saturating_since(earliest).as_secs_f64();
+            assert!((before - shorter_by).abs() < 0.1, "{before} s");
+        }
+        let in_order = |sections: &[MediaSection]| {
+            let slices = sections.iter().filter_map(raw);
+            slices.flatten().copied().collect::<Vec<_>>()
+        };
+        assert_eq!(in_order(&order), junk, "{shorter_by}");
+        // Pictures that lie between slices are whole all the same.
+        let copy = write(&order);
+        // The stamps themselves go forward.
+        assert_eq!(crate::ts::check(&copy, 0x1000, 0x100), 0, "{shorter_by}");
+        let (again, complaints) = read(&copy);
+        let damaged = |notice: &Notice| matches!(notice, Notice::Damaged { .. });
+        assert!(!complaints.iter().any(damaged), "{complaints:?}");
+        for pid in [0x100, 0x101] {
+            let of = |sections| -> Vec<_> {
+                let units: Vec<(Unit, &[u8])> = units(sections);
+                { units.into_iter() }
+                    .filter(|(unit, _)| unit.pid == pid)
+                    .collect()
+            };
+            assert_eq!(of(&again), of(&order), "{shorter_by}");
+        }
+    }
+}
+
+/// Where a file was cut within a packet, nobody knows how much of a unit without a length is missing.
+#[test]
+fn a_cut_within_a_packet_costs_the_units_that_were_not_over() {
+    let (whole, _) = read(CLIP);
+    let known = units(&whole);
+    for packets in 1_480..1_520 {
+        for length in [1, 3, 77, 187] {
+            let (sections, notices) = read(&CLIP[..packets * PACKET + length]);
+            assert_eq!(left_out(&notices), length as u64);
+            let left = units(&sections);
+            let cut: Vec<_> = left.iter().filter(|unit| !known.contains(unit)).collect();
+            assert!(cut.is_empty(), "{packets}: {cut:?}");
+            let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
+            let damaged = notices.iter().filter(damaged).count();
+            assert!((1..=2).contains(&damaged), "{packets}: {notices:?}");
+            // One picture is open always; a file that ends between packets is taken to end with it.
+            let before = read(&CLIP[..packets * PACKET]).0;
+            assert_eq!(units(&before).len(), left.len() + 1, "{packets}");
+        }
     }
 }
 
@@ -211,6 +339,13 @@ fn sync_bytes_alone_are_packets_of_a_stream_that_nobody_names() {
         assert!(raw_bytes(&sections).is_empty());
         assert_eq!(left_out(&notices) % PACKET as u64, (length % PACKET) as u64);
         assert!(left_out(&notices) < 2 * PACKET as u64);
+        // All of it is told, as packets or as bytes without, but for those that end with the stream's own bytes.
+        let Some(Notice::UnreferencedInAll { streams: 1, bytes }) = notices.last() else {
+            panic!("{notices:?}")
+        };
+        let told = bytes + left_out(&notices);
+        let most = (length + PACKET) as u64;
+        assert!((length as u64..=most).contains(&told), "{told}");
         let (left, all) = (units(&sections), units(&whole));
         assert!(left.iter().all(|unit| all.contains(unit)));
         assert!(
@@ -360,11 +495,26 @@ fn a_break_before_the_tables_and_one_without_any_lose_nothing() {
         check_order(&sections);
         assert!(sections.iter().all(|section| section.stream == 0));
     }
-    // A program whose tables come behind the break.
+    // A program whose tables come behind the break, but for one that is no table of programs.
     let (sections, notices) = read(&[&without[..20 * PACKET], &text(50_000), CLIP].concat());
+    crate::ts::check(&write(&sections), 0x1000, 0x100);
+    // And without any.
+    let is_media = |packet: &&[u8]| packet[1] & 0x1f == 1;
+    let media: Vec<u8> = { CLIP.chunks(PACKET).filter(is_media).take(20) }
+        .flatten()
+        .copied()
+        .collect();
+    let (sections, others) = read(&[&media[..], &text(50_000), CLIP].concat());
+    assert_eq!(others, notices);
     assert_eq!(raw_bytes(&sections), text(50_000));
     assert!(!notices.contains(&Notice::UnknownFormat), "{notices:?}");
     assert!(units(&sections).len() + 3 > units(&read(CLIP).0).len());
+    // The writer cannot know yet that there will be packets: they begin where packets of 188 bytes do.
+    let copy = write(&sections);
+    let (before, packets) = copy.split_at(50_000_usize.next_multiple_of(PACKET));
+    assert!(before.starts_with(&text(50_000)));
+    assert!(before[50_000..].iter().all(|&byte| byte == 0xff));
+    crate::ts::check(packets, 0x1000, 0x100);
 }
 
 #[test]

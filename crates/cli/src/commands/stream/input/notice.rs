@@ -37,6 +37,8 @@ const fn kind(notice: &Notice) -> &'static str {
         Notice::UnsupportedCodec { .. } => "codec",
         Notice::Scrambled { .. } => "scrambled",
         Notice::Unreferenced { .. } => "unreferenced",
+        // Told however many there were of the other kind.
+        Notice::UnreferencedInAll { .. } => "unreferenced in all",
         Notice::Discontinuity { .. } => "discontinuity",
         Notice::PacketsApart { .. } => "format",
         Notice::LostSync { .. }
@@ -99,6 +101,13 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
         }
         Notice::Unreferenced { pid } => {
             format!("PID {pid} belongs to no program: its packets are left out")
+        }
+        Notice::UnreferencedInAll { streams, bytes } => {
+            let of = match streams {
+                1 => "one stream that belongs".into(),
+                _ => format!("{streams} streams that belong"),
+            };
+            format!("{bytes} bytes were left out, in packets of {of} to no program")
         }
         Notice::PacketsApart { bytes } => format!(
             "the packets of the transport stream stand {bytes} bytes apart: the {} beside each are left out",

@@ -1,0 +1,270 @@
+//! Input that is broken, or no video at all: what is said of it, and what arrives.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{
+    Folder, Running, SECRET, assert_same_media, checked, clip, command, elementary_streams, ends,
+};
+
+const PACKET: usize = 188;
+
+/// Bytes in which no packet begins, nor what fills packets up.
+fn text(length: usize) -> Vec<u8> {
+    let line = b"no packet begins in this line, nor in the next one\n";
+    line.iter().copied().cycle().take(length).collect()
+}
+
+/// The clip with so much text behind its first 1,500 packets, in the middle of a picture.
+fn interrupted(length: usize) -> Vec<u8> {
+    let clip = fs::read(clip()).unwrap();
+    let (start, end) = clip.split_at(1_500 * PACKET);
+    [start, &text(length), end].concat()
+}
+
+/// What both ends told last, what the sender said, and what was written.
+struct Carried {
+    sent: Value,
+    received: Value,
+    said: String,
+    written: Vec<u8>,
+    listed: usize,
+}
+
+/// Sends a file ten times as fast as it plays, over a path that loses nothing, and so that what is late is waited for:
+/// what is missing then is missing for another reason.
+fn carried(source: &[u8]) -> Carried {
+    let folder = Folder::new();
+    let [input, out, gaps] = ["in", "out", "gaps.jsonl"].map(|name| folder.path(name));
+    fs::write(&input, source).unwrap();
+    let settings = format!("latency=1s&reliability=full&{SECRET}");
+    let receiver_uri = format!("comity://:0?{settings}");
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let target = format!("comity://127.0.0.1:{}?{settings}", receiver.port());
+    let sender = Running::start(&["send", &input, &target, "--speed", "10"]);
+    let (sent, said) = sender.end(0);
+    let (received, _) = receiver.end(0);
+    let carried = Carried {
+        sent,
+        received,
+        said,
+        written: folder.read("out"),
+        listed: folder.listed("gaps.jsonl").len(),
+    };
+    assert_eq!(carried.listed, 0, "{}", carried.received);
+    assert_eq!(
+        carried.received["passed"]["whole"],
+        carried.sent["passed"]["whole"]
+    );
+    carried
+}
+
+/// How many sections of slices passed, and how many bytes of the source they hold: each has a header of one byte.
+fn slices(end: &Value) -> (u64, u64) {
+    let count = &end["passed"]["whole"]["slice"];
+    let number = |name: &str| count[name].as_u64().unwrap();
+    let sections = number("sections");
+    (sections, number("bytes") - sections)
+}
+
+/// What is written in packets of no stream, without what fills them up.
+fn aside(stream: &[u8]) -> Vec<u8> {
+    let null = stream
+        .chunks(PACKET)
+        .filter(|packet| packet[1] & 0x1f == 0x1f && packet[2] == 0xff);
+    { null.flat_map(|packet| &packet[4..]) }
+        .copied()
+        .filter(|&byte| byte != 0xff)
+        .collect()
+}
+
+/// Units that are, byte for byte, some of those that were sent, in their order; how many of each stream are missing.
+fn missing(received: &[u8], sent: &[u8]) -> BTreeMap<u16, usize> {
+    let (received, sent) = (elementary_streams(received), elementary_streams(sent));
+    let missing = sent.iter().map(|(pid, units)| {
+        let found = &received[pid];
+        let mut rest = units.iter();
+        let is_known = |unit: &Vec<u8>| rest.any(|other| other == unit);
+        assert!(found.iter().all(is_known), "PID {pid}");
+        (*pid, units.len() - found.len())
+    });
+    missing.collect()
+}
+
+/// Video packets and frames, as ffprobe counts them. With `COMITY_NEED_FFMPEG` in the environment, as in CI, it has to be there:
+/// a test that passes says nothing of what it skipped.
+#[expect(
+    clippy::print_stderr,
+    reason = "that a test was skipped has to be seen"
+)]
+fn probed(stream: &[u8]) -> Option<(usize, usize)> {
+    let folder = Folder::new();
+    let file = folder.path("stream.ts");
+    fs::write(&file, stream).unwrap();
+    let output = Command::new("ffprobe")
+        .args(["-v", "fatal", "-count_packets", "-count_frames"])
+        .args(["-select_streams", "v:0", "-of", "csv=p=0"])
+        .args(["-show_entries", "stream=nb_read_packets,nb_read_frames"])
+        .arg(&file)
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            let is_strict = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
+            assert!(!is_strict, "ffprobe cannot be run here ({error})");
+            eprintln!("skipped: ffprobe cannot be run here ({error})");
+            return None;
+        }
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    // The program that it belongs to repeats the line.
+    let first = text.lines().next().unwrap_or_default();
+    let (frames, packets) = first.trim_end_matches(',').split_once(',').unwrap();
+    Some((packets.parse().unwrap(), frames.parse().unwrap()))
+}
+
+#[test]
+fn a_stretch_of_garbage_is_told_and_arrives_beside_the_stream() {
+    let source = interrupted(200_000);
+    let Carried {
+        sent,
+        said,
+        written,
+        ..
+    } = carried(&source);
+    for part in [
+        "has lost its rhythm: until packets are found again its bytes are sent in slices",
+        "packets are found again, behind 200000 bytes",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    // Three seconds of the stream's rate, and each slice 20 ms.
+    let (sections, bytes) = slices(&sent);
+    assert_eq!(bytes, 200_000, "{sent}");
+    assert!((120..=180).contains(&sections), "{sent}");
+    assert_eq!(aside(&written), text(200_000));
+    // The counters have no hole, packets stand in step, and the unit that the garbage lies in is not there.
+    let clip = fs::read(clip()).unwrap();
+    let missing = missing(&written, &clip);
+    assert!(
+        missing.values().all(|&count| count <= 1) && missing.values().sum::<usize>() > 0,
+        "{missing:?}"
+    );
+    let pictures = elementary_streams(&written)[&0x100].len();
+    if let Some(probed) = probed(&written) {
+        assert_eq!(probed, (pictures, pictures));
+    }
+}
+
+/// Where the network loses, too, every section is whole or in the list.
+#[test]
+fn garbage_and_units_that_a_lossy_path_loses_are_listed() {
+    let folder = Folder::new();
+    let [input, out, gaps] = ["in.ts", "out.ts", "gaps.jsonl"].map(|name| folder.path(name));
+    fs::write(&input, interrupted(100_000)).unwrap();
+    let receiver_uri = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
+    let faults = ["--delay", "10ms", "--loss", "30%", "--seed", "5"];
+    let mut path = Running::start(&[&path[..], &faults[..]].concat());
+    let target = format!("comity://127.0.0.1:{}?latency=60ms&{SECRET}", path.port());
+    let sender = Running::start(&["send", &input, &target, "--speed", "4"]);
+    let (sent, _) = sender.end(0);
+    let (received, _) = receiver.end(0);
+    path.interrupt();
+    let listed = folder.listed("gaps.jsonl");
+    assert!(!listed.is_empty(), "repairs of repairs are too late");
+    let totals = &received["input"]["totals"];
+    let whole = ["sectionsOnTime", "sectionsLate"].map(|name| totals[name].as_u64().unwrap());
+    let whole = whole.iter().sum::<u64>();
+    let submitted = &sent["output"]["totals"]["sectionsSubmitted"];
+    assert_eq!(whole + listed.len() as u64, submitted.as_u64().unwrap());
+    let written = folder.read("out.ts");
+    missing(&written, &fs::read(clip()).unwrap());
+    // Slices are whole, too: each byte of those that arrived is there.
+    let (arrived, given) = (slices(&received), slices(&sent));
+    assert_eq!(given.1, 100_000);
+    assert_eq!(aside(&written).len() as u64, arrived.1);
+    assert!(arrived.0 > 0 && arrived.0 <= given.0, "{received}");
+}
+
+#[test]
+fn garbage_before_the_stream_is_left_out_and_told() {
+    let clip = fs::read(clip()).unwrap();
+    let Carried { said, written, .. } = carried(&[text(30_000), clip.clone()].concat());
+    let told = "lost its rhythm: 30000 bytes were left out";
+    assert!(said.contains(told), "{said}");
+    assert_same_media(&written, &clip);
+    let pictures = elementary_streams(&written)[&0x100].len();
+    if let Some(probed) = probed(&written) {
+        assert_eq!(probed, (pictures, pictures));
+    }
+}
+
+/// What begins with more than is looked at is nothing that is known, as is what has no video in it: every byte arrives.
+#[test]
+fn what_is_not_known_arrives_as_it_was() {
+    let numbers =
+        (0..100_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes());
+    let hidden = [text(100_000), fs::read(clip()).unwrap()].concat();
+    for source in [numbers.collect(), hidden] {
+        let Carried {
+            sent,
+            received,
+            said,
+            written,
+            ..
+        } = carried(&source);
+        assert!(said.contains("no video that is known here"), "{said}");
+        assert!(said.contains("in slices of 20 ms"), "{said}");
+        assert!(written == source, "{} bytes", written.len());
+        assert_eq!(slices(&sent).1, source.len() as u64, "{sent}");
+        assert_eq!(received["output"]["bytes"], source.len());
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_within_a_packet_ends_with_a_whole_one() {
+    let clip = fs::read(clip()).unwrap();
+    let cut = &clip[..1_500 * PACKET + 77];
+    let Carried { said, written, .. } = carried(cut);
+    assert!(said.contains("77 bytes were left out"), "{said}");
+    // Each unit is whole, from the first one on: those that the cut took parts of are told, and not there.
+    let told = said.matches("part of an access unit is missing").count();
+    assert!((1..=2).contains(&told), "{said}");
+    let (received, sent) = (elementary_streams(&written), elementary_streams(&clip));
+    let begun = elementary_streams(&clip[..1_500 * PACKET]);
+    for (pid, units) in &received {
+        assert_eq!(units[..], sent[pid][..units.len()], "PID {pid}");
+        let missing = begun[pid].len() - units.len();
+        assert!(missing <= 1, "PID {pid}: {missing}");
+    }
+    let begun: usize = begun.values().map(Vec::len).sum();
+    let whole: usize = received.values().map(Vec::len).sum();
+    assert_eq!(begun - whole, told, "{said}");
+}
+
+#[test]
+fn an_empty_file_is_refused_before_anybody_is_called() {
+    let folder = Folder::new();
+    let [empty, out] = ["empty", "out.ts"].map(|name| folder.path(name));
+    fs::write(&empty, b"").unwrap();
+    fs::write(&out, b"before").unwrap();
+    let mut receiver = Running::start(&["recv", &format!("comity://:0?{SECRET}"), &out]);
+    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let said = ends(6, &["send", &empty, &target]);
+    assert!(said.contains("is empty; expected media"), "{said}");
+    assert!(!said.contains("connected"), "{said}");
+    // A pipe tells only when it ends.
+    let mut pipe = command(&["send", "-", &target]);
+    let said = checked(6, &pipe.stdin(Stdio::null()).output().unwrap());
+    assert!(said.contains("the standard input: is empty"), "{said}");
+    receiver.interrupt();
+    let (received, _) = receiver.end(0);
+    assert_eq!(received["output"]["bytes"], 0, "{received}");
+    assert_eq!(folder.read("out.ts"), b"before");
+}
