@@ -9,7 +9,7 @@ use comity_sim::scenario::{Reading, Scenario};
 use comity_sim::{RunOptions, run};
 use comity_units::Seed;
 
-/// Share of the bottleneck that is used, share of the packets that are lost, and Jain's index of the two agents.
+/// Share of the bottleneck that is used, share of the packets either way that are lost, as the command tells it, and Jain's index of the two agents.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     used: f64,
@@ -25,7 +25,8 @@ fn outcome(report: &RunReport) -> Outcome {
         used: report.links[0]
             .utilisation
             .expect("the bottleneck has a rate"),
-        lost: sum(|flow| flow.dropped_packets as f64) / sum(|flow| flow.sent_packets as f64),
+        lost: sum(|flow| flow.dropped_packets as f64)
+            / sum(|flow| (flow.sent_packets + flow.returned_packets) as f64),
         jain: rates * rates / (report.flows.len() as f64 * squares),
     }
 }
