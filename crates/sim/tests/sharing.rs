@@ -159,6 +159,19 @@ fn spacing(is_damped: bool, scale: &'static str) -> TransportSpec {
     transport
 }
 
+/// Steps of the rate, with rounds of the round trip of now, which are as long for both flows.
+fn spacing_by_the_rate(scene: &Scene, is_damped: bool) -> TransportSpec {
+    let mut transport = spacing(is_damped, "rate");
+    if let TransportSpec::Sections(spec) = &mut transport {
+        let parameters = std::mem::take(&mut spec.parameters);
+        spec.parameters = parameters
+            .with("dynamic_rtt", Value::Flag(true))
+            .with("jitter", Value::Number(1.0))
+            .with("link", Value::Rate(Rate::from_kbps(scene.kbps)));
+    }
+    transport
+}
+
 /// The rate of the first flow over that of the second, and the share of the bottleneck that both use.
 fn shares(scene: &Scene, transport: &TransportSpec, climbs: f64) -> (f64, f64) {
     let lasting = scene.climb().mul_f64(climbs).max(Span::from_secs(40));
@@ -254,6 +267,13 @@ proptest! {
             let least = 12e3 / longest;
             prop_assert!(flow.throughput_bps > 0.4 * least, "{} of {least}", flow.throughput_bps);
         }
+    }
+
+    /// A loss keeps the ratio of two rates, and √n brings it to that of their rounds, which is one.
+    #[test]
+    fn steps_of_the_rate_become_equal_from_any_start(scene in scenes(), is_damped in any::<bool>()) {
+        let transport = spacing_by_the_rate(&scene, is_damped);
+        assert_shared(&scene, if is_damped { "damped" } else { "ad hoc" }, &transport, 10.0)?;
     }
 
     /// Without damping a loss keeps the ratio of two rates, and √n brings it to that of their rounds: a late flow that measured

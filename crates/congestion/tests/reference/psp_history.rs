@@ -172,22 +172,34 @@ impl History {
         if self.settles && self.changes.iter().any(is_answered_for) {
             return;
         }
-        if end - first > received {
-            self.grow(self.lowered_from(&rounds, number));
-        } else if self.packets[first..end]
-            .iter()
-            .all(|it| !it.is_last_for_now)
+        let changed = self.changes.iter().any(|it| it.place > began.place);
+        let must_wait = self.step == Step::Rate && changed;
+        let sent = end - first;
+        if sent > received {
+            let lowered_from = self.lowered_from(&rounds, number);
+            self.grow(lowered_from, received as f64 / sent as f64);
+        } else if !must_wait
+            && self.packets[first..end]
+                .iter()
+                .all(|it| !it.is_last_for_now)
         {
             self.shrink();
         }
     }
 
     /// "If a loss occurs due to a deliberate decrease in the packet spacing": the spacing when the round before this one
-    /// began where this one began with less, or else that before the first decrease while it lasted.
+    /// began where this one began with less, or else that before the first decrease while it lasted. With steps of the rate,
+    /// that before the decrease that nothing followed when this round began.
     fn lowered_from(&self, rounds: &[Round], number: usize) -> Option<f64> {
         let began = |number: usize| self.packets[rounds[number - 1].first].place;
         let spacing = self.spacing_at(began(number));
-        if number > 1 {
+        if self.step == Step::Rate {
+            let mut newest_first = self.changes.iter().rev();
+            let last = newest_first.find(|it| it.place < began(number));
+            if let Some(decrease) = last.filter(|it| !it.is_for_loss) {
+                return Some(self.spacing_at(decrease.place));
+            }
+        } else if number > 1 {
             let before = self.spacing_at(began(number - 1));
             if before > spacing {
                 return Some(before);
@@ -205,10 +217,15 @@ impl History {
         within.next().map(|it| self.spacing_at(it.place))
     }
 
-    fn grow(&mut self, lowered_from: Option<f64>) {
+    fn grow(&mut self, lowered_from: Option<f64>, arrived: f64) {
         let rtt = self.rtt.as_nanos() as f64;
         let transmission = self.transmission.as_nanos() as f64;
         let spacing = match (lowered_from, self.step) {
+            (Some(before), Step::Rate) if self.is_damped => {
+                let period = self.spacing() + transmission;
+                let least = (before + transmission).max(period / arrived);
+                (least / 0.75).min(2.0 * period).min(64.0 * rtt) - transmission
+            }
             (Some(before), _) if self.is_damped => before,
             (_, Step::Fixed { first, .. }) if self.spacing() == 0.0 => {
                 (first.as_nanos() as f64).min(rtt)
@@ -228,7 +245,7 @@ impl History {
                 let transmission = self.transmission.as_nanos() as f64;
                 let rtt = self.rtt.as_nanos() as f64;
                 let packets = rtt / (self.spacing() + transmission);
-                rtt / (packets + packets.sqrt()) - transmission
+                rtt / (packets + packets.sqrt().min(packets) / 4.0) - transmission
             }
         };
         if spacing.max(0.0) < self.spacing() {
@@ -240,7 +257,8 @@ impl History {
         self.places += 1;
         self.changes.push(Change {
             place: self.places,
-            spacing: spacing.max(0.0),
+            // The law keeps whole nanoseconds.
+            spacing: spacing.max(0.0).round(),
             is_for_loss,
         });
     }
@@ -263,7 +281,7 @@ impl History {
     fn on_silence(&mut self) {
         self.places += 1;
         self.silences.push(self.places);
-        self.grow(None);
+        self.grow(None, 0.0);
     }
 }
 

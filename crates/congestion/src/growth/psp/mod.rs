@@ -14,15 +14,31 @@
 //! sender's own link. The plain agent of the paper, without feedback, is the row `fixed` with a `gap`.
 //!
 //! For rates far from the paper's 100 Mb/s, where 2 µs are nothing or everything, [`Step::Rate`] moves the rate itself.
-//! With `n` packets per round trip:
+//! With `n` packets per round trip, and `T` the period from start to start:
 //!
 //! ```text
-//! after a loss   T = min(2 · T, 64 · RTT),  from start to start
-//! otherwise      n = n + √n,  T = RTT / n
+//! after a loss               T = min(2 · T, 64 · RTT)
+//!   damped, of an increase   T = min(4/3 · max(T', T · p_sent / p_rcvd), 2 · T, 64 · RTT)
+//! otherwise                  n = n + min(√n, n) / 4,  T = RTT / n
 //! ```
 //!
-//! √n reaches a window of 80,000 packets within a few hundred round trips from half of it, and the larger of two flows grows
-//! by the smaller share.
+//! `T'` is the period before the increase that was made last when the round began, or first while it lasted, unless a loss was
+//! answered since. One increase waits for the other: until a round that was begun after the last change has been judged, a
+//! round without losses changes nothing. Rounds that were begun before it are judged for losses all the same, because an
+//! increase answers none.
+//!
+//! *How fast.* The report of a round comes a round trip and an eighth after its end, so that without a queue an increase
+//! is made every third round trip, and later by the wait behind a queue. The quarter that a damped loss takes off is made
+//! up for by about √n increases, half of the rate by 2.3 √n: 7 √n round trips, 35 s from half of 1 Gb/s with two agents
+//! and 84 ms. The larger of two flows grows by the smaller share; where n is less than one, each increase is a quarter.
+//!
+//! *How much is lost.* What is sent beyond the bottleneck's rate is lost from when the queue is full until the report of
+//! it is there, two to three round trips and the wait behind the queue. With a queue that holds little of a round trip
+//! that is about two increases of each flow, √n/2 packets, for three round trips, once in 3 √n of them: as a share of n
+//! packets in each of these, 1/(2n). A queue of Q packets takes longer to fill, and the rate goes on growing meanwhile: m
+//! flows of n packets are beyond the rate by `√(m · √n · Q / 6)` packets in a round trip when it is full. Increases that
+//! did not wait for their effect would be made two to three times as often, or as many times more as the queue holds
+//! round trips, and the loss would grow with them.
 //!
 //! # How two agents share
 //! Nothing in the protocol pulls two agents together. Of two that see the same losses a decrease takes the same time from
@@ -32,10 +48,12 @@
 //! spacing, while the other, which loses as much, doubles the one that it has: where a packet takes milliseconds, and 2 µs
 //! are nothing, the older flow may be left with the one packet in a round trip that section 2.1 grants it.
 //!
-//! With steps of the rate a loss keeps the ratio of two rates and √n brings it nearer to one, as long as both have rounds of
-//! one length. A late flow that measured its round trip behind a queue has longer ones, and comes to less by up to the third
-//! power of their ratio: `√n` more in a round trip T is `√(x · T) / T²` more of a rate x in a second, which halving balances at
-//! rates as `T⁻³`. Damping undoes it: each returns to where it was. `crates/sim/tests/sharing.rs` asks for all of this.
+//! With steps of the rate a loss keeps the ratio of two rates and √n brings it nearer to one, damped or not, as long as
+//! both have rounds of one length. A late flow that measured its round trip behind a queue has longer ones, and comes to
+//! less by up to the third power of their ratio: an increase that goes with `√n`, once in some round trips T, is `√(x ·
+//! T) / T²` more of a rate x in a second, which a loss that takes the same share of both balances at rates as `T⁻³`. With
+//! base rounds some late starts leave damped flows four times apart and more. `crates/sim/tests/sharing.rs` asks for all
+//! of this.
 //!
 //! Source: Feng, Feng and Belford, "Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in
 //! Computational Grids", section 2.
@@ -100,7 +118,8 @@ pub enum Step {
         /// What is taken off.
         step: Span,
     },
-    /// With the rate: half of it after a loss, otherwise √n packets more per round trip.
+    /// With the rate: half of it after a loss, or three quarters if damped and the loss is due to an increase; otherwise √n/4
+    /// packets more per round trip, one increase after the other.
     Rate,
 }
 
@@ -123,6 +142,10 @@ pub struct Psp {
     next_round: u32,
     /// How many losses were answered.
     generation: u64,
+    /// How often the spacing was changed.
+    changes: u64,
+    /// With steps of the rate, the spacing before the last decrease, until a loss is answered.
+    decreased_from: Option<Span>,
     /// Whether packets left since the last report.
     is_unanswered: bool,
     silent_at: Time,
@@ -141,6 +164,7 @@ struct Round {
     /// The spacing before the deliberate decreases that this round was sent with.
     lowered_from: Option<Span>,
     generation: u64,
+    changes: u64,
     is_app_limited: bool,
 }
 
@@ -159,6 +183,8 @@ impl Psp {
             sent: VecDeque::new(),
             next_round: 0,
             generation: 0,
+            changes: 0,
+            decreased_from: None,
             is_unanswered: false,
             silent_at: Time::MAX,
             departures: 0,
@@ -185,15 +211,27 @@ impl Psp {
         Some(rtt?.max(LEAST_ROUND))
     }
 
-    fn on_lost(&mut self, round: Span, lowered_from: Option<Span>) {
+    /// Answers a loss of all but this share of a round. `round` is a round trip.
+    fn on_lost(&mut self, round: Span, lowered_from: Option<Span>, arrived: f64) {
         self.generation += 1;
+        self.changes += 1;
+        self.decreased_from = None;
+        let lowered_from = lowered_from.filter(|_| self.config.is_damped);
         self.spacing = match (lowered_from, self.config.step) {
-            (Some(before), _) if self.config.is_damped => before,
-            (_, Step::Fixed { first, .. }) if self.spacing.is_zero() => first.min(round),
-            (_, Step::Fixed { .. }) => (self.spacing * 2).min(round),
-            (_, Step::Rate) => {
-                let period = (self.period() * 2).min(round * MOST_ROUNDS);
-                period.saturating_sub(self.calendar.transmission())
+            (Some(before), Step::Fixed { .. }) => before,
+            (None, Step::Fixed { first, .. }) if self.spacing.is_zero() => first.min(round),
+            (None, Step::Fixed { .. }) => (self.spacing * 2).min(round),
+            (before, Step::Rate) => {
+                let transmission = self.calendar.transmission();
+                let period = self.period();
+                let doubled = period * 2;
+                let next = before.map_or(doubled, |before| {
+                    // Less than half comes to the same as half, which doubles the period.
+                    let kept = period.mul_f64(1.0 / arrived.max(0.5));
+                    (before + transmission).max(kept).mul_f64(1.0 / KEPT)
+                });
+                let longest = round * MOST_ROUNDS;
+                next.min(doubled).min(longest).saturating_sub(transmission)
             }
         };
     }
@@ -204,14 +242,19 @@ impl Psp {
             Step::Fixed { step, .. } => before.saturating_sub(step),
             Step::Rate => {
                 let packets = round.as_secs_f64() / self.period().max(SHORTEST).as_secs_f64();
-                let more = packets + libm::sqrt(packets);
+                let more = packets + libm::sqrt(packets).min(packets) * INCREASE;
                 let period = Span::from_secs_f64(round.as_secs_f64() / more);
                 period.saturating_sub(self.calendar.transmission())
             }
         };
-        if self.spacing < before
-            && let Some(current) = &mut self.current
-        {
+        if self.spacing >= before {
+            return;
+        }
+        self.changes += 1;
+        if self.config.step == Step::Rate {
+            self.decreased_from = Some(before);
+        }
+        if let Some(current) = &mut self.current {
             current.lowered_from.get_or_insert(before);
         }
     }
@@ -285,9 +328,12 @@ impl Controller for Psp {
         if self.config.settles && judged.generation < self.generation {
             return;
         }
+        // An increase of the rate shows its effect before the next one. It answers no loss: those are judged meanwhile.
+        let is_early = self.config.step == Step::Rate && judged.changes < self.changes;
         if judged.packets > packets {
-            self.on_lost(length, judged.lowered_from);
-        } else if !judged.is_app_limited {
+            let arrived = f64::from(packets) / f64::from(judged.packets);
+            self.on_lost(length, judged.lowered_from, arrived);
+        } else if !judged.is_app_limited && !is_early {
             self.lower(length);
         }
     }
@@ -317,12 +363,17 @@ impl Controller for Psp {
                 self.sent.push_back(before);
             }
             self.next_round = self.next_round.wrapping_add(1);
+            let lowered_from = match self.config.step {
+                Step::Fixed { .. } => Some(self.began_with).filter(|it| *it > self.spacing),
+                Step::Rate => self.decreased_from,
+            };
             self.current = Some(Round {
                 number: self.next_round,
                 began_at: now,
                 packets: 0,
-                lowered_from: Some(self.began_with).filter(|before| *before > self.spacing),
+                lowered_from,
                 generation: self.generation,
+                changes: self.changes,
                 is_app_limited: false,
             });
             self.began_with = self.spacing;
@@ -379,7 +430,7 @@ impl Controller for Psp {
         self.current = None;
         self.is_unanswered = false;
         self.silent_at = Time::MAX;
-        self.on_lost(length, None);
+        self.on_lost(length, None, 0.0);
     }
 
     fn decision(&self) -> Decision {
@@ -403,6 +454,12 @@ const SHORTEST: Span = Span::from_nanos(1);
 
 /// With a step that goes with the rate, at least one packet leaves in so many round trips.
 const MOST_ROUNDS: u64 = 64;
+
+/// With a step that goes with the rate, √n is multiplied by this.
+const INCREASE: f64 = 0.25;
+
+/// Damped, a loss that is due to an increase leaves this share of the rate: `√n` increases make up for the rest.
+const KEPT: f64 = 0.75;
 
 /// So many round trips without a report are taken for a loss.
 const SILENT_ROUNDS: u64 = 4;
