@@ -216,6 +216,26 @@ const CASES: &[(&str, &str, &str)] = &[
         "controller = \"cubik\"",
     ),
     (
+        "a controller that is a time-line",
+        "window = 10",
+        "controller = \"tltcp\"",
+    ),
+    (
+        "a controller by another name",
+        "window = 10",
+        "controller = \"TCP_Libra\"",
+    ),
+    (
+        "an application as a workload",
+        "window = 10",
+        "workload = { kind = \"vreal\" }",
+    ),
+    (
+        "an application spelled like the workload that it is",
+        "window = 10",
+        "workload = { kind = \"token-bucket\" }",
+    ),
+    (
         "an unknown parameter of a controller",
         "window = 10",
         "controller = \"cubic\"\nparameters = { bata = 0.7 }",

@@ -40,8 +40,8 @@ struct Given {
     end: u64,
     deadline: Time,
     kind: FrameKind,
-    /// Which of the source's choices of frames it was given under.
-    choice: u32,
+    /// Which of the source's choices of frames it tells of, if of any.
+    choice: Option<u32>,
     has_gap: bool,
 }
 
@@ -123,8 +123,9 @@ impl Mode {
 /// [`CALM`] reports in a row without a frame missed bring it back. A report reaches the source after what the links
 /// back take: it is no packet, and meets none.
 ///
-/// A choice is judged by its own frames alone. Those given before it are settled up to a lifetime and a round trip later;
-/// by them the source would take a second kind of frame away for what leaving out the first has mended already.
+/// A choice is judged by its own frames alone, and of these by the ones given when nothing of an earlier choice waited to be
+/// sent any more. Frames given before it are settled up to a lifetime and a round trip later, and its first ones wait behind
+/// them; by either the source would take a second kind of frame away for what leaving out the first has mended already.
 ///
 /// # Source
 /// Mukherjee and Brecht, "Time-lined TCP for the TCP-friendly Delivery of Streaming Media", ICNP 2000, section 4.
@@ -140,6 +141,8 @@ struct Selection {
     mode: Mode,
     /// How often the mode was changed.
     choice: u32,
+    /// The bytes that had been given when it was changed last.
+    changed_at: u64,
     /// Reports without a frame missed, in a row.
     calm: u32,
     next_report: Time,
@@ -149,7 +152,7 @@ struct Selection {
     reports: VecDeque<(Time, Shares)>,
 }
 
-/// How many frames given under one choice were in time, and how many not.
+/// How many frames that tell of one choice were in time, and how many not.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shares {
     choice: u32,
@@ -167,6 +170,7 @@ impl Selection {
             way_back,
             mode: Mode::All,
             choice: 0,
+            changed_at: 0,
             calm: 0,
             next_report: start + interval,
             current: Shares::default(),
@@ -188,7 +192,17 @@ impl Selection {
         }
     }
 
-    /// The reader is past a frame that was given under a choice.
+    /// The choice that the next frame tells of, when of the bytes `given` so far as many are `unsent`: the present one,
+    /// unless something given before it is among them.
+    const fn judged(&self, given: u64, unsent: u64) -> Option<u32> {
+        if self.changed_at + unsent > given {
+            None
+        } else {
+            Some(self.choice)
+        }
+    }
+
+    /// The reader is past a frame that tells of a choice.
     fn on_settled(&mut self, now: Time, choice: u32, is_in_time: bool) {
         self.report(now);
         if choice != self.current.choice {
@@ -201,9 +215,10 @@ impl Selection {
         self.current.missed += u64::from(!is_in_time);
     }
 
-    /// What the source gives at `now`, after the reports that have reached it.
-    fn mode(&mut self, now: Time) -> Mode {
+    /// What the source, which has given so many bytes, gives at `now`, after the reports that have reached it.
+    fn mode(&mut self, now: Time, given: u64) -> Mode {
         self.report(now);
+        let before = self.choice;
         while let Some(&(at, shares)) = self.reports.front()
             && at <= now
         {
@@ -212,10 +227,13 @@ impl Selection {
                 self.on_report(shares.in_time, shares.missed);
             }
         }
+        if self.choice != before {
+            self.changed_at = given;
+        }
         self.mode
     }
 
-    /// A report of frames given under the present choice.
+    /// A report of frames that tell of the present choice.
     fn on_report(&mut self, in_time: u64, missed: u64) {
         let settled = in_time + missed;
         let before = self.mode;
@@ -296,7 +314,7 @@ impl TimelineFlow {
     /// Gives all sections that have come into being by `now`. Returns when the next one will.
     pub(super) fn produce(&mut self, now: Time, connection: &mut Connection) -> Time {
         let mode = match &mut self.selection {
-            Some(selection) => selection.mode(now),
+            Some(selection) => selection.mode(now, self.given),
             None => Mode::All,
         };
         while self.producer.peek() <= now
@@ -319,14 +337,15 @@ impl TimelineFlow {
         deadline: Time,
         kind: FrameKind,
     ) -> bool {
+        let unsent = connection.unsent();
         let is_taken = connection.write_section(u64::from(bytes), deadline).is_ok();
         if is_taken {
-            self.given += u64::from(bytes);
-            self.counts.given += 1;
             let choice = self
                 .selection
                 .as_ref()
-                .map_or(0, |selection| selection.choice);
+                .and_then(|selection| selection.judged(self.given, unsent));
+            self.given += u64::from(bytes);
+            self.counts.given += 1;
             self.open.push_back(Given {
                 end: self.given,
                 deadline,
@@ -377,8 +396,10 @@ impl TimelineFlow {
             FrameKind::Other => &mut counts.other_in_time,
         };
         *of_kind += u64::from(is_in_time);
-        if let Some(selection) = &mut self.selection {
-            selection.on_settled(now, section.choice, is_in_time);
+        if let Some(selection) = &mut self.selection
+            && let Some(choice) = section.choice
+        {
+            selection.on_settled(now, choice, is_in_time);
         }
     }
 
@@ -532,8 +553,8 @@ mod tests {
             }
             // The report is under way until then.
             let under_way = (end + way_back).saturating_sub(Span::from_nanos(1));
-            let before = selection.mode(under_way);
-            (before, selection.mode(end + way_back))
+            let before = selection.mode(under_way, 0);
+            (before, selection.mode(end + way_back, 0))
         };
         assert_eq!(second(94, 6), (Mode::All, Mode::IntraAndPredicted));
         let less = (Mode::IntraAndPredicted, Mode::IntraAndPredicted);
@@ -562,13 +583,49 @@ mod tests {
                     selection.on_settled(before, choice, number < in_time);
                 }
             }
-            selection.mode(end)
+            selection.mode(end, 0)
         };
         assert_eq!(second(&[(0, 50, 10)]), Mode::IntraAndPredicted);
         assert_eq!(second(&[(0, 0, 40)]), Mode::IntraAndPredicted);
         assert_eq!(second(&[(0, 0, 20), (1, 30, 0)]), Mode::IntraAndPredicted);
         assert_eq!(second(&[]), Mode::IntraAndPredicted);
         assert_eq!(second(&[(1, 20, 10)]), Mode::Intra);
+    }
+
+    /// The source has given 9,000 bytes when it hears of the misses, of which 5,000 have not left. A P frame of 1,000 bytes
+    /// is given then and one when 4,500 bytes wait, 3,500 of them older: both will be late, and say nothing of I and P.
+    #[test]
+    fn frames_behind_those_of_an_earlier_choice_do_not_judge_it() {
+        let interval = Span::from_secs(1);
+        let mut selection = Selection::new(interval, Span::ZERO, Time::ZERO);
+        let at = Time::from_secs;
+        let judged = |selection: &Selection, frames: [(u64, u64); 4]| {
+            frames.map(|(given, unsent)| selection.judged(given, unsent))
+        };
+        let first = [(0, 0), (3_000, 2_000), (6_000, 6_000), (9_000, 5_000)];
+        assert_eq!(judged(&selection, first), [Some(0); 4]);
+        for is_in_time in [true, false, false] {
+            selection.on_settled(at(0), 0, is_in_time);
+        }
+        assert_eq!(selection.mode(at(1), 9_000), Mode::IntraAndPredicted);
+        // The last has all of the 2,000 bytes of this choice before it, but none of another.
+        let second = [
+            (9_000, 5_000),
+            (10_000, 4_500),
+            (11_000, 2_001),
+            (11_000, 2_000),
+        ];
+        assert_eq!(judged(&selection, second), [None, None, None, Some(1)]);
+        // Both miss, and the reader has nothing to tell of the new choice.
+        for (second, mode) in [(2, Mode::IntraAndPredicted), (3, Mode::IntraAndPredicted)] {
+            assert_eq!(selection.mode(at(second), 12_000), mode);
+        }
+        // One that was not behind others and missed is the choice's own: the third choice begins at 13,000 bytes.
+        selection.on_settled(at(3), 1, false);
+        assert_eq!(selection.mode(at(4), 13_000), Mode::Intra);
+        let third = [(13_000, 0), (13_000, 1), (14_000, 1_000), (14_000, 1_001)];
+        let [own, behind] = [Some(2), None];
+        assert_eq!(judged(&selection, third), [own, behind, own, behind]);
     }
 
     #[test]

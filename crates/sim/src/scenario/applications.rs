@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use comity_congestion::table::other_name;
+
 use super::document::{Node, default_value};
 use super::reference::{Key, cell, keys_with};
 use super::source::Place;
@@ -148,6 +150,26 @@ pub const APPLICATIONS: &[Application] = &[
         ],
     },
 ];
+
+/// What a word that is no choice where it stands is known for: a system of the papers by another name, or an
+/// application. Case does not count, nor whether words are joined by a hyphen.
+pub(super) fn known_as(word: &str) -> Option<String> {
+    if let Some(other) = other_name(word) {
+        return Some(other.instead.into());
+    }
+    let plain = word.to_ascii_lowercase().replace(['_', ' '], "-");
+    let application = APPLICATIONS.iter().find(|known| known.name == plain)?;
+    let keys: Vec<String> = application
+        .keys
+        .iter()
+        .map(|(key, value)| format!("{key} = {value}"))
+        .collect();
+    let name = application.name;
+    let keys = keys.join(", ");
+    Some(format!(
+        "\"{name}\" is an application, which a flow is by {keys}; `comity list {name}` tells of it"
+    ))
+}
 
 /// What the reference says of them.
 pub(super) fn markdown() -> String {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use comity_congestion::table::nearest;
 use comity_units::{Bytes, ParseError, Rate, Span};
 
+use super::applications::known_as;
 use super::document::{Node, Value};
 use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text, item_label};
@@ -460,6 +461,7 @@ impl<T: Copy> Kind for Choice<T> {
                     value: node.show(),
                     nearest: nearest(text, self.0.iter().map(|(word, ..)| *word)).map(Into::into),
                     known: self.0.iter().map(|(word, ..)| (*word).into()).collect(),
+                    elsewhere: known_as(text),
                 },
             );
         }

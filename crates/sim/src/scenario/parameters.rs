@@ -2,6 +2,7 @@
 
 use comity_congestion::table::{Domain, Parameters, Row, TABLE, Value as Setting, find, nearest};
 
+use super::applications::known_as;
 use super::document::{Entry, Node, Value};
 use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text};
@@ -38,7 +39,11 @@ impl Kind for ControllerName {
                     ProblemKind::UnknownChoice {
                         value: node.show(),
                         known: TABLE.iter().map(|row| row.name.into()).collect(),
-                        nearest: error.nearest.map(Into::into),
+                        nearest: error
+                            .other
+                            .map_or(error.nearest, |other| other.controller)
+                            .map(Into::into),
+                        elsewhere: known_as(name),
                     },
                 );
                 None

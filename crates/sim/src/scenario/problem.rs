@@ -91,6 +91,8 @@ pub enum ProblemKind {
         known: Vec<String>,
         /// The one that is spelled most like it.
         nearest: Option<String>,
+        /// What the word is known for elsewhere, and what is written for that.
+        elsewhere: Option<String>,
     },
     /// A text that cannot serve as a name.
     BadName {
@@ -573,9 +575,15 @@ impl Problem {
             ProblemKind::Missing { expected } => notes.push(format!("expected {expected}")),
             ProblemKind::UnknownChoice {
                 known,
-                nearest: Some(_),
+                nearest,
+                elsewhere,
                 ..
-            } => notes.push(format!("expected {}", one_of(known))),
+            } => {
+                notes.extend(elsewhere.clone());
+                if nearest.is_some() {
+                    notes.push(format!("expected {}", one_of(known)));
+                }
+            }
             ProblemKind::UnknownNode { known, .. } => {
                 notes.push(format!("the nodes are {}", some(known)));
             }

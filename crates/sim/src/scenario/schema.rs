@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use comity_congestion::table::nearest;
 
+use super::applications::known_as;
 use super::document::{Entry, Node, Value, default_value};
 use super::problem::{Problem, ProblemKind};
 use super::source::Place;
@@ -529,6 +530,7 @@ impl<'n> TableReader<'n, '_, '_> {
                             value: node.show(),
                             nearest: nearest(text, options.iter().copied()).map(Into::into),
                             known: known(),
+                            elsewhere: known_as(text),
                         },
                         None => ProblemKind::WrongKind {
                             found: node.kind(),

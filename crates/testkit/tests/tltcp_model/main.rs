@@ -1,5 +1,5 @@
-//! The connection against slow, literal readings: of sections 5.1 to 5.5 of the TLTCP paper, over the fast retransmit of
-//! RFC 5681, the fast recovery of RFC 6582, or the loss recovery of RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one
+//! The connection against slow, literal readings: of sections 5.1 to 5.5 of the TLTCP paper, over Tahoe, the fast retransmit
+//! of RFC 5681, the fast recovery of RFC 6582, or the loss recovery of RFC 6675 with its words (`HighRxt`, `SetPipe()`, `NextSeg()`). Packets are of one
 //! byte, the send window is the list of numbers that the paper writes it as, and the lifetime timer is the loop of figure 1.
 //!
 //! The growth law is not under test here: both sides ask the same one.
@@ -113,6 +113,7 @@ fn without_options(segment: Segment) -> Segment {
 /// RFC 6582 asks NewReno to be careful.
 fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
     match kind {
+        Kind::Tahoe => RecoveryConfig::TAHOE,
         Kind::Reno => RecoveryConfig {
             careful: false,
             ..RecoveryConfig::RENO
@@ -137,7 +138,7 @@ proptest! {
         lengths in vec((1_u32..25, 0_u64..25), 1..8),
         is_in_order in any::<bool>(),
         last in prop_oneof![Just(1_000_u32), 1_u32..30],
-        kind in prop::sample::select(vec![Kind::Reno, Kind::NewReno, Kind::Sack]),
+        kind in prop::sample::select(vec![Kind::Tahoe, Kind::Reno, Kind::NewReno, Kind::Sack]),
         (is_impatient, is_blind) in any::<(bool, bool)>(),
         size in 4_usize..14,
         is_fixed in any::<bool>(),

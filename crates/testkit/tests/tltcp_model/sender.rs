@@ -24,6 +24,8 @@ struct Node {
 /// How losses are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// Fall and Floyd 1996, section 2.
+    Tahoe,
     /// RFC 5681.
     Reno,
     /// RFC 6582.
@@ -310,6 +312,12 @@ impl Sender {
             consecutive: self.expiries,
             duplicate_seen: false,
         });
+        self.go_back(lost);
+        self.restart_timer();
+    }
+
+    /// All that is outstanding, from `lost` on, is taken for lost.
+    fn go_back(&mut self, lost: u32) {
         let lowest = self.lowest_current.max(self.last_ack);
         if lost < self.lowest_current {
             self.window = self.window.split_off(&lowest);
@@ -326,7 +334,6 @@ impl Sender {
                 self.transmit_new();
             }
         }
-        self.restart_timer();
     }
 
     /// Figure 1.

@@ -46,6 +46,7 @@ struct Group {
     most: Vec<f64>,
     jain: Vec<f64>,
     loss: Vec<f64>,
+    data_loss: Vec<f64>,
     resent: Vec<f64>,
     timeouts: Vec<f64>,
     delay: Vec<f64>,
@@ -114,6 +115,10 @@ impl Group {
             sum(|flow| flow.dropped_packets),
             offered,
         ));
+        self.data_loss.extend(metrics::loss_ratio(
+            sum(|flow| flow.dropped_packets.saturating_sub(flow.dropped_returned)),
+            sent,
+        ));
         if sent > 0 {
             let again = sum(|flow| flow.retransmitted_packets);
             self.resent.push(again as f64 / sent as f64);
@@ -178,6 +183,7 @@ impl Group {
             "throughput_bps": estimate(&self.throughput),
             "jain": estimate(&self.jain),
             "loss_ratio": estimate(&self.loss),
+            "data_loss_ratio": estimate(&self.data_loss),
             "retransmitted_ratio": estimate(&self.resent),
             "timeouts": estimate(&self.timeouts),
             "delay_s": estimate(&self.delay),
@@ -301,9 +307,12 @@ impl Summary {
             text.push_str("\n\n");
         }
         text.push_str(&self.links(scenario).to_string());
+        text.push_str(
+            "\n\nloss is of data packets: dropped or lost, as a share of those sent, without acknowledgements",
+        );
         if self.has_warmup {
             text.push_str(
-                "\n\nloss, resent and timeouts count from the start of a run, all else from the end of its warm-up",
+                "\nloss, resent and timeouts count from the start of a run, all else from the end of its warm-up",
             );
         }
         let rate = self.packet_hops as f64 / wall_seconds.max(1e-9);
@@ -380,7 +389,7 @@ impl Summary {
                     rate(least(&group.least)),
                     rate(most(&group.most)),
                     or_dash(mean(&group.jain), |jain| format!("{jain:.4}")),
-                    or_dash(mean(&group.loss), percent),
+                    or_dash(mean(&group.data_loss), percent),
                     or_dash(mean(&group.resent), percent),
                     or_dash(mean(&group.timeouts), |timeouts| {
                         if intervals {

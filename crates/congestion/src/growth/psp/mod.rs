@@ -11,7 +11,8 @@
 //!
 //! Damped, a round that lost packets and whose spacing had been lowered on purpose returns to the spacing before it was,
 //! instead of doubling. Packets leave `ps + t_x` apart from start to start, where `t_x` is the time of a packet on the
-//! sender's own link. The plain agent of the paper, without feedback, is the row `fixed` with a `gap`.
+//! sender's own link. The plain agent of the paper, without feedback, is the row `fixed` with a `gap`
+//! and `reliability=none`: by default sections over `fixed` send lost packets again (`reliability=timeline`), which that agent does not.
 //!
 //! For rates far from the paper's 100 Mb/s, where 2 µs are nothing or everything, [`Step::Rate`] moves the rate itself.
 //! With `n` packets per round trip, and `T` the period from start to start:

@@ -10,7 +10,8 @@ use crate::{Controller, Pacing};
 
 pub(super) const ROW: Row = Row {
     name: "fixed",
-    summary: "One window and one pacing, whatever happens: for tests and for flows that do not react.",
+    summary: "One window and one pacing, whatever happens: for tests and for flows that do not react. With a gap and \
+              reliability = none it is the packet-spacing agent without feedback; by default losses are sent again.",
     source: "none",
     parameters: PARAMETERS,
     meter: None,

@@ -294,7 +294,8 @@ table! {
         );
         /// How often the reader tells the source which share of the frames it had in time. Below 95 %, the
         /// source leaves out bidirectional frames, then predicted ones too; after five reports in a row without
-        /// a frame missed it takes a kind back. A report takes as long as the links back, and no room on them.
+        /// a frame missed it takes a kind back. A choice is judged by frames that waited behind none of an earlier
+        /// choice. A report takes as long as the links back, and no room on them.
         feedback: Option<Span> = Optional(POSITIVE_SPAN, "never: all frames are given");
     }
 }

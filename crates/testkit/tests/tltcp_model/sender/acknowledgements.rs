@@ -40,6 +40,7 @@ impl Sender {
         }
         if !moves && !is_old && self.lowest_outstanding().is_some() {
             match self.kind {
+                Kind::Tahoe => self.on_tahoe_duplicate(),
                 Kind::Reno => {
                     self.duplicates += 1;
                     if self.duplicates == 3 {
@@ -90,6 +91,26 @@ impl Sender {
         acked
     }
 
+    /// On the third one in a row the window closes to one packet, half of what is in flight is the slow start threshold (both as the
+    /// law has it), and everything is sent again: once in a window, that is, after something was acknowledged that was sent behind the
+    /// loss before.
+    fn on_tahoe_duplicate(&mut self) {
+        self.duplicates += 1;
+        let is_first = self.recovery_point == 0;
+        let mut beyond = self.sent.range(self.recovery_point..);
+        let covers_more = beyond.next().is_some_and(|&it| it < self.last_ack);
+        if self.duplicates != 3 || !(is_first || covers_more) {
+            return;
+        }
+        self.recovery_point = self.next;
+        self.tell_law_of_loss();
+        self.restart_timer();
+        self.lifetime_timer();
+        self.discard_unsent();
+        let lost = self.lowest_outstanding().expect("something is repeated");
+        self.go_back(lost);
+    }
+
     pub(super) fn tell_law_of_loss(&mut self) {
         let in_flight = Bytes::new(self.window.len() as u64);
         self.law.on_loss(&Loss {
@@ -99,7 +120,7 @@ impl Sender {
             in_flight,
             window: Bytes::new(self.congestion_window() as u64),
             cause: LossCause::Reordering,
-            restart: false,
+            restart: self.kind == Kind::Tahoe,
         });
     }
 
