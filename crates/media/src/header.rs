@@ -90,6 +90,24 @@ impl Times {
             Self::Presentation(time) | Self::Both { decoding: time, .. } => Some(time),
         }
     }
+
+    /// So many ticks later.
+    pub(crate) const fn later(self, ticks: u64) -> Self {
+        const fn add(stamp: u64, ticks: u64) -> u64 {
+            stamp.wrapping_add(ticks) & TIMESTAMP
+        }
+        match self {
+            Self::None => Self::None,
+            Self::Presentation(presentation) => Self::Presentation(add(presentation, ticks)),
+            Self::Both {
+                presentation,
+                decoding,
+            } => Self::Both {
+                presentation: add(presentation, ticks),
+                decoding: add(decoding, ticks),
+            },
+        }
+    }
 }
 
 /// What a section's payload begins with, and what follows it.

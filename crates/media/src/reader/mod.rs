@@ -1,10 +1,13 @@
 //! From bytes, in whatever pieces they come, to sections.
 
+mod cadence;
 mod demux;
 mod elementary;
 mod framing;
 mod pes;
+mod pictures;
 mod slices;
+mod sound;
 mod tempo;
 mod transport;
 
