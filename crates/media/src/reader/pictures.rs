@@ -21,6 +21,8 @@ pub(super) struct Pictures {
     marker: Marker,
     /// The unit at hand, with the bytes behind it that are not looked through.
     unit: Option<Whole>,
+    /// Where in those bytes it begins: not at zero only while they are looked through.
+    from: usize,
     looked: usize,
     picture: Option<Picture>,
     /// Where headers of the next picture begin.
@@ -179,6 +181,7 @@ impl Pictures {
             self.look(codec, packet.at, give);
             let at = self.packets.back().map_or(0, |packet| packet.at);
             self.cut(at, give);
+            self.settle();
             self.picture = Some(Picture::UNKNOWN);
         }
     }
@@ -222,7 +225,16 @@ impl Pictures {
 
     /// Looks at the start codes that have enough bytes behind them, and at all before `end`; cuts where a unit begins.
     fn look(&mut self, codec: Codec, end: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
-        let mut end = end;
+        self.look_through(codec, end, give);
+        self.settle();
+    }
+
+    fn look_through(
+        &mut self,
+        codec: Codec,
+        end: usize,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
         while let Some(unit) = &self.unit {
             let fresh = unit.bytes.get(self.looked..).unwrap_or_default();
             let Some(at) = start_codes(fresh).next().map(|at| at + self.looked) else {
@@ -256,7 +268,6 @@ impl Pictures {
                     Some(_) => {
                         let at = self.headers.unwrap_or_else(|| self.beginning(codec, at));
                         self.cut(at, give);
-                        end = end.saturating_sub(at);
                         self.picture = Some(Picture::new(beginning));
                     }
                     None => self.picture = Some(Picture::new(beginning)),
@@ -294,25 +305,34 @@ impl Pictures {
 
     /// Ends the unit at hand before `at`, where the next one begins.
     fn cut(&mut self, at: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
-        let Some(mut unit) = self.unit.take() else {
-            return;
-        };
-        let rest = unit.bytes.split_off(at.min(unit.bytes.len()));
-        if !core::mem::take(&mut self.is_headless) && !unit.bytes.is_empty() {
-            give(Ok(unit));
-        }
         while self.packets.get(1).is_some_and(|packet| packet.at <= at) {
             self.packets.pop_front();
         }
-        if let Some(packet) = self.packets.front_mut() {
-            self.is_unaligned |= !packet.has_begun && packet.at < at;
-            self.unit = Some(packet.begin(rest));
+        let (Some(unit), Some(packet)) = (&mut self.unit, self.packets.front_mut()) else {
+            return;
+        };
+        self.is_unaligned |= !packet.has_begun && packet.at < at;
+        let held = core::mem::take(&mut unit.bytes);
+        let bytes = held.get(self.from..at).unwrap_or_default().to_vec();
+        let ended = core::mem::replace(unit, packet.begin(held));
+        if !core::mem::take(&mut self.is_headless) && !bytes.is_empty() {
+            give(Ok(Whole { bytes, ..ended }));
+        }
+        self.from = at;
+        self.headers = None;
+    }
+
+    /// Lets go of what is before the unit at hand, once for all that was cut.
+    fn settle(&mut self) {
+        let from = core::mem::take(&mut self.from);
+        if let Some(unit) = self.unit.as_mut().filter(|_| from > 0) {
+            unit.bytes.drain(..from.min(unit.bytes.len()));
         }
         for packet in &mut self.packets {
-            packet.at = packet.at.saturating_sub(at);
+            packet.at = packet.at.saturating_sub(from);
         }
-        self.looked = self.looked.saturating_sub(at);
-        self.headers = None;
+        self.looked = self.looked.saturating_sub(from);
+        self.headers = self.headers.map(|at| at.saturating_sub(from));
     }
 }
 

@@ -61,6 +61,7 @@ impl Sound {
         if let Some(unit) = self.carried.take() {
             give(Ok(unit));
         }
+        self.clock = None;
     }
 
     /// Takes a PES packet. When it `is_cut`, its end is missing; when something before it is, `is_broken`: then what does
