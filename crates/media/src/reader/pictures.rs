@@ -135,7 +135,11 @@ impl Pictures {
         give: &mut impl FnMut(Result<Whole, Fault>),
     ) {
         let has_time = packet.times != Times::None;
-        if has_time && !self.is_unaligned && begins_unit(codec, &packet.bytes) {
+        // The zero byte of H.264 and H.265 may lie in the packet before, and the unit with it.
+        let last = self.unit.as_ref().and_then(|unit| unit.bytes.last());
+        let has_begun =
+            codec != Codec::Mpeg2 && last == Some(&0) && packet.bytes.starts_with(&[0, 0, 1]);
+        if has_time && !self.is_unaligned && !has_begun && begins_unit(codec, &packet.bytes) {
             self.flush(codec, give);
         }
     }
@@ -277,29 +281,14 @@ impl Pictures {
     }
 
     /// Where a unit begins whose first start code prefix ends before `at`: with the zero byte that H.264 and H.265 have before
-    /// it, or with the PES packet, when only zeros lie between.
+    /// it, in whichever PES packet that is.
     fn beginning(&self, codec: Codec, at: usize) -> usize {
         let prefix = at.saturating_sub(3);
-        let before = self.unit.as_ref().and_then(|unit| unit.bytes.get(..prefix));
-        let zeros = before
-            .unwrap_or_default()
-            .iter()
-            .rev()
-            .take_while(|&&byte| byte == 0);
-        let zeros = prefix.saturating_sub(zeros.count());
-        let own = match codec {
-            Codec::Mpeg2 => prefix,
-            _ => prefix.saturating_sub(1).max(zeros),
-        };
-        let packets = self.packets.iter().rev();
-        let packet = packets.map(|packet| packet.at).find(|&at| at <= prefix);
-        // The time stamp of an unaligned packet is that of a unit of which it has a single byte.
-        let is_stamped = self.is_unaligned && { self.packets.iter().rev() }
-            .find(|packet| packet.at <= own)
-            .is_some_and(|packet| !packet.has_begun && packet.times != Times::None);
-        match packet {
-            Some(packet) if packet >= zeros && !is_stamped => packet,
-            _ => own,
+        let zero = prefix.saturating_sub(1);
+        let bytes = self.unit.as_ref().map(|unit| unit.bytes.as_slice());
+        match bytes.and_then(|bytes| bytes.get(zero)) {
+            Some(0) if codec != Codec::Mpeg2 => zero,
+            _ => prefix,
         }
     }
 
