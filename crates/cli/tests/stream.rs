@@ -175,22 +175,25 @@ fn elementary_streams(bytes: &[u8]) -> BTreeMap<u16, Vec<Vec<u8>>> {
     streams
 }
 
-/// The frames of AAC at 48 kHz in a PES packet, which begins with its time stamp; each behind its own.
+/// The frames of AAC at 48 kHz in a PES packet, which begins with its time stamp; each behind its own. The last may be cut.
 fn frames(packet: &[u8]) -> Vec<Vec<u8>> {
     let (stamp, mut rest) = packet.split_at(5);
     let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|at: usize| u64::from(stamp[at]));
     let mut time = (a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1;
     let mut found = Vec::new();
-    while !rest.is_empty() {
+    while rest.len() >= 6 {
         assert_eq!(
             (rest[0], rest[1] & 0xf6, rest[2] >> 2 & 15),
             (0xff, 0xf0, 3)
         );
         let length =
             usize::from(rest[3] & 3) << 11 | usize::from(rest[4]) << 3 | usize::from(rest[5] >> 5);
-        let (frame, behind) = rest.split_at(length);
+        let (frame, behind) = rest.split_at(length.min(rest.len()));
         found.push([&time.to_be_bytes()[..], frame].concat());
         (time, rest) = (time + 1_920, behind);
+    }
+    if !rest.is_empty() {
+        found.push(rest.to_vec());
     }
     found
 }
