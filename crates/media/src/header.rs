@@ -3,7 +3,7 @@
 //! All integers are big-endian. The first byte holds the version (high four bits, 1) and the kind (low four).
 //!
 //! ```text
-//! kind 1, Unit:    flags u8 | PID u16 | stream_type u8 | stream_id u8 | frame u8 | [PTS] | [DTS] | payload of the PES packet
+//! kind 1, Unit:    flags u8 | PID u16 | stream_type u8 | stream_id u8 | frame u8 | [PTS] | [DTS] | access unit, or payload of a PES packet
 //!     flags: 1 PTS is there, 2 DTS is there too, 4 random access, 8 discontinuity, 16 aligned
 //!     PTS, DTS: 5 bytes each, 33 bits, ticks of 90 kHz
 //! kind 2, Table:   flags u8 | PID u16 | one section of a table, with its CRC
@@ -52,7 +52,7 @@ pub struct Unit {
     pub random_access: bool,
     /// Whether the source's clock or its counters jumped before it.
     pub discontinuity: bool,
-    /// Whether the source marked its PES packet as aligned with the access unit.
+    /// Whether the source marked its PES packet as aligned with the access unit; of several pictures that begin in one, the first.
     pub aligned: bool,
 }
 
@@ -90,12 +90,30 @@ impl Times {
             Self::Presentation(time) | Self::Both { decoding: time, .. } => Some(time),
         }
     }
+
+    /// So many ticks later.
+    pub(crate) const fn later(self, ticks: u64) -> Self {
+        const fn add(stamp: u64, ticks: u64) -> u64 {
+            stamp.wrapping_add(ticks) & TIMESTAMP
+        }
+        match self {
+            Self::None => Self::None,
+            Self::Presentation(presentation) => Self::Presentation(add(presentation, ticks)),
+            Self::Both {
+                presentation,
+                decoding,
+            } => Self::Both {
+                presentation: add(presentation, ticks),
+                decoding: add(decoding, ticks),
+            },
+        }
+    }
 }
 
 /// What a section's payload begins with, and what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// The payload of a PES packet follows.
+    /// An access unit follows, or the payload of a PES packet where those are not known.
     Unit(Unit),
     /// A section of a table follows.
     Table {

@@ -187,6 +187,12 @@ pub enum Notice {
         /// The packet identifier of its stream.
         pid: u16,
     },
+    /// A stream of sound whose frames were understood has something that is none: the rest of its PES packet is sent as
+    /// one unit, as are PES packets without frames. Told once for each stream.
+    NoFrames {
+        /// Its packet identifier.
+        pid: u16,
+    },
     /// An access unit was longer than the reader may hold, and is left out.
     Oversized {
         /// The packet identifier of its stream.

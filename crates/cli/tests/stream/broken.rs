@@ -149,8 +149,11 @@ fn a_stretch_of_garbage_is_told_and_arrives_beside_the_stream() {
     // The counters have no hole, packets stand in step, and the unit that the garbage lies in is not there.
     let clip = fs::read(clip()).unwrap();
     let missing = missing(&written, &clip);
+    // A picture, and of the sound all frames of the PES packet that is cut.
+    let most = |pid| if pid == 0x101 { 16 } else { 1 };
     assert!(
-        missing.values().all(|&count| count <= 1) && missing.values().sum::<usize>() > 0,
+        missing.iter().all(|(&pid, &count)| count <= most(pid))
+            && missing.values().sum::<usize>() > 0,
         "{missing:?}"
     );
     let pictures = elementary_streams(&written)[&0x100].len();

@@ -76,11 +76,14 @@ fn every_receiver_gets_the_same() {
     copying.pipe.write_all(&clip).unwrap();
     let (sent, _) = copying.end();
     assert_eq!(sent["output"]["totals"]["connections"], 2);
-    assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], 2 * 310);
+    assert_eq!(
+        sent["output"]["totals"]["sectionsAcknowledged"],
+        2 * SECTIONS
+    );
     for (receiver, name) in receivers {
         let (received, _) = receiver.end(0);
         assert_eq!(
-            received["input"]["totals"]["sectionsOnTime"], 310,
+            received["input"]["totals"]["sectionsOnTime"], SECTIONS,
             "{received}"
         );
         assert_same_media(&folder.read(name), &clip);

@@ -388,7 +388,10 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
             let tables = received["passed"]["whole"]["table"]["sections"]
                 .as_u64()
                 .unwrap();
-            assert!(units > 20 && arrived < 310, "{units} units of {arrived}");
+            assert!(
+                units > 20 && arrived < SECTIONS,
+                "{units} units of {arrived}"
+            );
             // What had arrived is written, to the last one, and the sender counts nothing else as arrived.
             assert_eq!(units + tables, arrived);
             let count = |name: &str| sent["output"]["totals"][name].as_u64().unwrap();

@@ -63,7 +63,7 @@ fn an_interface_that_is_narrower_than_full_packets_carries_everything() {
         .collect();
     let last = objects.last().unwrap();
     assert_eq!(last["event"], "end");
-    assert_eq!(last["output"]["totals"]["sectionsAcknowledged"], 310);
+    assert_eq!(last["output"]["totals"]["sectionsAcknowledged"], SECTIONS);
     assert_is_told(&objects);
 }
 
@@ -115,7 +115,7 @@ fn a_path_that_swallows_full_packets_carries_everything_in_smaller_ones() {
     let warning = sender.event("warning");
     assert_is_told(std::slice::from_ref(&warning));
     let (sent, _) = sender.end(0);
-    assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], 310);
+    assert_eq!(sent["output"]["totals"]["sectionsAcknowledged"], SECTIONS);
     receiver.end(0);
     assert_same_media(&folder.read("out.ts"), &fs::read(&clip).unwrap());
     path.interrupt();

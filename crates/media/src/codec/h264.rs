@@ -1,7 +1,7 @@
 //! H.264 (ITU-T H.264, 7.3 and 7.4): the header of each unit and the first two fields of each slice.
 
 use super::bits::{Bits, start_codes};
-use super::{Findings, Picture, SliceKind};
+use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
 const SLICE: u8 = 1;
 const SLICE_PARTITION_A: u8 = 2;
@@ -66,6 +66,127 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
         // 14 to 18 stand before the first slice of a picture too.
         INFORMATION | SEQUENCE | PICTURE | DELIMITER | 14..=18 => true,
         _ => false,
+    }
+}
+
+/// What the latest sequence parameter set says of the headers of slices: until one is seen, that there are no fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sequence {
+    has_fields: bool,
+    has_separate_planes: bool,
+    frame_number_bits: u8,
+}
+
+/// Reads a sequence parameter set (7.3.2.1.1) up to `frame_mbs_only_flag`.
+fn sequence(bytes: &[u8]) -> Option<Sequence> {
+    let mut bits = Bits::new(bytes);
+    let profile = bits.field(8)?;
+    bits.field(16)?;
+    bits.golomb()?;
+    let mut has_separate_planes = false;
+    if matches!(
+        profile,
+        100 | 110 | 122 | 244 | 44 | 83 | 86 | 118 | 128 | 138 | 139 | 134 | 135
+    ) {
+        let chroma = bits.golomb()?;
+        if chroma == 3 {
+            has_separate_planes = bits.bit()?;
+        }
+        bits.golomb()?;
+        bits.golomb()?;
+        bits.bit()?;
+        if bits.bit()? {
+            for list in 0..if chroma == 3 { 12 } else { 8 } {
+                if bits.bit()? {
+                    scaling_list(&mut bits, if list < 6 { 16 } else { 64 })?;
+                }
+            }
+        }
+    }
+    let frame_number_bits = u8::try_from(bits.golomb()?).ok()?.checked_add(4)?;
+    match bits.golomb()? {
+        0 => {
+            bits.golomb()?;
+        }
+        1 => {
+            bits.bit()?;
+            bits.golomb()?;
+            bits.golomb()?;
+            for _ in 0..bits.golomb()?.min(255) {
+                bits.golomb()?;
+            }
+        }
+        _ => {}
+    }
+    bits.golomb()?;
+    bits.bit()?;
+    bits.golomb()?;
+    bits.golomb()?;
+    let has_fields = !bits.bit()?;
+    (frame_number_bits <= 16).then_some(Sequence {
+        has_fields,
+        has_separate_planes,
+        frame_number_bits,
+    })
+}
+
+/// Passes over a list (7.3.2.1.1.1), which ends early where the next scale is zero.
+fn scaling_list(bits: &mut Bits<'_>, length: u8) -> Option<()> {
+    let mut scale = 8_i64;
+    for _ in 0..length {
+        let code = i64::from(bits.golomb()?);
+        // se(v), table 9-3: 0, 1, -1, 2, -2, ..
+        let delta = if code % 2 == 1 {
+            (code + 1) / 2
+        } else {
+            -(code / 2)
+        };
+        scale = (scale + delta).rem_euclid(256);
+        if scale == 0 {
+            break;
+        }
+    }
+    Some(())
+}
+
+/// `frame_num` and the structure of the picture that a slice with this header begins (7.3.3).
+fn beginning(bytes: &[u8], sequence: Sequence) -> Option<Beginning> {
+    let mut bits = Bits::new(bytes);
+    for _ in 0..3 {
+        bits.golomb()?;
+    }
+    if sequence.has_separate_planes {
+        bits.field(2)?;
+    }
+    let frame = bits.field(sequence.frame_number_bits)?;
+    let structure = match sequence.has_fields && bits.bit()? {
+        false => Structure::Frame,
+        true if bits.bit()? => Structure::BottomField,
+        true => Structure::TopField,
+    };
+    Some(Beginning { frame, structure })
+}
+
+pub(super) fn mark(start: &[u8], seen: &mut Sequence) -> Mark {
+    let Some((&header, rest)) = start.split_first() else {
+        return Mark::Other;
+    };
+    match header & 0x1f {
+        SLICE | SLICE_PARTITION_A | SLICE_IDR if begins_unit(start) => {
+            Mark::Picture(beginning(rest, *seen).unwrap_or(Beginning {
+                frame: 0,
+                structure: Structure::Frame,
+            }))
+        }
+        // Slices, their partitions, auxiliary pictures and other views.
+        1..=5 | 19..=21 => Mark::Continued,
+        kind if begins_unit(start) => {
+            if kind == SEQUENCE {
+                *seen = sequence(rest).unwrap_or(*seen);
+            }
+            Mark::Header
+        }
+        _ => Mark::Other,
     }
 }
 

@@ -1,7 +1,7 @@
 //! H.265 (ITU-T H.265, 7.3 and 7.4): the header of each unit and the beginning of each picture's first slice.
 
 use super::bits::{Bits, start_codes};
-use super::{Findings, Picture, SliceKind};
+use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
 /// `num_extra_slice_header_bits` of each picture parameter set seen: it moves `slice_type`.
 #[derive(Debug)]
@@ -114,6 +114,22 @@ pub(super) fn begins_unit(start: &[u8]) -> bool {
         0..=LAST_PICTURE => rest.first().is_some_and(|&byte| byte & 0x80 != 0),
         VIDEO_PARAMETERS..=DELIMITER | PREFIX_INFORMATION | 41..=44 | 48..=55 => true,
         _ => false,
+    }
+}
+
+/// Fields are pictures of their own here, with units of their own.
+pub(super) fn mark(start: &[u8]) -> Mark {
+    let is_picture = start
+        .first()
+        .is_some_and(|&header| nal_type(header) <= LAST_PICTURE);
+    match (begins_unit(start), is_picture) {
+        (true, true) => Mark::Picture(Beginning {
+            frame: 0,
+            structure: Structure::Frame,
+        }),
+        (true, false) => Mark::Header,
+        (false, true) => Mark::Continued,
+        (false, false) => Mark::Other,
     }
 }
 

@@ -1,10 +1,12 @@
 //! What an access unit holds, read from the first bytes of its slices.
 
+mod audio;
 mod bits;
 mod h264;
 mod h265;
 mod mpeg2;
 
+pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
 pub(crate) use h265::ExtraSliceBits;
 pub(crate) use mpeg2::{Headers, PictureCoding, picture_coding, picture_header, sequence_header};
@@ -17,7 +19,10 @@ pub(crate) enum Codec {
     Mpeg2,
     H264,
     H265,
+    /// MPEG-1 and MPEG-2 audio, and AAC in ADTS: in frames that tell their length.
     Audio,
+    /// AAC in LATM, which is carried as it is.
+    MultiplexedAudio,
 }
 
 /// What is to be done with a stream type of ISO/IEC 13818-1 table 2-34.
@@ -35,8 +40,8 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
         0x01 | 0x02 => Carriage::Known(Codec::Mpeg2),
         0x1b => Carriage::Known(Codec::H264),
         0x24 => Carriage::Known(Codec::H265),
-        // MPEG-1 and MPEG-2 audio, AAC in ADTS and in LATM.
-        0x03 | 0x04 | 0x0f | 0x11 => Carriage::Known(Codec::Audio),
+        0x03 | 0x04 | 0x0f => Carriage::Known(Codec::Audio),
+        0x11 => Carriage::Known(Codec::MultiplexedAudio),
         // Private sections, DSM-CC, metadata sections, and SCTE 35's splice information.
         0x05 | 0x0a..=0x0d | 0x16 | 0x86 => Carriage::Tables,
         _ => Carriage::Opaque,
@@ -67,6 +72,60 @@ impl Picture {
             SliceKind::Intra => FrameType::Intra,
             SliceKind::Predicted => FrameType::Predicted { referenced },
             SliceKind::Bidirectional => FrameType::Bidirectional { referenced },
+        }
+    }
+}
+
+/// Which part of a frame a coded picture is, as far as its first bytes say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structure {
+    Frame,
+    TopField,
+    BottomField,
+    /// An extension behind the header says it ([`Mark::Field`]).
+    Open,
+}
+
+/// The beginning of a coded picture: what tells a second field from the next picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beginning {
+    /// `frame_num`, or `temporal_reference`, which both fields of a frame share.
+    pub(crate) frame: u32,
+    pub(crate) structure: Structure,
+}
+
+/// What a start code means to where units begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Nothing.
+    Other,
+    /// It stands before a picture.
+    Header,
+    /// A picture begins.
+    Picture(Beginning),
+    /// The picture at hand is a field.
+    Field,
+    /// The picture at hand goes on.
+    Continued,
+}
+
+/// How many bytes behind a start code prefix are enough for [`Marker::mark`], but of a sequence parameter set.
+pub(crate) const MARKED_BY: usize = 20;
+
+/// Says what start codes mean.
+#[derive(Debug, Default)]
+pub(crate) struct Marker {
+    sequence: h264::Sequence,
+}
+
+impl Marker {
+    /// What the start code before these bytes means.
+    pub(crate) fn mark(&mut self, codec: Codec, start: &[u8]) -> Mark {
+        match codec {
+            Codec::Mpeg2 => mpeg2::mark(start),
+            Codec::H264 => h264::mark(start, &mut self.sequence),
+            Codec::H265 => h265::mark(start),
+            Codec::Audio | Codec::MultiplexedAudio => Mark::Other,
         }
     }
 }
@@ -106,7 +165,7 @@ pub(crate) fn classify(
         Codec::Mpeg2 => mpeg2::walk(unit).frame(random_access),
         Codec::H264 => h264::walk(unit).frame(random_access),
         Codec::H265 => h265::walk(unit, extra).frame(random_access),
-        Codec::Audio => Some(FrameType::Audio),
+        Codec::Audio | Codec::MultiplexedAudio => Some(FrameType::Audio),
     }
 }
 
@@ -124,6 +183,6 @@ pub(crate) fn begins_unit(codec: Codec, bytes: &[u8]) -> bool {
         Codec::Mpeg2 => mpeg2::begins_unit(start),
         Codec::H264 => h264::begins_unit(start),
         Codec::H265 => h265::begins_unit(start),
-        Codec::Audio => true,
+        Codec::Audio | Codec::MultiplexedAudio => true,
     }
 }

@@ -1,7 +1,7 @@
 //! MPEG-1 and MPEG-2 video (ISO/IEC 11172-2 and 13818-2): the headers before the slices.
 
 use super::bits::{Bits, start_codes};
-use super::{Findings, Picture, SliceKind};
+use super::{Beginning, Findings, Mark, Picture, SliceKind, Structure};
 
 const PICTURE: u8 = 0x00;
 const SEQUENCE: u8 = 0xb3;
@@ -96,6 +96,21 @@ pub(super) fn walk(unit: &[u8]) -> Findings {
 
 pub(super) fn begins_unit(start: &[u8]) -> bool {
     matches!(start.first(), Some(&(PICTURE | SEQUENCE | GROUP)))
+}
+
+pub(super) fn mark(start: &[u8]) -> Mark {
+    let Some((&code, rest)) = start.split_first() else {
+        return Mark::Other;
+    };
+    match code {
+        SEQUENCE | GROUP => Mark::Header,
+        PICTURE => Mark::Picture(Beginning {
+            frame: picture_header(rest).map_or(0, |(reference, _)| u32::from(reference)),
+            structure: Structure::Open,
+        }),
+        EXTENSION if picture_coding(rest) == Some(PictureCoding::Field) => Mark::Field,
+        _ => Mark::Other,
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use comity_units::{Bytes, Rate, Span, Time};
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::ReaderConfig;
+use super::cadence::Cadence;
 use super::pes::{Assembler, Fault, Marks, Whole};
 use super::slices::{Slicer, payload};
 use super::tempo::{Progress, Tempo, Timed, Yardstick};
@@ -72,6 +73,7 @@ struct Stream {
     counter: Counter,
     group: Group,
     progress: Progress,
+    cadence: Cadence,
     extra: ExtraSliceBits,
     next_section: u64,
     /// Packets of it that are scrambled, and since when they wait.
@@ -313,7 +315,7 @@ impl Demux {
             if is_cut && stream.assembler.is_within_packet() {
                 stream.interrupt(&mut output);
             }
-            stream.finish(self.longest, &mut output);
+            stream.finish(&mut output);
         }
         let (streams, packets) = self.unreferenced;
         if streams > 0 {
@@ -371,7 +373,7 @@ impl Demux {
                             config: &self.config,
                             yardstick: &self.yardstick,
                         };
-                        stream.finish(self.longest, &mut output);
+                        stream.finish(&mut output);
                     }
                     stream.stream_type = stream_type;
                     stream.codec = codec;
@@ -394,6 +396,7 @@ impl Demux {
                         counter: Counter::default(),
                         group: Group::new(self.config.deadlines),
                         progress: Progress::default(),
+                        cadence: Cadence::default(),
                         extra: ExtraSliceBits::default(),
                         next_section: 0,
                         scrambled: Vec::new(),
@@ -501,10 +504,10 @@ impl Stream {
         self.give(units, output);
     }
 
-    fn finish(&mut self, longest: usize, output: &mut Output<'_>) {
+    fn finish(&mut self, output: &mut Output<'_>) {
         let mut units = Vec::new();
         self.assembler
-            .finish(self.codec, longest, &mut |unit| units.push(unit));
+            .finish(self.codec, &mut |unit| units.push(unit));
         self.give(units, output);
         self.flush_scrambled(output);
     }
@@ -522,7 +525,13 @@ impl Stream {
         for unit in units {
             match unit {
                 Ok(unit) => self.unit(&unit, output),
+                Err(Fault::NoFrame) => {
+                    output
+                        .events
+                        .push_back(Event::Notice(Notice::NoFrames { pid }));
+                }
                 Err(Fault::Damaged) => {
+                    self.cadence = Cadence::default();
                     output
                         .events
                         .push_back(Event::Notice(Notice::Damaged { pid }));
@@ -552,7 +561,13 @@ impl Stream {
         if unit.scrambled {
             self.tell_scrambled(output);
         }
-        let timed = output.place((self.pid, &mut self.progress), unit.times.decoding());
+        let stamp = match self.codec {
+            Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) if !unit.scrambled => {
+                self.cadence.place(unit.times.decoding(), unit.follows)
+            }
+            _ => unit.times.decoding(),
+        };
+        let timed = output.place((self.pid, &mut self.progress), stamp);
         if timed.is_jump {
             output
                 .events

@@ -1,10 +1,13 @@
 //! From bytes, in whatever pieces they come, to sections.
 
+mod cadence;
 mod demux;
 mod elementary;
 mod framing;
 mod pes;
+mod pictures;
 mod slices;
+mod sound;
 mod tempo;
 mod transport;
 
@@ -53,6 +56,10 @@ impl Default for ReaderConfig {
 /// Bytes go in by [`push`](Self::push) as they come, sections and notices come out of
 /// [`poll`](Self::poll), and [`finish`](Self::finish) says that no more will come. The same bytes give the same
 /// events, however they are cut.
+///
+/// Units are pictures and frames of sound, cut where they begin, wherever PES packets do. The time stamps of a PES packet are
+/// those of the first unit that begins in it. Frames of sound behind that follow by their samples; pictures behind it
+/// keep without stamps, and their time follows by the interval between the latest two stamps.
 ///
 /// The time of a section is its decoding time. Where time stamps are missing, stand still or run backwards, time
 /// goes by the first of these that moves, and a [`Notice::Untimed`] says which: the stamps of the program's other

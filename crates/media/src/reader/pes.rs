@@ -2,7 +2,9 @@
 
 use mpeg2ts_reader::pes::{DataAlignment, PesContents, PesHeader, PesLength, PtsDts};
 
-use crate::codec::{Codec, begins_unit};
+use super::pictures::Pictures;
+use super::sound::Sound;
+use crate::codec::Codec;
 use crate::header::Times;
 
 /// What a transport packet says of the PES packet that begins in it.
@@ -20,6 +22,8 @@ pub(super) struct Whole {
     pub(super) aligned: bool,
     pub(super) scrambled: bool,
     pub(super) marks: Marks,
+    /// Whether it begins in the same PES packet as the unit before, and so has no time stamp of its own.
+    pub(super) follows: bool,
     pub(super) bytes: Vec<u8>,
 }
 
@@ -28,17 +32,39 @@ pub(super) struct Whole {
 pub(super) enum Fault {
     Damaged,
     Oversized(u64),
+    /// Sound that is in no frame, where there were frames before.
+    NoFrame,
 }
 
-/// Collects the PES packets of one stream.
-///
-/// A PES packet of video without a time stamp, in which no access unit begins, goes on with the one before.
+/// How many bytes of a PES packet are enough to see whether a unit begins with it.
+const SEEN_EARLY: usize = 512;
+
+/// How the PES packets of a stream are cut into units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Pictures(Codec),
+    Frames,
+    /// Each is a unit.
+    Whole,
+}
+
+impl Cut {
+    const fn of(codec: Option<Codec>) -> Self {
+        match codec {
+            Some(codec @ (Codec::Mpeg2 | Codec::H264 | Codec::H265)) => Self::Pictures(codec),
+            Some(Codec::Audio) => Self::Frames,
+            Some(Codec::MultiplexedAudio) | None => Self::Whole,
+        }
+    }
+}
+
+/// Collects the PES packets of one stream, and gives the access units in them.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     /// The PES packet at hand, from its first byte.
     packet: Option<(Vec<u8>, Marks)>,
-    /// The unit that may still go on.
-    pending: Option<Whole>,
+    pictures: Pictures,
+    sound: Sound,
     /// Whether what goes on is to be left out, because its beginning was.
     is_broken: bool,
 }
@@ -50,24 +76,25 @@ impl Assembler {
         codec: Option<Codec>,
         give: &mut impl FnMut(Result<Whole, Fault>),
     ) {
-        if let Some((packet, marks)) = self.packet.take() {
-            let went_on = match (codec, parse_start(&packet, marks)) {
-                (Some(codec), Some(unit)) => {
-                    unit.times == Times::None && !begins_unit(codec, &unit.bytes)
+        let packet = self.packet.take();
+        let start = packet
+            .map(|(packet, marks)| parse_start(&packet, marks).filter(|packet| !packet.scrambled));
+        match Cut::of(codec) {
+            Cut::Pictures(codec) => self.pictures.interrupt(codec, start, give),
+            Cut::Frames => {
+                if let Some(packet) = start.flatten() {
+                    self.sound.take(packet, (true, self.is_broken), give);
                 }
-                _ => true,
-            };
-            if went_on {
-                self.pending = None;
+                self.sound.interrupt();
             }
+            Cut::Whole => {}
         }
-        self.flush(give);
         self.is_broken = true;
     }
 
     /// Whether a unit has begun that may not have ended.
-    pub(super) const fn is_within(&self) -> bool {
-        self.packet.is_some() || self.pending.is_some()
+    pub(super) fn is_within(&self) -> bool {
+        self.packet.is_some() || self.pictures.is_holding() || self.sound.held() > 0
     }
 
     /// Whether a PES packet has begun that is not known to have ended.
@@ -84,20 +111,25 @@ impl Assembler {
         give: &mut impl FnMut(Result<Whole, Fault>),
     ) {
         if let Some(marks) = begins {
-            self.close(codec, longest, give);
+            self.close(codec, give);
             self.packet = Some((Vec::new(), marks));
-            if has_time(payload) {
-                self.flush(give);
-            }
         }
-        let Some((packet, _)) = &mut self.packet else {
+        let Some((packet, marks)) = &mut self.packet else {
             return;
         };
         packet.extend(payload);
-        let held = packet.len() + self.pending.as_ref().map_or(0, |unit| unit.bytes.len());
+        if let Cut::Pictures(codec) = Cut::of(codec)
+            && self.pictures.is_holding()
+            && packet.len() <= SEEN_EARLY
+            && let Some(start) = parse_start(packet, *marks).filter(|start| !start.scrambled)
+        {
+            self.pictures.begin(codec, &start, give);
+        }
+        let held = packet.len() + self.pictures.held() + self.sound.held();
         if held > longest {
             self.packet = None;
-            self.pending = None;
+            self.pictures.clear();
+            self.sound.interrupt();
             self.is_broken = true;
             give(Err(Fault::Oversized(held as u64)));
             return;
@@ -108,7 +140,7 @@ impl Assembler {
             _ => false,
         };
         if complete {
-            self.close(codec, longest, give);
+            self.close(codec, give);
         }
     }
 
@@ -116,59 +148,42 @@ impl Assembler {
     pub(super) fn finish(
         &mut self,
         codec: Option<Codec>,
-        longest: usize,
         give: &mut impl FnMut(Result<Whole, Fault>),
     ) {
-        self.close(codec, longest, give);
-        self.flush(give);
+        self.close(codec, give);
+        self.flush(codec, give);
     }
 
-    fn flush(&mut self, give: &mut impl FnMut(Result<Whole, Fault>)) {
-        if let Some(unit) = self.pending.take() {
-            give(Ok(unit));
+    /// Gives what is held of units.
+    fn flush(&mut self, codec: Option<Codec>, give: &mut impl FnMut(Result<Whole, Fault>)) {
+        if let Cut::Pictures(codec) = Cut::of(codec) {
+            self.pictures.flush(codec, give);
         }
+        self.sound.finish(give);
     }
 
     /// Ends the PES packet at hand.
-    fn close(
-        &mut self,
-        codec: Option<Codec>,
-        longest: usize,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
+    fn close(&mut self, codec: Option<Codec>, give: &mut impl FnMut(Result<Whole, Fault>)) {
         let Some((packet, marks)) = self.packet.take() else {
             return;
         };
         let Some(unit) = parse(&packet, marks) else {
-            self.is_broken = true;
+            self.packet = Some((packet, marks));
+            self.interrupt(codec, give);
             return give(Err(Fault::Damaged));
         };
-        let video = codec.filter(|&codec| codec != Codec::Audio && !unit.scrambled);
-        let Some(video) = video else {
-            self.is_broken = false;
-            self.flush(give);
-            return give(Ok(unit));
-        };
-        let goes_on = unit.times == Times::None && !begins_unit(video, &unit.bytes);
-        match &mut self.pending {
-            _ if goes_on && self.is_broken => {}
-            Some(pending) if goes_on && pending.bytes.len() + unit.bytes.len() <= longest => {
-                pending.bytes.extend(unit.bytes);
+        let is_broken = core::mem::take(&mut self.is_broken);
+        match Cut::of(codec) {
+            Cut::Pictures(codec) if !unit.scrambled => {
+                self.pictures.take(codec, unit, is_broken, give);
             }
+            Cut::Frames if !unit.scrambled => self.sound.take(unit, (false, is_broken), give),
             _ => {
-                self.is_broken = false;
-                self.flush(give);
-                self.pending = Some(unit);
+                self.flush(codec, give);
+                give(Ok(unit));
             }
         }
     }
-}
-
-/// Whether the PES header that these bytes begin with has a time stamp.
-fn has_time(start: &[u8]) -> bool {
-    start
-        .get(6..8)
-        .is_some_and(|flags| flags[0] >> 6 == 2 && flags[1] & 0x80 != 0)
 }
 
 fn parse(packet: &[u8], marks: Marks) -> Option<Whole> {
@@ -190,6 +205,7 @@ fn parse_start(packet: &[u8], marks: Marks) -> Option<Whole> {
             aligned: false,
             scrambled: false,
             marks,
+            follows: false,
             bytes: payload.to_vec(),
         }),
         PesContents::Parsed(contents) => {
@@ -211,6 +227,7 @@ fn parse_start(packet: &[u8], marks: Marks) -> Option<Whole> {
                 aligned: contents.data_alignment_indicator() == DataAlignment::Aligned,
                 scrambled: packet.get(6)? & 0x30 != 0,
                 marks,
+                follows: false,
                 bytes: contents.payload().to_vec(),
             })
         }
@@ -243,25 +260,27 @@ mod tests {
         for packet in packets {
             assembler.push(Some(codec), packet, Some(Marks::default()), 60, &mut give);
         }
-        assembler.finish(Some(codec), 60, &mut give);
+        assembler.finish(Some(codec), &mut give);
         units
     }
 
     const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
 
     #[test]
-    fn a_unit_goes_on_in_packets_without_time_that_begin_none() {
+    fn a_unit_goes_on_in_packets_that_begin_none() {
+        let picture = [&DELIMITER[..], &[0, 0, 1, 0x65, 0x88]].concat();
         let units = feed(
             Codec::H264,
             &[
-                packet(true, false, &DELIMITER),
+                packet(true, false, &picture),
                 packet(false, true, &[1, 2]),
-                packet(false, false, &DELIMITER),
+                packet(false, false, &picture),
                 packet(true, false, &[3, 4]),
             ],
         );
-        let first = [&DELIMITER[..], &[1, 2]].concat();
-        assert_eq!(units, [Ok(first), Ok(DELIMITER.to_vec()), Ok(vec![3, 4])]);
+        let first = [&picture[..], &[1, 2]].concat();
+        let second = [&picture[..], &[3, 4]].concat();
+        assert_eq!(units, [Ok(first), Ok(second)]);
     }
 
     #[test]

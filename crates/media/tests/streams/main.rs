@@ -6,6 +6,7 @@ mod page;
 mod roundtrip;
 mod times;
 mod ts;
+mod units;
 mod vectors;
 
 use comity_media::{Event, MediaSection, Notice, Reader, ReaderConfig, TsWriter, WriterConfig};

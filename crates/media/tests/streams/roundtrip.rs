@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use comity_media::{
-    DeadlineRule, FrameType, MediaSection, Notice, ReaderConfig, Shedder, ShedderConfig, TsWriter,
-    Verdict, WriterConfig,
+    DeadlineRule, FrameType, MediaSection, Notice, PACKET, ReaderConfig, Shedder, ShedderConfig,
+    TsWriter, Verdict, WriterConfig,
 };
 use comity_units::{Rate, Time};
 
@@ -59,9 +59,12 @@ fn a_copy_is_read_like_the_original() {
         again.sort_by_key(key);
         original.sort_by_key(key);
         assert_eq!(again, original, "{name}: times, types, needs");
-        // The overhead is that of a muxer: less than a tenth more than ffmpeg's.
+        // The overhead is that of a muxer: less than a tenth more than ffmpeg's, which puts up to 16 frames of sound into one
+        // PES packet, where here each begins a packet of its own and fills up its last: half a packet on the average.
+        let sound = { original.iter() }.filter(|section| section.frame == FrameType::Audio);
+        let filled_up = sound.count() * PACKET / 2;
         assert!(
-            copy.len() < stream.len() + stream.len() / 10,
+            copy.len() < stream.len() + stream.len() / 10 + filled_up,
             "{name}: {}",
             copy.len()
         );

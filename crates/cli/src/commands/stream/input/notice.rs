@@ -45,6 +45,7 @@ const fn kind(notice: &Notice) -> &'static str {
         | Notice::NoPackets
         | Notice::PacketsAgain { .. }
         | Notice::Damaged { .. }
+        | Notice::NoFrames { .. }
         | Notice::Oversized { .. } => "damage",
         _ => "other",
     }
@@ -132,6 +133,9 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
                 "PID {pid}: part of an access unit is missing at the source; all of it is left out"
             )
         }
+        Notice::NoFrames { pid } => format!(
+            "PID {pid}: sound that is in no frame of AAC or MPEG audio is sent as it comes, in whole PES packets"
+        ),
         Notice::Oversized { pid, bytes } => {
             format!("PID {pid}: an access unit of more than {bytes} bytes is left out")
         }

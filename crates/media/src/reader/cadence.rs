@@ -1,0 +1,73 @@
+//! The times of pictures that share a PES packet, and so a time stamp.
+
+use crate::timeline::difference;
+
+/// How long a picture lasts while that is not known, in ticks of 90 kHz.
+const SHORT: u64 = 1_500;
+/// No picture lasts longer.
+const LONGEST: i64 = 45_000;
+
+/// How far the pictures of one stream lie apart.
+///
+/// A picture that begins in a PES packet behind another one is decoded one interval after that. The interval is the mean of
+/// those between the latest two time stamps; while there is none, a 60th of a second, which does not go beyond the next time
+/// stamp at any usual rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cadence {
+    /// The latest time stamp, and how many pictures have come since.
+    stamp: Option<u64>,
+    behind: u32,
+    interval: Option<u64>,
+}
+
+impl Cadence {
+    /// When a unit is decoded that has this time stamp, or none and `follows` another in its PES packet.
+    pub(super) fn place(&mut self, stamp: Option<u64>, follows: bool) -> Option<u64> {
+        match (stamp, self.stamp) {
+            (Some(stamp), last) => {
+                let count = i64::from(self.behind) + 1;
+                let interval = last.map(|last| difference(stamp, last) / count);
+                self.interval = interval
+                    .filter(|interval| (1..=LONGEST).contains(interval))
+                    .and_then(|interval| interval.try_into().ok())
+                    .or(self.interval);
+                (self.stamp, self.behind) = (Some(stamp), 0);
+                Some(stamp)
+            }
+            (None, Some(last)) if follows => {
+                self.behind = self.behind.saturating_add(1);
+                let passed = self.interval.unwrap_or(SHORT) * u64::from(self.behind);
+                Some(last.wrapping_add(passed) % crate::timeline::WRAP)
+            }
+            (None, _) => {
+                self.stamp = None;
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::WRAP;
+
+    #[test]
+    fn pictures_between_two_stamps_lie_evenly() {
+        let mut cadence = Cadence::default();
+        let first = WRAP - 3_600;
+        assert_eq!(cadence.place(Some(first), false), Some(first));
+        // No interval is known yet.
+        assert_eq!(cadence.place(None, true), Some(WRAP - 2_100));
+        assert_eq!(cadence.place(None, true), Some(WRAP - 600));
+        // Three pictures, 10,800 ticks.
+        assert_eq!(cadence.place(Some(7_200), false), Some(7_200));
+        assert_eq!(cadence.place(None, true), Some(10_800));
+        assert_eq!(cadence.place(None, true), Some(14_400));
+        // A jump tells nothing of the interval, and a packet without a stamp none of its place.
+        assert_eq!(cadence.place(Some(9_000_000), false), Some(9_000_000));
+        assert_eq!(cadence.place(None, true), Some(9_003_600));
+        assert_eq!(cadence.place(None, false), None);
+        assert_eq!(cadence.place(None, true), None);
+    }
+}

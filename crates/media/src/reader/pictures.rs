@@ -1,0 +1,420 @@
+//! PES packets of video, cut where access units begin.
+
+use std::collections::VecDeque;
+
+use super::pes::{Fault, Marks, Whole};
+use crate::codec::{
+    Beginning, Codec, MARKED_BY, Mark, Marker, Structure, begins_unit, start_codes,
+};
+use crate::header::Times;
+
+/// After so many PES packets in a row with a time stamp and without a beginning, what is in them is not understood.
+const TRUST: u8 = 8;
+
+/// Cuts the PES packets of one stream of video into access units: a picture, both of its fields, with the headers before it.
+///
+/// A time stamp is that of the first unit that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7), wherever that is; the others have
+/// none. While all units begin where PES packets do, one with a time stamp that begins a unit ends the one before at once.
+/// Where no beginnings are found at all, each PES packet with a time stamp is one.
+#[derive(Debug, Default)]
+pub(super) struct Pictures {
+    marker: Marker,
+    /// The unit at hand, with the bytes behind it that are not looked through.
+    unit: Option<Whole>,
+    /// Where in those bytes it begins: not at zero only while they are looked through.
+    from: usize,
+    looked: usize,
+    picture: Option<Picture>,
+    /// Where headers of the next picture begin.
+    headers: Option<usize>,
+    /// The PES packets that the bytes at hand came in.
+    packets: VecDeque<Packet>,
+    /// In how many more PES packets with a time stamp a beginning is waited for: none, until there has been one.
+    trust: u8,
+    /// Whether the beginning of the unit at hand is missing: then it is left out.
+    is_headless: bool,
+    /// Whether a PES packet was seen in the middle of which the first of its units begins.
+    is_unaligned: bool,
+}
+
+/// The picture at hand.
+#[derive(Clone, Copy, Debug)]
+struct Picture {
+    beginning: Beginning,
+    is_field: bool,
+    has_second: bool,
+}
+
+impl Picture {
+    /// What is in no picture that has a beginning: the next one ends it.
+    const UNKNOWN: Self = Self::new(Beginning {
+        frame: 0,
+        structure: Structure::Frame,
+    });
+
+    const fn new(beginning: Beginning) -> Self {
+        Self {
+            beginning,
+            is_field: matches!(
+                beginning.structure,
+                Structure::TopField | Structure::BottomField
+            ),
+            has_second: false,
+        }
+    }
+
+    /// Whether what begins is the other field of its frame.
+    fn goes_on_with(&self, next: Beginning) -> bool {
+        let is_other = match next.structure {
+            Structure::Frame => false,
+            Structure::Open => true,
+            structure => structure != self.beginning.structure,
+        };
+        self.is_field && !self.has_second && is_other && next.frame == self.beginning.frame
+    }
+}
+
+/// A PES packet whose bytes begin at `at`.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    at: usize,
+    stream_id: u8,
+    times: Times,
+    aligned: bool,
+    marks: Marks,
+    /// Whether a unit begins in it.
+    has_begun: bool,
+}
+
+impl Packet {
+    const fn new(at: usize, packet: &Whole) -> Self {
+        Self {
+            at,
+            stream_id: packet.stream_id,
+            times: packet.times,
+            aligned: packet.aligned,
+            marks: packet.marks,
+            has_begun: false,
+        }
+    }
+
+    /// The unit with these bytes that begins in it.
+    fn begin(&mut self, bytes: Vec<u8>) -> Whole {
+        let is_first = !core::mem::replace(&mut self.has_begun, true);
+        Whole {
+            stream_id: self.stream_id,
+            times: if is_first { self.times } else { Times::None },
+            aligned: is_first && self.aligned,
+            scrambled: false,
+            marks: if is_first {
+                self.marks
+            } else {
+                Marks::default()
+            },
+            follows: !is_first,
+            bytes,
+        }
+    }
+}
+
+impl Pictures {
+    /// How many bytes are held.
+    pub(super) fn held(&self) -> usize {
+        self.unit.as_ref().map_or(0, |unit| unit.bytes.len())
+    }
+
+    pub(super) const fn is_holding(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// Takes the beginning of a PES packet, the rest of which may still come: a unit that it ends is given at once.
+    pub(super) fn begin(
+        &mut self,
+        codec: Codec,
+        packet: &Whole,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        let has_time = packet.times != Times::None;
+        // The zero byte of H.264 and H.265 may lie in the packet before, and the unit with it.
+        let last = self.unit.as_ref().and_then(|unit| unit.bytes.last());
+        let has_begun =
+            codec != Codec::Mpeg2 && last == Some(&0) && packet.bytes.starts_with(&[0, 0, 1]);
+        if has_time && !self.is_unaligned && !has_begun && begins_unit(codec, &packet.bytes) {
+            self.flush(codec, give);
+        }
+    }
+
+    /// Takes a PES packet. When what is before it `is_missing`, what goes on with that is left out.
+    pub(super) fn take(
+        &mut self,
+        codec: Codec,
+        packet: Whole,
+        is_missing: bool,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        self.begin(codec, &packet, give);
+        let has_time = packet.times != Times::None;
+        let mut entry = Packet::new(self.held(), &packet);
+        match &mut self.unit {
+            Some(unit) => unit.bytes.extend(packet.bytes),
+            None if begins_unit(codec, &packet.bytes) => {
+                self.unit = Some(entry.begin(packet.bytes));
+            }
+            None => {
+                self.is_headless = is_missing;
+                self.picture = Some(Picture::UNKNOWN);
+                self.unit = Some(Whole {
+                    times: Times::None,
+                    aligned: false,
+                    marks: Marks::default(),
+                    ..packet
+                });
+            }
+        }
+        self.packets.push_back(entry);
+        self.look(codec, 0, give);
+        let Some(packet) = self.packets.back().copied() else {
+            return;
+        };
+        if packet.has_begun {
+            self.trust = TRUST;
+        } else if has_time && self.trust > 0 {
+            self.trust -= 1;
+        } else if has_time {
+            // The time stamp says that a unit begins, in whatever way.
+            self.look(codec, packet.at, give);
+            let at = self.packets.back().map_or(0, |packet| packet.at);
+            self.cut(at, give);
+            self.settle();
+            self.picture = Some(Picture::UNKNOWN);
+        }
+    }
+
+    /// What comes next does not follow. `packet` is what came of the PES packet at hand, if there is one.
+    pub(super) fn interrupt(
+        &mut self,
+        codec: Codec,
+        packet: Option<Option<Whole>>,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        match packet {
+            None if !self.is_unaligned => self.flush(codec, give),
+            Some(Some(packet)) if !self.is_unaligned && begins_unit(codec, &packet.bytes) => {
+                self.flush(codec, give);
+            }
+            Some(Some(packet)) => self.take(codec, packet, true, give),
+            None | Some(None) => {}
+        }
+        self.clear();
+    }
+
+    /// Gives the unit at hand, which is over.
+    pub(super) fn flush(&mut self, codec: Codec, give: &mut impl FnMut(Result<Whole, Fault>)) {
+        self.look(codec, usize::MAX, give);
+        if let Some(unit) = self.unit.take().filter(|_| !self.is_headless) {
+            give(Ok(unit));
+        }
+        self.clear();
+    }
+
+    /// Leaves out the unit at hand.
+    pub(super) fn clear(&mut self) {
+        self.unit = None;
+        self.is_headless = false;
+        self.looked = 0;
+        self.picture = None;
+        self.headers = None;
+        self.packets.clear();
+    }
+
+    /// Looks at the start codes that have enough bytes behind them, and at all before `end`; cuts where a unit begins.
+    fn look(&mut self, codec: Codec, end: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
+        self.look_through(codec, end, give);
+        self.settle();
+    }
+
+    fn look_through(
+        &mut self,
+        codec: Codec,
+        end: usize,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        while let Some(unit) = &self.unit {
+            let fresh = unit.bytes.get(self.looked..).unwrap_or_default();
+            let Some(at) = start_codes(fresh).next().map(|at| at + self.looked) else {
+                // A prefix may be cut: its first two bytes stay to be looked at.
+                self.looked = self.looked.max(unit.bytes.len().saturating_sub(2));
+                return;
+            };
+            let start = unit.bytes.get(at..).unwrap_or_default();
+            if start.is_empty() || (at >= end && start.len() < MARKED_BY) {
+                return;
+            }
+            self.looked = at;
+            match self.marker.mark(codec, start) {
+                Mark::Other => {}
+                Mark::Field => {
+                    if let Some(picture) = &mut self.picture {
+                        picture.is_field = true;
+                    }
+                }
+                Mark::Continued => self.headers = None,
+                Mark::Header => {
+                    if self.picture.is_some() && self.headers.is_none() {
+                        self.headers = Some(self.beginning(codec, at));
+                    }
+                }
+                Mark::Picture(beginning) => match &mut self.picture {
+                    Some(picture) if picture.goes_on_with(beginning) => {
+                        picture.has_second = true;
+                        self.headers = None;
+                    }
+                    Some(_) => {
+                        let at = self.headers.unwrap_or_else(|| self.beginning(codec, at));
+                        self.cut(at, give);
+                        self.picture = Some(Picture::new(beginning));
+                    }
+                    None => self.picture = Some(Picture::new(beginning)),
+                },
+            }
+        }
+    }
+
+    /// Where a unit begins whose first start code prefix ends before `at`: with the zero byte that H.264 and H.265 have before
+    /// it, in whichever PES packet that is.
+    fn beginning(&self, codec: Codec, at: usize) -> usize {
+        let prefix = at.saturating_sub(3);
+        let zero = prefix.saturating_sub(1);
+        let bytes = self.unit.as_ref().map(|unit| unit.bytes.as_slice());
+        match bytes.and_then(|bytes| bytes.get(zero)) {
+            Some(0) if codec != Codec::Mpeg2 => zero,
+            _ => prefix,
+        }
+    }
+
+    /// Ends the unit at hand before `at`, where the next one begins.
+    fn cut(&mut self, at: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
+        while self.packets.get(1).is_some_and(|packet| packet.at <= at) {
+            self.packets.pop_front();
+        }
+        let (Some(unit), Some(packet)) = (&mut self.unit, self.packets.front_mut()) else {
+            return;
+        };
+        self.is_unaligned |= !packet.has_begun && packet.at < at;
+        let held = core::mem::take(&mut unit.bytes);
+        let bytes = held.get(self.from..at).unwrap_or_default().to_vec();
+        let ended = core::mem::replace(unit, packet.begin(held));
+        if !core::mem::take(&mut self.is_headless) && !bytes.is_empty() {
+            give(Ok(Whole { bytes, ..ended }));
+        }
+        self.from = at;
+        self.headers = None;
+    }
+
+    /// Lets go of what is before the unit at hand, once for all that was cut.
+    fn settle(&mut self) {
+        let from = core::mem::take(&mut self.from);
+        if let Some(unit) = self.unit.as_mut().filter(|_| from > 0) {
+            unit.bytes.drain(..from.min(unit.bytes.len()));
+        }
+        for packet in &mut self.packets {
+            packet.at = packet.at.saturating_sub(from);
+        }
+        self.looked = self.looked.saturating_sub(from);
+        self.headers = self.headers.map(|at| at.saturating_sub(from));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(codec: Codec, packets: &[(Times, Vec<u8>)]) -> Vec<(Times, usize)> {
+        let mut pictures = Pictures::default();
+        let mut units = Vec::new();
+        let mut give = |unit: Result<Whole, Fault>| {
+            let unit = unit.unwrap();
+            units.push((unit.times, unit.bytes.len()));
+        };
+        for (times, bytes) in packets {
+            let packet = Whole {
+                stream_id: 0xe0,
+                times: *times,
+                aligned: false,
+                scrambled: false,
+                marks: Marks::default(),
+                follows: false,
+                bytes: bytes.clone(),
+            };
+            pictures.take(codec, packet, false, &mut give);
+        }
+        pictures.flush(codec, &mut give);
+        units
+    }
+
+    const FIRST: Times = Times::Presentation(1);
+
+    #[test]
+    fn both_fields_of_a_frame_are_one_unit() {
+        // Profile 66, parameter sets 0, 4 bits of frame_num, order type 2, one reference, no gaps, 16x32, fields.
+        let sequence = [0, 0, 1, 0x67, 66, 0, 30, 0b1101_1101, 0b1010_0000];
+        let slice =
+            |header: u8, fields: [u8; 2]| [&[0, 0, 1, header][..], &fields, &[0x80; 20]].concat();
+        // first_mb 0, I, set 0, frame_num 0, a field, top or bottom; then P with frame_num 1.
+        let intra = [0x84, 0x86].map(|fields| slice(0x65, [0x88, fields]));
+        let predicted = [0x30, 0x38].map(|fields| slice(0x41, [0x9a, fields]));
+        let frames = |sequence: &[u8]| {
+            let frames = [&intra[0], &intra[1], &predicted[0], &predicted[1]];
+            let frames = frames.map(Vec::as_slice).concat();
+            units(Codec::H264, &[(FIRST, [sequence, &frames].concat())])
+        };
+        assert_eq!(
+            frames(&sequence),
+            [(FIRST, 9 + 2 * 26), (Times::None, 2 * 26)]
+        );
+        // Where there are no fields, each is a picture: frame_mbs_only_flag is the tenth bit.
+        let mut progressive = sequence;
+        progressive[8] |= 0b0100_0000;
+        assert_eq!(frames(&progressive).len(), 4);
+        // In MPEG-2 the extension behind the header says it.
+        let picture = |reference: u8, structure: u8| {
+            let extension = [0, 0, 1, 0xb5, 0x8f, 0xff, 0xf0 | structure, 0];
+            let header = [0, 0, 1, 0, 0, reference << 6 | 1 << 3, 0, 0];
+            [&header[..], &extension, &[0, 0, 1, 1], &[0x80; 20]].concat()
+        };
+        for (structure, expected) in [(1, 2), (3, 3)] {
+            let pictures = [
+                picture(0, structure),
+                picture(0, structure),
+                picture(1, structure),
+            ];
+            assert_eq!(
+                units(Codec::Mpeg2, &[(FIRST, pictures.concat())]).len(),
+                expected
+            );
+        }
+    }
+
+    #[test]
+    fn a_time_stamp_is_that_of_the_first_unit_that_begins_behind_it() {
+        let second = Times::Presentation(2);
+        let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 1, 0x65, 0x88][..], &[0x80; 29]].concat();
+        let stream = picture.repeat(5);
+        // 60 bytes: the second unit begins in the first packet, without a stamp; the third has the one behind it.
+        let packets = [
+            (FIRST, stream[..60].to_vec()),
+            (second, stream[60..].to_vec()),
+        ];
+        let times = [FIRST, Times::None, second, Times::None, Times::None];
+        assert_eq!(units(Codec::H264, &packets), times.map(|times| (times, 40)));
+        // What begins with the end of a unit that is not there has that alone, and no stamp.
+        let packets = [(second, stream[60..].to_vec())];
+        let expected = [
+            (Times::None, 20),
+            (second, 40),
+            (Times::None, 40),
+            (Times::None, 40),
+        ];
+        assert_eq!(units(Codec::H264, &packets), expected);
+    }
+}

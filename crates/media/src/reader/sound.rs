@@ -1,0 +1,185 @@
+//! PES packets of sound, cut into the frames that are its access units.
+
+use super::pes::{Fault, Marks, Whole};
+use crate::codec::{AudioFrame, audio_frame, may_begin_frame};
+use crate::header::Times;
+
+/// Cuts the PES packets of one stream of sound into frames.
+///
+/// A time stamp is that of the first frame that begins in its PES packet (ISO/IEC 13818-1 2.4.3.7); each frame
+/// behind it is presented as many samples later as the frames between have. A frame that goes on in the next PES packet
+/// belongs to the one in which it begins.
+///
+/// A PES packet in which there are no frames of a known syntax stays one unit, and so does what is behind the last frame where
+/// no other begins.
+#[derive(Debug, Default)]
+pub(super) struct Sound {
+    /// The frame that goes on in the next PES packet.
+    carried: Option<Whole>,
+    clock: Option<FrameClock>,
+    has_frames: bool,
+    has_told: bool,
+}
+
+/// When the next frame is presented.
+#[derive(Clone, Copy, Debug)]
+struct FrameClock {
+    stamp: Times,
+    /// So many samples of this rate after that.
+    samples: u64,
+    rate: u32,
+}
+
+impl FrameClock {
+    fn now(&self) -> Times {
+        let ticks = self.samples.saturating_mul(90_000) / u64::from(self.rate.max(1));
+        self.stamp.later(ticks)
+    }
+
+    fn advance(&mut self, frame: AudioFrame) {
+        if self.rate != frame.rate {
+            (self.stamp, self.samples, self.rate) = (self.now(), 0, frame.rate);
+        }
+        self.samples = self.samples.saturating_add(u64::from(frame.samples));
+    }
+}
+
+impl Sound {
+    /// How much of a frame is held.
+    pub(super) fn held(&self) -> usize {
+        self.carried.as_ref().map_or(0, |unit| unit.bytes.len())
+    }
+
+    /// What comes next does not follow: the frame that is not over is left out.
+    pub(super) fn interrupt(&mut self) {
+        self.carried = None;
+        self.clock = None;
+    }
+
+    /// No more will come: what there is of the last frame is given.
+    pub(super) fn finish(&mut self, give: &mut impl FnMut(Result<Whole, Fault>)) {
+        if let Some(unit) = self.carried.take() {
+            give(Ok(unit));
+        }
+        self.clock = None;
+    }
+
+    /// Takes a PES packet. When it `is_cut`, its end is missing; when something before it is, `is_broken`: then what does
+    /// not make a frame is left out.
+    pub(super) fn take(
+        &mut self,
+        packet: Whole,
+        (is_cut, is_broken): (bool, bool),
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        let mut head = self.carried.take();
+        let begins_at = head.as_ref().map_or(0, |unit| unit.bytes.len());
+        let carried = head.as_mut().map(|unit| core::mem::take(&mut unit.bytes));
+        let bytes = match carried {
+            Some(carried) => [carried.as_slice(), &packet.bytes].concat(),
+            None => packet.bytes.clone(),
+        };
+        if packet.marks.discontinuity {
+            self.clock = None;
+        }
+        let mut at = 0;
+        if head.is_none() && !begins_frame(&bytes) {
+            let Some(first) = first_frame(&bytes) else {
+                self.clock = None;
+                return self.give_rest(packet, is_cut, give);
+            };
+            if !is_broken {
+                give(Ok(Whole {
+                    times: Times::None,
+                    bytes: bytes.get(..first).unwrap_or_default().to_vec(),
+                    marks: Marks::default(),
+                    aligned: false,
+                    ..packet
+                }));
+            }
+            at = first;
+        }
+        let mut is_first = true;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let mut unit = match head.take() {
+                Some(unit) if at < begins_at => unit,
+                _ => {
+                    let is_first = core::mem::replace(&mut is_first, false);
+                    self.begin(&packet, is_first)
+                }
+            };
+            let frame = audio_frame(rest);
+            match frame {
+                Some(frame) if frame.length <= rest.len() => {
+                    unit.bytes = rest.get(..frame.length).unwrap_or_default().to_vec();
+                    at += frame.length;
+                    self.has_frames = true;
+                    if let Some(clock) = &mut self.clock {
+                        clock.advance(frame);
+                    }
+                    give(Ok(unit));
+                }
+                _ => {
+                    unit.bytes = rest.to_vec();
+                    if frame.is_some() || may_begin_frame(rest) {
+                        self.carried = Some(unit);
+                    } else {
+                        self.clock = None;
+                        self.give_rest(unit, is_cut, give);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A unit that begins in this PES packet, as the first one or behind others.
+    fn begin(&mut self, packet: &Whole, is_first: bool) -> Whole {
+        if is_first && packet.times != Times::None {
+            self.clock = Some(FrameClock {
+                stamp: packet.times,
+                samples: 0,
+                rate: 0,
+            });
+        }
+        Whole {
+            times: self.clock.map_or(Times::None, |clock| clock.now()),
+            marks: if is_first {
+                packet.marks
+            } else {
+                Marks::default()
+            },
+            bytes: Vec::new(),
+            ..*packet
+        }
+    }
+
+    /// Gives what is no frame as one unit.
+    fn give_rest(
+        &mut self,
+        unit: Whole,
+        is_cut: bool,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        if is_cut {
+            return;
+        }
+        if self.has_frames && !core::mem::replace(&mut self.has_told, true) {
+            give(Err(Fault::NoFrame));
+        }
+        give(Ok(unit));
+    }
+}
+
+fn begins_frame(bytes: &[u8]) -> bool {
+    audio_frame(bytes).is_some() || may_begin_frame(bytes)
+}
+
+/// Where, behind the end of a frame that began before, the first one begins behind which another does, or the bytes end.
+fn first_frame(bytes: &[u8]) -> Option<usize> {
+    (0..bytes.len()).find(|&at| {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let behind = audio_frame(rest).and_then(|frame| rest.get(frame.length..));
+        behind.is_some_and(|behind| behind.is_empty() || audio_frame(behind).is_some())
+    })
+}

@@ -1,0 +1,166 @@
+//! Units that do not lie in PES packets as one would have them.
+
+use comity_media::{FrameType, Header, MediaSection, Notice, Times, TsWriter, Unit, WriterConfig};
+use comity_units::{Span, Time};
+
+use crate::{CLIP, H264, H265, MPEG2, read, ts};
+
+/// The unit of a section, and its bytes.
+fn unit(section: &MediaSection) -> (Unit, &[u8]) {
+    match Header::decode(&section.payload).unwrap() {
+        (Header::Unit(unit), bytes) => (unit, bytes),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn of_stream(stream: &[u8], number: u16) -> Vec<MediaSection> {
+    let mut sections = read(stream).0;
+    sections.retain(|section| section.stream == number);
+    sections
+}
+
+/// The bytes of these units in PES packets of `size` bytes each, with the time stamp of the first unit that begins in each, if one
+/// does; and whether a unit is the first that begins in one.
+fn repacked(tables: &[MediaSection], units: &[MediaSection], size: usize) -> (Vec<u8>, Vec<bool>) {
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    for table in tables {
+        writer.write(&table.payload, &mut out).unwrap();
+    }
+    let mut bytes = Vec::new();
+    let mut begins = Vec::new();
+    for section in units {
+        begins.push(bytes.len());
+        bytes.extend(unit(section).1);
+    }
+    let mut is_first = vec![false; units.len()];
+    for (index, part) in bytes.chunks(size).enumerate() {
+        let range = index * size..(index + 1) * size;
+        let first = begins.iter().position(|begin| range.contains(begin));
+        let mut header = unit(&units[first.unwrap_or(0)]).0;
+        header.aligned = first.is_some_and(|first| begins[first] == range.start);
+        match first {
+            Some(first) => is_first[first] = true,
+            None => (header.times, header.random_access) = (Times::None, false),
+        }
+        let mut payload = Vec::new();
+        Header::Unit(header).encode(&mut payload);
+        payload.extend(part);
+        writer.write(&payload, &mut out).unwrap();
+    }
+    writer.finish(&mut out);
+    (out, is_first)
+}
+
+const SIZES: [usize; 9] = [150, 184, 700, 1_001, 1_500, 3_000, 7_001, 20_000, 65_000];
+
+#[test]
+fn pictures_are_the_same_wherever_pes_packets_begin() {
+    for (name, stream) in [
+        ("h264", H264),
+        ("h265", H265),
+        ("mpeg2", MPEG2),
+        ("clip", CLIP),
+    ] {
+        let (tables, units) = (of_stream(stream, 0), of_stream(stream, 1));
+        // A packet that ends behind the first bytes of the sixth unit, or right before it.
+        let five: usize = units[..5].iter().map(|section| unit(section).1.len()).sum();
+        for size in { SIZES.into_iter() }.chain((0..6).map(|bytes| five + bytes)) {
+            let (again, is_first) = repacked(&tables, &units, size);
+            let (mut found, notices) = read(&again);
+            found.retain(|section| section.stream == 1);
+            assert_eq!(notices, [], "{name}, {size}");
+            assert_eq!(found.len(), units.len(), "{name}, {size}");
+            let mut stamps = 0;
+            for ((found, original), &is_first) in found.iter().zip(&units).zip(&is_first) {
+                let what = format!("{name}, {size}, {}", original.number);
+                let ((seen, bytes), (sent, expected)) = (unit(found), unit(original));
+                assert!(bytes == expected, "{what}");
+                assert_eq!(found.frame, original.frame, "{what}");
+                let times = if is_first { sent.times } else { Times::None };
+                assert_eq!(seen.times, times, "{what}");
+                assert_eq!(found.needs.is_some(), original.needs.is_some(), "{what}");
+                stamps += u32::from(is_first);
+                // Between two stamps there are pictures every 40 ms; one interval has to be seen first.
+                if is_first || stamps >= 2 {
+                    assert_eq!(found.source_time, original.source_time, "{what}");
+                }
+            }
+            let copy = crate::write(&read(&again).0);
+            ts::check(&copy, 0x1000, 0x100);
+        }
+    }
+}
+
+#[test]
+fn frames_of_sound_are_the_same_wherever_pes_packets_begin() {
+    for (name, stream) in [("h264", H264), ("mpeg2", MPEG2), ("clip", CLIP)] {
+        let (tables, units) = (of_stream(stream, 0), of_stream(stream, 2));
+        for size in SIZES {
+            let (again, _) = repacked(&tables, &units, size);
+            let (mut found, notices) = read(&again);
+            found.retain(|section| section.stream == 2);
+            assert_eq!(notices, [], "{name}, {size}");
+            assert_eq!(found.len(), units.len(), "{name}, {size}");
+            for (found, original) in found.iter().zip(&units) {
+                let ((seen, bytes), (sent, expected)) = (unit(found), unit(original));
+                assert!(bytes == expected, "{name}, {size}, {}", original.number);
+                assert_eq!(
+                    (seen.times, seen.frame),
+                    (sent.times, sent.frame),
+                    "{name}, {size}"
+                );
+                let first = units[0].source_time.saturating_since(Time::ZERO);
+                let source_time = original.source_time.saturating_since(Time::ZERO + first);
+                let apart = source_time.abs_diff(found.source_time.saturating_since(Time::ZERO));
+                assert!(apart <= Span::from_nanos(1), "{name}, {size}, {apart}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sound_that_is_in_no_frame_stays_as_it_is_and_is_told_once() {
+    let (tables, units) = (of_stream(H264, 0), of_stream(H264, 2));
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut out = Vec::new();
+    for table in &tables {
+        writer.write(&table.payload, &mut out).unwrap();
+    }
+    let rest = [0x55; 40];
+    for (index, three) in units.chunks(3).take(10).enumerate() {
+        let mut payload = Vec::new();
+        Header::Unit(unit(&three[0]).0).encode(&mut payload);
+        payload.extend(three.iter().flat_map(|section| unit(section).1));
+        match index {
+            // Something behind the frames; nothing but that.
+            4 | 6 => payload.extend(rest),
+            5 => {
+                payload.clear();
+                Header::Unit(unit(&three[0]).0).encode(&mut payload);
+                payload.extend(rest);
+            }
+            _ => {}
+        }
+        writer.write(&payload, &mut out).unwrap();
+    }
+    writer.finish(&mut out);
+    let (found, notices) = read(&out);
+    assert_eq!(notices, [Notice::NoFrames { pid: 0x101 }]);
+    let found: Vec<_> = found.iter().filter(|section| section.stream == 2).collect();
+    let odd: Vec<_> = (0..)
+        .zip(&found)
+        .filter(|(_, section)| unit(section).1 == rest)
+        .collect();
+    let places: Vec<usize> = odd.iter().map(|&(place, _)| place).collect();
+    assert_eq!(places, [15, 16, 20]);
+    assert_eq!(found.len(), 9 * 3 + 3);
+    assert!(
+        found
+            .iter()
+            .all(|section| section.frame == FrameType::Audio)
+    );
+    // One that is a PES packet keeps its time stamp; one behind frames has the time at which they end.
+    assert_eq!(unit(odd[1].1).0.times, unit(&units[15]).0.times);
+    assert_eq!(unit(odd[2].1).0.times, unit(&units[21]).0.times);
+}
