@@ -182,7 +182,11 @@ fn a_second_caller_is_told_that_another_one_is_served() {
         "{note}"
     );
     patient.interrupt();
-    patient.end(0);
+    let (_, said) = patient.end(3);
+    assert!(
+        said.contains("stopped before anybody had answered"),
+        "{said}"
+    );
     let (sent, _) = first.end(0);
     let (received, said) = receiver.end(0);
     assert!(said.contains("turned 127.0.0.1:"), "{said}");
