@@ -1,5 +1,7 @@
 //! What sealing and opening a packet cost, with all that belongs to them.
 
+use std::net::SocketAddr;
+
 use comity::session::{
     BadParameters, Caller, CallerConfig, CallerCredentials, Cipher, Core, Ecn, Listener,
     ListenerConfig, ListenerCredentials, PathFrame, PresharedKey, Randomness, Transmit,
@@ -74,8 +76,8 @@ fn ends(cipher: Cipher) -> Ends {
 
 /// The two round trips until the caller may send.
 fn shake_hands((caller, listener): &mut Ends) {
-    let here = ([192, 0, 2, 1], 5000).into();
-    let there = ([198, 51, 100, 7], 4000).into();
+    let here = SocketAddr::from(([192, 0, 2, 1], 5000));
+    let there = SocketAddr::from(([198, 51, 100, 7], 4000));
     let mut out = Vec::new();
     while caller.session().is_none() {
         out.clear();
@@ -102,7 +104,7 @@ fn packets(criterion: &mut Criterion) {
         shake_hands(&mut ends);
         let (mut caller, mut listener) = ends;
         let mut out = Vec::with_capacity(2048);
-        let there = ([198, 51, 100, 7], 4000).into();
+        let there = SocketAddr::from(([198, 51, 100, 7], 4000));
         group.bench_function(format!("seal and open, {name}"), |bencher| {
             bencher.iter(|| {
                 out.clear();
