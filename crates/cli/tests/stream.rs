@@ -49,6 +49,24 @@ fn checked(code: i32, output: &Output) -> String {
     said
 }
 
+/// Starts a tool of ffmpeg; `None`, and a word about it, where there is none. With `COMITY_NEED_FFMPEG` in the environment, as
+/// on the machine that tests every change, that is a failure.
+#[expect(
+    clippy::print_stderr,
+    reason = "that a test was skipped has to be seen"
+)]
+fn tool(command: &mut Command) -> Option<Child> {
+    match command.spawn() {
+        Ok(child) => Some(child),
+        Err(error) => {
+            let is_needed = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
+            assert!(!is_needed, "{command:?}: {error}");
+            eprintln!("skipped: {command:?}: {error}");
+            None
+        }
+    }
+}
+
 /// A command that runs beside the test and prints JSON.
 struct Running {
     child: Child,

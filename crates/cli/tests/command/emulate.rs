@@ -1,7 +1,9 @@
 //! The emulator.
 
-use std::io;
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -19,36 +21,72 @@ fn received<T>(mut receive: impl FnMut() -> io::Result<T>) -> T {
 
 /// A port of the loopback interface where nobody listens.
 fn free_port() -> u16 {
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().port()
+}
+
+/// A running emulator between two sockets.
+struct Emulated {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    /// Where it listens.
+    address: String,
+    caller: UdpSocket,
+    target: UdpSocket,
+}
+
+impl Emulated {
+    fn start(args: &[&str]) -> Self {
+        let socket = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let patience = Some(Duration::from_secs(10));
+            socket.set_read_timeout(patience).unwrap();
+            socket
+        };
+        let (caller, target) = (socket(), socket());
+        let to = target.local_addr().unwrap().to_string();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
+            .args(["emulate", "--listen", ":0", "--to", &to, "--json"])
+            // Whether this machine is busy is not what is tested.
+            .args(["--late", "60s"])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut first = String::new();
+        lines.read_line(&mut first).unwrap();
+        let listening: Value = serde_json::from_str(&first).unwrap();
+        assert_eq!(listening["event"], "listening");
+        let address = listening["address"].as_str().unwrap().to_owned();
+        Self {
+            child,
+            lines,
+            address,
+            caller,
+            target,
+        }
+    }
+
+    /// What it prints until its time is over, which has to be a success.
+    fn end(&mut self) -> String {
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{rest}");
+        rest
+    }
 }
 
 #[test]
 fn the_emulator_carries_packets_and_accounts_for_them() {
-    use std::io::{BufRead, BufReader, Read};
-    use std::net::UdpSocket;
-    use std::time::Duration;
-
-    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let patience = Some(Duration::from_secs(10));
-    target.set_read_timeout(patience).unwrap();
-    let to = target.local_addr().unwrap().to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
-        .args(["emulate", "--listen", ":0", "--to", &to])
-        .args(["--delay", "1ms", "--up-rate", "8Mbps", "--json"])
-        // Whether this machine is busy is not what is tested.
-        .args(["--late", "60s", "--duration", "1s"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut first = String::new();
-    lines.read_line(&mut first).unwrap();
-    let listening: Value = serde_json::from_str(&first).unwrap();
-    assert_eq!(listening["event"], "listening");
-    let address = listening["address"].as_str().unwrap();
-    let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
-    caller.set_read_timeout(patience).unwrap();
+    let mut emulated =
+        Emulated::start(&["--delay", "1ms", "--up-rate", "8Mbps", "--duration", "1s"]);
+    let Emulated {
+        caller,
+        target,
+        address,
+        ..
+    } = &emulated;
     let mut buffer = [0; 100];
     for _ in 0..10 {
         caller.send_to(b"question", address).unwrap();
@@ -57,9 +95,7 @@ fn the_emulator_carries_packets_and_accounts_for_them() {
         target.send_to(b"answer", from).unwrap();
         assert_eq!(received(|| caller.recv(&mut buffer)), 6);
     }
-    let mut rest = String::new();
-    lines.read_to_string(&mut rest).unwrap();
-    assert!(child.wait().unwrap().success(), "{rest}");
+    let rest = emulated.end();
     let report: Value = serde_json::from_str(rest.trim()).unwrap();
     assert_eq!(report["event"], "report");
     assert_eq!(report["overload"], serde_json::json!([]));
@@ -81,31 +117,17 @@ fn the_emulator_carries_packets_and_accounts_for_them() {
 )]
 #[test]
 fn a_trace_says_when_packets_leave() {
-    use std::io::{BufRead, BufReader};
-    use std::net::UdpSocket;
-    use std::time::{Duration, Instant};
-
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("slow.trace");
     std::fs::write(&trace, "100\n200\n").unwrap();
-    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let patience = Some(Duration::from_secs(10));
-    target.set_read_timeout(patience).unwrap();
-    let to = target.local_addr().unwrap().to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_comity"))
-        .args(["emulate", "--listen", ":0", "--to", &to])
-        .args(["--up-trace", trace.to_str().unwrap(), "--json"])
-        .args(["--late", "60s", "--duration", "3s"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut first = String::new();
-    lines.read_line(&mut first).unwrap();
-    let listening: Value = serde_json::from_str(&first).unwrap();
-    let address = listening["address"].as_str().unwrap();
-    let caller = UdpSocket::bind("127.0.0.1:0").unwrap();
-    caller.set_read_timeout(patience).unwrap();
+    let mut emulated =
+        Emulated::start(&["--up-trace", trace.to_str().unwrap(), "--duration", "3s"]);
+    let Emulated {
+        caller,
+        target,
+        address,
+        ..
+    } = &emulated;
     let began = Instant::now();
     let mut buffer = [0; 2_000];
     // With 28 bytes of headers, each fills what one line of the trace lets through.
@@ -120,12 +142,12 @@ fn a_trace_says_when_packets_leave() {
         target.send_to(b"answer", from).unwrap();
         assert_eq!(received(|| caller.recv(&mut buffer)), 6);
     }
-    assert!(child.wait().unwrap().success());
+    emulated.end();
 }
 
 #[test]
 fn an_emulator_that_cannot_work_is_refused_with_the_reason() {
-    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let free = format!("127.0.0.1:{}", free_port());
     let refused = |args: &[&str], reasons: &[&str]| {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::{
     Folder, Running, SECRET, assert_same_media, checked, clip, command, elementary_streams, ends,
+    tool,
 };
 
 const PACKET: usize = 188;
@@ -96,29 +97,18 @@ fn missing(received: &[u8], sent: &[u8]) -> BTreeMap<u16, usize> {
 
 /// Video packets and frames, as ffprobe counts them. With `COMITY_NEED_FFMPEG` in the environment, as in CI, it has to be there:
 /// a test that passes says nothing of what it skipped.
-#[expect(
-    clippy::print_stderr,
-    reason = "that a test was skipped has to be seen"
-)]
 fn probed(stream: &[u8]) -> Option<(usize, usize)> {
     let folder = Folder::new();
     let file = folder.path("stream.ts");
     fs::write(&file, stream).unwrap();
-    let output = Command::new("ffprobe")
+    let mut probe = Command::new("ffprobe");
+    probe
         .args(["-v", "fatal", "-count_packets", "-count_frames"])
         .args(["-select_streams", "v:0", "-of", "csv=p=0"])
         .args(["-show_entries", "stream=nb_read_packets,nb_read_frames"])
         .arg(&file)
-        .output();
-    let output = match output {
-        Ok(output) => output,
-        Err(error) => {
-            let is_strict = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
-            assert!(!is_strict, "ffprobe cannot be run here ({error})");
-            eprintln!("skipped: ffprobe cannot be run here ({error})");
-            return None;
-        }
-    };
+        .stdout(Stdio::piped());
+    let output = tool(&mut probe)?.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     // The program that it belongs to repeats the line.
     let first = text.lines().next().unwrap_or_default();

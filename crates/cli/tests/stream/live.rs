@@ -2,29 +2,11 @@
 
 use std::process::{Command, Stdio};
 
-use super::{Folder, Running, SECRET, command};
+use super::{Folder, Running, SECRET, command, tool};
 
 /// How long the encoder works, in real time, and what it makes in it.
 const SECONDS: u32 = 3;
 const RATE: u32 = 25;
-
-/// Starts a tool of ffmpeg; `None`, and a word about it, where there is none. With `COMITY_NEED_FFMPEG` in the environment, as
-/// on the machine that tests every change, that is a failure.
-#[expect(
-    clippy::print_stderr,
-    reason = "that a test was skipped has to be seen"
-)]
-fn tool(command: &mut Command) -> Option<std::process::Child> {
-    match command.spawn() {
-        Ok(child) => Some(child),
-        Err(error) => {
-            let is_needed = std::env::var_os("COMITY_NEED_FFMPEG").is_some();
-            assert!(!is_needed, "{command:?}: {error}");
-            eprintln!("skipped: {command:?}: {error}");
-            None
-        }
-    }
-}
 
 /// Frames are sent as the encoder makes them, over three seconds, and every one of them arrives.
 #[test]

@@ -160,19 +160,25 @@ impl Socket {
             false => ControlMessage::Ipv6TClass(&class),
         };
         let (from_ipv4, from_ipv6);
-        let mut messages = vec![mark];
+        // The marks, then what else there is to say.
+        let mut messages = [mark; 3];
+        let mut said = 1;
+        let mut say = |message| {
+            messages[said] = message;
+            said += 1;
+        };
         if contents.len() > usize::from(segment) {
-            messages.push(ControlMessage::UdpGsoSegments(&segment));
+            say(ControlMessage::UdpGsoSegments(&segment));
         }
         match source {
             None => {}
             Some(IpAddr::V4(source)) => {
                 from_ipv4 = in_pktinfo(source);
-                messages.push(ControlMessage::Ipv4PacketInfo(&from_ipv4));
+                say(ControlMessage::Ipv4PacketInfo(&from_ipv4));
             }
             Some(IpAddr::V6(source)) => {
                 from_ipv6 = in6_pktinfo(source);
-                messages.push(ControlMessage::Ipv6PacketInfo(&from_ipv6));
+                say(ControlMessage::Ipv6PacketInfo(&from_ipv6));
             }
         }
         let fd = self.socket.as_raw_fd();
@@ -180,7 +186,7 @@ impl Socket {
         sendmsg(
             fd,
             &[IoSlice::new(contents)],
-            &messages,
+            &messages[..said],
             MsgFlags::MSG_DONTWAIT,
             Some(&to),
         )

@@ -121,16 +121,12 @@ async fn every_task_that_waits_learns_of_the_end() {
     assert_eq!(items, 40);
 }
 
-#[tokio::test]
-async fn who_waits_in_vain_hears_why() {
-    let options = options().build().unwrap();
-    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
-    let caller = connect(endpoint.local_address(), options).await.unwrap();
-    endpoint.close().await;
-    let end = caller.closed().await;
+/// The peer said that it ends.
+#[track_caller]
+fn assert_shut_down(end: &End) {
     assert!(
         matches!(
-            &end,
+            end,
             End::Peer {
                 code: CloseCode::SHUTDOWN,
                 ..
@@ -138,6 +134,16 @@ async fn who_waits_in_vain_hears_why() {
         ),
         "{end}"
     );
+}
+
+#[tokio::test]
+async fn who_waits_in_vain_hears_why() {
+    let options = options().build().unwrap();
+    let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
+    let caller = connect(endpoint.local_address(), options).await.unwrap();
+    endpoint.close().await;
+    let end = caller.closed().await;
+    assert_shut_down(&end);
 }
 
 /// Stands between a caller and a listener. From the moment on at which the listener has answered its handshake, which is not
@@ -227,15 +233,6 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     assert!(soon(endpoint.accept()).await.is_none());
     holding.let_go();
     let end = soon(caller.closed()).await;
-    assert!(
-        matches!(
-            &end,
-            End::Peer {
-                code: CloseCode::SHUTDOWN,
-                ..
-            }
-        ),
-        "{end}"
-    );
+    assert_shut_down(&end);
     soon(closing).await.unwrap();
 }

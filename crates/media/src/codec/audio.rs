@@ -97,6 +97,14 @@ fn mpeg(second: u8, third: u8) -> Option<AudioFrame> {
 mod tests {
     use super::*;
 
+    const fn frame(length: usize, samples: u32, rate: u32) -> Option<AudioFrame> {
+        Some(AudioFrame {
+            length,
+            samples,
+            rate,
+        })
+    }
+
     /// Profile 1 (LC), this sampling frequency index, two channels.
     fn header(index: u8, length: u16, blocks: u8, is_protected: bool) -> [u8; 7] {
         let [high, low] = (length << 3).to_be_bytes();
@@ -113,13 +121,6 @@ mod tests {
 
     #[test]
     fn adts_headers_are_read() {
-        let frame = |length, samples, rate| {
-            Some(AudioFrame {
-                length,
-                samples,
-                rate,
-            })
-        };
         assert_eq!(
             audio_frame(&header(3, 371, 1, false)),
             frame(371, 1_024, 48_000)
@@ -144,13 +145,6 @@ mod tests {
 
     #[test]
     fn mpeg_headers_are_read() {
-        let frame = |length, samples, rate| {
-            Some(AudioFrame {
-                length,
-                samples,
-                rate,
-            })
-        };
         // Layer II at 64 kb/s and 48 kHz; layer III at 128 kb/s and 44.1 kHz, padded; layer I at 384 kb/s and 48 kHz.
         assert_eq!(
             audio_frame(&[0xff, 0xfd, 0x44, 0]),

@@ -68,7 +68,7 @@ impl Sound {
     /// not make a frame is left out.
     pub(super) fn take(
         &mut self,
-        packet: Whole,
+        mut packet: Whole,
         (is_cut, is_broken): (bool, bool),
         give: &mut impl FnMut(Result<Whole, Fault>),
     ) {
@@ -77,7 +77,7 @@ impl Sound {
         let carried = head.as_mut().map(|unit| core::mem::take(&mut unit.bytes));
         let bytes = match carried {
             Some(carried) => [carried.as_slice(), &packet.bytes].concat(),
-            None => packet.bytes.clone(),
+            None => core::mem::take(&mut packet.bytes),
         };
         if packet.marks.discontinuity {
             self.clock = None;
@@ -86,7 +86,7 @@ impl Sound {
         if head.is_none() && !begins_frame(&bytes) {
             let Some(first) = first_frame(&bytes) else {
                 self.clock = None;
-                return self.give_rest(packet, is_cut, give);
+                return self.give_rest(Whole { bytes, ..packet }, is_cut, give);
             };
             if !is_broken {
                 give(Ok(Whole {

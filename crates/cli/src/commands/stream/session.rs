@@ -100,7 +100,6 @@ impl Session {
         };
         let listed = self.list_unarrived();
         let finished = finished.and(listed);
-        let called_in_vain = self.input.called_in_vain() || self.output.called_in_vain();
         let trouble = match (&ending, &finished) {
             (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
             _ => None,
@@ -117,7 +116,7 @@ impl Session {
             Ending::Failed(trouble) => Err(trouble),
             Ending::ReaderGone => Ok(()),
             // Whoever stops it knows that not everything may have arrived.
-            Ending::Stopped if called_in_vain => Err(Trouble::unconnected(
+            Ending::Stopped if self.called_in_vain() => Err(Trouble::unconnected(
                 "stopped before anybody had answered the call",
             )),
             Ending::Stopped => finished.or_else(|trouble| match trouble.failure {
@@ -126,6 +125,11 @@ impl Session {
             }),
             Ending::Done => finished,
         }
+    }
+
+    /// Whether it called at either end, and nobody has answered.
+    fn called_in_vain(&self) -> bool {
+        self.input.called_in_vain() || self.output.called_in_vain()
     }
 
     /// Whether anything may have been read: an input that waits until there is somebody to send to holds on to what it has.

@@ -95,11 +95,7 @@ impl Sender {
     /// law has it), and everything is sent again: once in a window, that is, after something was acknowledged that was sent behind the
     /// loss before.
     fn on_tahoe_duplicate(&mut self) {
-        self.duplicates += 1;
-        let is_first = self.recovery_point == 0;
-        let mut beyond = self.sent.range(self.recovery_point..);
-        let covers_more = beyond.next().is_some_and(|&it| it < self.last_ack);
-        if self.duplicates != 3 || !(is_first || covers_more) {
+        if !self.is_third_duplicate() {
             return;
         }
         self.recovery_point = self.next;
@@ -109,6 +105,16 @@ impl Sender {
         self.discard_unsent();
         let lost = self.lowest_outstanding().expect("something is repeated");
         self.go_back(lost);
+    }
+
+    /// Counts a duplicate: whether it is the third in a row, and of something that was sent behind the loss before.
+    pub(super) fn is_third_duplicate(&mut self) -> bool {
+        self.duplicates += 1;
+        // Nothing but the SYN, which has the number 0, is covered before the first recovery.
+        let is_first = self.recovery_point == 0;
+        let mut beyond = self.sent.range(self.recovery_point..);
+        let covers_more = beyond.next().is_some_and(|&it| it < self.last_ack);
+        self.duplicates == 3 && (is_first || covers_more)
     }
 
     pub(super) fn tell_law_of_loss(&mut self) {

@@ -23,12 +23,7 @@ impl Sender {
     /// Steps 2 to 4: a duplicate.
     pub(super) fn on_new_reno_duplicate(&mut self) {
         let Some(recovery) = &mut self.fast_recovery else {
-            self.duplicates += 1;
-            // Nothing but the SYN, which has the number 0, is covered before the first recovery.
-            let is_first = self.recovery_point == 0;
-            let mut beyond = self.sent.range(self.recovery_point..);
-            let covers_more = beyond.next().is_some_and(|&it| it < self.last_ack);
-            if self.duplicates != 3 || !(is_first || covers_more) {
+            if !self.is_third_duplicate() {
                 return;
             }
             self.recovery_point = self.next;
