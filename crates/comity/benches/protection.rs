@@ -29,6 +29,7 @@ impl Core for Bulk {
         Some(Transmit {
             number: PacketNumber::new(self.next),
             ecn: Ecn::Capable0,
+            leave_by: Time::MAX,
         })
     }
     fn write_path_frame(

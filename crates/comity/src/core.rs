@@ -286,6 +286,7 @@ impl Core for Transport {
         Some(Transmit {
             number: sent.number,
             ecn: sent.ecn,
+            leave_by: sent.leave_by,
         })
     }
 
@@ -303,6 +304,7 @@ impl Core for Transport {
         Some(Transmit {
             number: sent.number,
             ecn: Ecn::NotCapable,
+            leave_by: sent.leave_by,
         })
     }
 

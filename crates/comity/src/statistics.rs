@@ -261,6 +261,9 @@ pub struct EndpointStatistics {
     pub batches_sent: u64,
     /// Datagrams that the system did not take; for the network they are lost.
     pub datagrams_unsent: u64,
+    /// Datagrams that the system had no room for until a deadline in them had passed, so that they were thrown away; for
+    /// the network they are lost, too.
+    pub datagrams_expired: u64,
     /// Datagrams that are no packet, or of no connection known here.
     pub datagrams_unknown: u64,
     /// Callers that were turned away.

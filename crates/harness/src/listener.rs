@@ -27,6 +27,7 @@ impl Echo {
         Some(Transmit {
             number: PacketNumber::new(self.next),
             ecn: Ecn::NotCapable,
+            leave_by: Time::MAX,
         })
     }
 }

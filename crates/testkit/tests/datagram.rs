@@ -280,6 +280,41 @@ fn an_end_without_deadlines_of_its_own_enforces_those_of_its_peer() {
     assert!(apart < Span::from_millis(25), "{at} for {deadline}");
 }
 
+/// Who holds a packet back is told until when: the first deadline of the sections in it, where deadlines are enforced.
+#[test]
+fn a_packet_says_by_when_it_has_to_leave() {
+    let (soon, later) = (Span::from_millis(50), Span::from_millis(120));
+    let never = Config {
+        drop: DropPolicy::Never,
+        ..Config::default()
+    };
+    for (config, enforced) in [(Config::default(), true), (never, false)] {
+        let mut end = end("reno", config);
+        let now = Time::from_millis(7);
+        for (number, latency) in [(0, later), (1, soon), (2, later)] {
+            let section = section(now, number, 400, latency);
+            end.submit(now, section).expect("room");
+        }
+        let mut until = Vec::new();
+        let mut payload = Vec::new();
+        while let Some(packet) = end.poll_transmit(now, &mut payload) {
+            until.push(packet.leave_by);
+        }
+        assert!(payload.len() > 1_200, "all three have left");
+        let expected = match enforced {
+            true => [now + soon],
+            false => [Time::MAX],
+        };
+        assert_eq!(until, expected, "one packet has room for them");
+
+        // What carries nothing of them may always leave.
+        payload.clear();
+        end.close(now, CloseCode::DONE, "");
+        let packet = end.poll_transmit(now, &mut payload).expect("a close");
+        assert_eq!(packet.leave_by, Time::MAX);
+    }
+}
+
 /// The ceiling holds on the wire over any time, headers and repeats included; and a law that it holds back does
 /// not take that for a reason to grow.
 #[test]

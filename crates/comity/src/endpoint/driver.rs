@@ -25,8 +25,8 @@ use crate::core::Transport;
 use crate::error::ConnectError;
 use crate::options::Options;
 use crate::session::{
-    Addresses, Caller, CallerConfig, CallerEvent, ConnectionId, Ecn, Listener, ListenerEvent,
-    Randomness, Session,
+    Addresses, Caller, CallerConfig, CallerEvent, ConnectionId, Datagram, Ecn, Listener,
+    ListenerEvent, Randomness, Session,
 };
 use crate::statistics::EndpointStatistics;
 
@@ -200,6 +200,7 @@ impl Driver {
             datagrams_sent: self.scratch.out.counts.datagrams,
             batches_sent: self.scratch.out.counts.batches,
             datagrams_unsent: self.scratch.out.counts.unsent,
+            datagrams_expired: self.scratch.out.counts.expired,
             ..self.counts
         };
         match &self.listener {
@@ -410,8 +411,9 @@ impl Driver {
     fn flush(&mut self) -> bool {
         let mut failed = Vec::new();
         let mut too_large = Vec::new();
-        let out = &mut self.scratch.out;
-        let is_flushed = out.flush(&self.socket, |connection, datagram, reason| {
+        let (socket, clock) = (&self.socket, self.shared.clock);
+        let send = |datagram: &Datagram, contents: &[u8]| socket.send(datagram, contents);
+        let complain = |connection, datagram: &Datagram, reason: io::Error| {
             let is_too_large = reason.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error());
             if let Some(id) = connection
                 && is_too_large
@@ -420,7 +422,8 @@ impl Driver {
             } else if is_unreachable(&reason) && failed.len() < MOST_SERVED {
                 failed.push((datagram.to, reason));
             }
-        });
+        };
+        let is_flushed = self.scratch.out.flush(|| clock.now(), send, complain);
         for (id, length) in too_large {
             self.on_too_large(id, length);
         }

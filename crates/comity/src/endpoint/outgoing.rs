@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::socket::Socket;
+use comity_units::Time;
+
 use crate::session::{ConnectionId, Datagram};
 
 /// The most bytes that one call of the system takes.
@@ -16,20 +17,24 @@ const LARGE: usize = 4 * MOST_BYTES;
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     runs: VecDeque<Run>,
+    /// From when on each of the datagrams in them is not to be sent any more.
+    leave_by: VecDeque<Time>,
     pub(super) counts: Counts,
 }
 
-/// What was handed over.
+/// What was handed over, and what was not.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) datagrams: u64,
     pub(super) batches: u64,
     pub(super) unsent: u64,
+    pub(super) expired: u64,
 }
 
 /// Datagrams of one length, but for the last, from one address to another.
 #[derive(Debug)]
 struct Run {
+    /// The first one, but for its time, which is the earliest one of all.
     datagram: Datagram,
     /// The connection that the first one belongs to.
     connection: Option<ConnectionId>,
@@ -58,6 +63,7 @@ impl Outgoing {
         most_segments: usize,
     ) {
         let start = self.bytes.len() - datagram.length;
+        self.leave_by.push_back(datagram.leave_by);
         if let Some(run) = self.runs.back_mut()
             && !run.is_complete
             && run.datagram.to == datagram.to
@@ -69,6 +75,7 @@ impl Outgoing {
         {
             run.length += datagram.length;
             run.segments += 1;
+            run.datagram.leave_by = run.datagram.leave_by.min(datagram.leave_by);
             run.is_complete = datagram.length < run.datagram.length;
             return;
         }
@@ -82,23 +89,34 @@ impl Outgoing {
         });
     }
 
-    /// Hands over what the system takes; `false` when it has no room now. What it refuses otherwise is lost, as
-    /// the network may lose it too; the reasons are given to `complain`, with the connection of the first datagram of
-    /// a run, which all have one destination.
+    /// Hands over what the system takes by `send`; `false` when it has no room now. What has waited for room until its
+    /// time was over is thrown away. What the system refuses otherwise is lost, as the network may lose it too;
+    /// the reasons are given to `complain`, with the connection of the first datagram of a run, which all have one
+    /// destination.
     pub(super) fn flush(
         &mut self,
-        socket: &Socket,
+        now: impl Fn() -> Time,
+        mut send: impl FnMut(&Datagram, &[u8]) -> io::Result<()>,
         mut complain: impl FnMut(Option<ConnectionId>, &Datagram, io::Error),
     ) -> bool {
         while let Some(run) = self.runs.front() {
+            if run.datagram.leave_by <= now() {
+                match run.segments {
+                    1 => {
+                        self.counts.expired += 1;
+                        self.pop();
+                    }
+                    _ => self.split(),
+                }
+                continue;
+            }
             let contents = &self.bytes[run.start..run.start + run.length];
-            let Datagram { length, .. } = run.datagram;
-            let mut result = socket.send(&run.datagram, contents);
+            let mut result = send(&run.datagram, contents);
             if let Err(reason) = &result
                 && reason.kind() == io::ErrorKind::ConnectionRefused
             {
                 // That is about an earlier datagram.
-                result = socket.send(&run.datagram, contents);
+                result = send(&run.datagram, contents);
             }
             match result {
                 Ok(()) => {
@@ -108,31 +126,47 @@ impl Outgoing {
                 Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => return false,
                 // The system refused the batch, and perhaps batches altogether: then one by one.
                 Err(_) if run.segments > 1 => {
-                    for datagram in contents.chunks(length) {
-                        match socket.send(&run.datagram, datagram) {
-                            Ok(()) => self.counts.datagrams += 1,
-                            Err(reason) => {
-                                self.counts.unsent += 1;
-                                let length = datagram.len();
-                                let datagram = Datagram {
-                                    length,
-                                    ..run.datagram
-                                };
-                                complain(run.connection, &datagram, reason);
-                            }
-                        }
-                        self.counts.batches += 1;
-                    }
+                    self.split();
+                    continue;
                 }
                 Err(reason) => {
                     self.counts.unsent += 1;
                     complain(run.connection, &run.datagram, reason);
                 }
             }
-            self.runs.pop_front();
+            self.pop();
         }
         self.bytes.clear();
         true
+    }
+
+    fn pop(&mut self) {
+        if let Some(run) = self.runs.pop_front() {
+            self.leave_by.drain(..run.segments);
+        }
+    }
+
+    /// Makes a run of each datagram of the first run.
+    fn split(&mut self) {
+        let Some(run) = self.runs.pop_front() else {
+            return;
+        };
+        let each = run.datagram.length;
+        for segment in (0..run.segments).rev() {
+            let begin = segment * each;
+            let length = each.min(run.length - begin);
+            self.runs.push_front(Run {
+                datagram: Datagram {
+                    length,
+                    leave_by: self.leave_by[segment],
+                    ..run.datagram
+                },
+                start: run.start + begin,
+                length,
+                segments: 1,
+                ..run
+            });
+        }
     }
 }
 
@@ -142,7 +176,13 @@ mod tests {
     use crate::session::Ecn;
 
     fn push(outgoing: &mut Outgoing, port: u16, length: usize, ecn: Ecn) {
-        outgoing.bytes.resize(outgoing.bytes.len() + length, 7);
+        push_until(outgoing, port, length, ecn, Time::MAX);
+    }
+
+    /// Its bytes tell which one it is.
+    fn push_until(outgoing: &mut Outgoing, port: u16, length: usize, ecn: Ecn, leave_by: Time) {
+        let name = outgoing.leave_by.len() as u8;
+        outgoing.bytes.resize(outgoing.bytes.len() + length, name);
         let to = ([127, 0, 0, 1], port).into();
         outgoing.push(
             None,
@@ -151,9 +191,108 @@ mod tests {
                 source: None,
                 ecn,
                 length,
+                leave_by,
             },
             4,
         );
+    }
+
+    /// The datagrams that one call was given: which one each is, and its length.
+    fn datagrams(first: &Datagram, contents: &[u8]) -> Vec<(u8, usize)> {
+        let each = contents.chunks(first.length);
+        each.map(|bytes| (bytes[0], bytes.len())).collect()
+    }
+
+    fn never() -> impl FnMut(Option<ConnectionId>, &Datagram, io::Error) {
+        |_, _, reason| panic!("nothing is refused here: {reason}")
+    }
+
+    #[test]
+    fn what_waited_for_room_until_its_deadline_is_thrown_away() {
+        let at = Time::from_millis;
+        let mut outgoing = Outgoing::default();
+        // One run of four, then a run of one.
+        for (length, leave_by) in [
+            (1_000, at(30)),
+            (1_000, at(10)),
+            (1_000, Time::MAX),
+            (200, at(20)),
+            (1_000, at(20)),
+        ] {
+            push_until(&mut outgoing, 1, length, Ecn::Capable0, leave_by);
+        }
+        let full = |_: &Datagram, _: &[u8]| Err(io::ErrorKind::WouldBlock.into());
+        assert!(!outgoing.flush(|| at(9), full, never()));
+        assert_eq!(outgoing.counts.expired, 0);
+
+        // Room for one call, and then for none until 20 ms.
+        let mut calls = Vec::new();
+        let mut room = 1;
+        let is_flushed = outgoing.flush(
+            || at(10),
+            |first, contents| {
+                if room == 0 {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                room -= 1;
+                calls.push(datagrams(first, contents));
+                Ok(())
+            },
+            never(),
+        );
+        assert!(!is_flushed);
+        assert_eq!(calls, [[(0, 1_000)]]);
+        assert_eq!(outgoing.counts.expired, 1);
+
+        let is_flushed = outgoing.flush(
+            || at(20),
+            |first, contents| {
+                calls.push(datagrams(first, contents));
+                Ok(())
+            },
+            never(),
+        );
+        assert!(is_flushed && outgoing.is_empty());
+        assert_eq!(calls, [[(0, 1_000)], [(2, 1_000)]]);
+        let Counts {
+            datagrams, expired, ..
+        } = outgoing.counts;
+        assert_eq!((datagrams, expired), (2, 3));
+        assert!(outgoing.bytes.is_empty() && outgoing.leave_by.is_empty());
+    }
+
+    #[test]
+    fn a_batch_that_is_refused_goes_one_by_one_and_waits_where_there_is_no_room() {
+        let mut outgoing = Outgoing::default();
+        for length in [1_000, 1_000, 600] {
+            push(&mut outgoing, 1, length, Ecn::Capable0);
+        }
+        let mut sent = Vec::new();
+        let mut refused = Vec::new();
+        let mut room = 1;
+        let mut flush = |outgoing: &mut Outgoing, now_room: usize| {
+            room = now_room;
+            outgoing.flush(
+                || Time::ZERO,
+                |first, contents| match datagrams(first, contents).as_slice() {
+                    [_, _, ..] => Err(io::ErrorKind::InvalidInput.into()),
+                    [(1, _)] => Err(io::ErrorKind::PermissionDenied.into()),
+                    _ if room == 0 => Err(io::ErrorKind::WouldBlock.into()),
+                    one => {
+                        room -= 1;
+                        sent.extend_from_slice(one);
+                        Ok(())
+                    }
+                },
+                |_, datagram, reason| refused.push((datagram.length, reason.kind())),
+            )
+        };
+        assert!(!flush(&mut outgoing, 1));
+        assert!(flush(&mut outgoing, 1));
+        assert_eq!(sent, [(0, 1_000), (2, 600)]);
+        assert_eq!(refused, [(1_000, io::ErrorKind::PermissionDenied)]);
+        assert_eq!(outgoing.counts.unsent, 1);
+        assert_eq!(outgoing.counts.datagrams, 2);
     }
 
     #[test]

@@ -141,6 +141,7 @@ impl Socket {
             source,
             ecn,
             length,
+            leave_by: _,
         } = *first;
         let octet = self.type_of_service | codepoint(ecn).map_or(0, |codepoint| codepoint as u8);
         let class = i32::from(octet);

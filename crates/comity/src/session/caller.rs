@@ -404,6 +404,7 @@ impl<C: Core> Caller<C> {
                     source: None,
                     ecn: Ecn::NotCapable,
                     length: out.len() - start,
+                    leave_by: Time::MAX,
                 })
             }
         }

@@ -13,6 +13,8 @@ pub struct Transmit {
     pub number: PacketNumber,
     /// How the datagram is to be marked.
     pub ecn: Ecn,
+    /// From when on it is not to be sent any more; `Time::MAX` for never.
+    pub leave_by: Time,
 }
 
 /// The transport of one connection, as its session sees it: plain payloads with their packet numbers.

@@ -294,6 +294,7 @@ impl<C: Core> Listener<C> {
             source: to.local,
             ecn: Ecn::NotCapable,
             length: reply.len(),
+            leave_by: Time::MAX,
         })
     }
 

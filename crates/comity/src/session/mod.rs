@@ -13,6 +13,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use comity_units::Time;
+
 mod allow_list;
 mod caller;
 mod cookie;
@@ -83,4 +85,7 @@ pub struct Datagram {
     pub ecn: Ecn,
     /// How many bytes were appended.
     pub length: usize,
+    /// From when on it is not to be sent any more; `Time::MAX` for never. It carries something with a deadline then, and who
+    /// holds it back until that has come throws it away. For the connection it is lost.
+    pub leave_by: Time,
 }

@@ -351,6 +351,7 @@ impl<C: Core> Session<C> {
             source: self.path.source(to),
             ecn: transmit.ecn,
             length,
+            leave_by: transmit.leave_by,
         })
     }
 

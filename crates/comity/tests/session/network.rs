@@ -53,6 +53,7 @@ impl Fake {
         Some(Transmit {
             number,
             ecn: Ecn::Capable0,
+            leave_by: Time::MAX,
         })
     }
 }

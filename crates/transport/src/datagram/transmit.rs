@@ -29,6 +29,9 @@ pub struct Transmit {
     pub ecn: Ecn,
     /// The size of its protected payload in bytes; with elided sections more than what was appended.
     pub payload: u32,
+    /// The first deadline among the sections in it, `Time::MAX` where none is enforced. A host that holds the packet back
+    /// until then throws it away: for the connection it is lost, and nothing leaves after its deadline.
+    pub leave_by: Time,
 }
 
 /// A payload under construction.
@@ -43,6 +46,8 @@ struct Builder<'a> {
     /// Whether it asks for an answer.
     is_eliciting: bool,
     section_bytes: u64,
+    /// The first deadline of what is in it.
+    leave_by: Time,
 }
 
 impl Builder<'_> {
@@ -97,6 +102,7 @@ impl<P: Payload> Connection<P> {
             limit: self.most_payload() as usize,
             is_eliciting: false,
             section_bytes: 0,
+            leave_by: Time::MAX,
         };
         frame::encode_departure(self.stamp(now), builder.out);
         let mut contents = Contents::default();
@@ -158,8 +164,12 @@ impl<P: Payload> Connection<P> {
             }
         }
         let (is_eliciting, section_bytes) = (builder.is_eliciting, builder.section_bytes);
+        let leave_by = builder.leave_by;
         let size = u32::try_from(builder.size()).unwrap_or(u32::MAX);
-        Some(self.commit(now, size, is_eliciting, section_bytes, contents))
+        Some(Transmit {
+            leave_by,
+            ..self.commit(now, size, is_eliciting, section_bytes, contents)
+        })
     }
 
     /// Whether window and pacer let data leave now; takes note when they alone prevent it.
@@ -236,6 +246,7 @@ impl<P: Payload> Connection<P> {
             number,
             ecn,
             payload: size,
+            leave_by: Time::MAX,
         }
     }
 
@@ -466,6 +477,9 @@ impl<P: Payload> Connection<P> {
             }
             if meta.deadline <= now {
                 self.statistics.sent.late_bytes += length;
+            }
+            if self.config.enforces_deadlines() {
+                builder.leave_by = builder.leave_by.min(meta.deadline);
             }
             put(contents, chunk);
         }
