@@ -2,10 +2,11 @@
 """A video with deadlines beside greedy flows, in real time: frames on time by type, shares, fairness.
 
 Each run is one `comity demo`: real, encrypted UDP through the emulated bottleneck of the published comparison
-(8 Mb/s, 20 ms each way, 60 packets), a video of copies of the bundled H.264 clip (with B pictures; half a
-megabit per second each) and 0, 1, 2 or 4 greedy flows of the same library, all of them Reno or CUBIC. The
-video asks for three quarters of an equal share, or as near as whole copies come to it, and for 4 Mb/s. Alone
-it has 120 ms, beside others 400 ms.
+(8 Mb/s, 20 ms each way, 60 packets), one stream of H.264 with B pictures and 0, 1, 2 or 4 greedy flows of the
+same library, all of them Reno or CUBIC. The video is made by ffmpeg, with a key picture each second, four times as
+large as the others on the average, and a buffer of 0.2 s of its rate. It asks for three quarters of an equal share, for which the bottleneck is
+made as fast as that takes, 8 Mb/s within some percent; and for 4 Mb/s of 8. Alone it has 120 ms, beside
+others 400 ms.
 
     fair    = min(demand, equal share) for the video, (rate - that) / flows for each other flow
     others  = mean rate of the other flows / their fair rate, and / an equal share
@@ -19,32 +20,48 @@ import argparse
 import itertools
 import json
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-CLIP_MBPS = 0.522  # One copy on the wire, as `comity demo --json` says in setup.demand_mbps.
-MOST_COPIES = 16
+from media import ROOT, Clip, MediaError
+
+# Noise makes a test pattern need its rate, and its P and B pictures too.
+PICTURE = "testsrc2=size=960x540:rate=25,noise=alls=6:allf=t"
+SOUND_AND_HEADERS = 0.2  # Mb/s of the wire that are not video, as `comity demo --json` says in setup.demand_mbps
+BUFFER_S = 0.2
 BUSY = 3
 
 
-def copies(rate, flows, load):
-    """How many copies of the clip come nearest to the load.
+def wanted(rate, flows, load):
+    """What the video is to take on the wire, in Mb/s.
 
-    >>> [copies(8, flows, "share") for flows in (0, 1, 2, 4)], copies(8, 2, "4Mbps")
-    ([11, 6, 4, 2], 8)
+    >>> [wanted(8, flows, "share") for flows in (0, 1, 2, 4)], wanted(8, 2, "4Mbps")
+    ([6.0, 3.0, 2.0, 1.2], 4.0)
     """
-    wanted = 4.0 if load == "4Mbps" else 0.75 * rate / (flows + 1)
-    return min(MOST_COPIES, max(1, round(wanted / CLIP_MBPS)))
+    return 4.0 if load == "4Mbps" else round(0.75 * rate / (flows + 1), 6)
+
+
+def clip(mbps, seconds):
+    """A file of about this rate on the wire."""
+    kbps = round(1000 * (mbps - SOUND_AND_HEADERS))
+    encode = ("-c:v", "libx264", "-preset", "veryfast", "-x264-params", "keyint=25:scenecut=0:bframes=2:b-adapt=0", "-b:v", f"{kbps}k",
+              "-maxrate", f"{kbps}k", "-bufsize", f"{round(kbps * BUFFER_S)}k", "-f", "mpegts")
+    folder = ROOT / "target/media"
+    folder.mkdir(parents=True, exist_ok=True)
+    return Clip(f"contend-{kbps}k", ".ts", encode, picture=PICTURE).make(folder, seconds)
 
 
 def play(options, rivals, flows, load, seed):
     """One run: the document of `comity demo`, and whether the machine kept up."""
     latency = options.latency_alone if flows == 0 else options.latency
-    command = [str(options.comity), "demo", "--json", "--no-report", "--rate", f"{options.rate}Mbps", "--delay", "20ms", "--queue", "60",
-               "--flows", str(flows), "--rivals", rivals, "--copies", str(copies(options.rate, flows, load)), "--latency", f"{latency}ms",
+    file = clip(wanted(options.rate, flows, load), options.seconds)
+    command = [str(options.comity), "demo", "--json", "--no-report", "--clip", str(file), "--delay", "20ms", "--queue", "60",
+               "--flows", str(flows), "--rivals", rivals, "--latency", f"{latency}ms",
                "--duration", f"{options.seconds}s", "--cc", options.cc, "--seed", str(seed), "--loss", options.loss]
+    if load == "4Mbps":
+        command += ["--rate", f"{options.rate}Mbps"]
     if options.shed:
         command.append("--shed")
     for _ in range(options.retries + 1):
@@ -126,6 +143,9 @@ def main():
     if not options.comity.exists():
         print(f"contend: {options.comity} is not there; cargo build --release -p comity-cli makes it", file=sys.stderr)
         return 2
+    if not shutil.which("ffmpeg"):
+        print("contend: skipped, since ffmpeg cannot be found; Debian's package ffmpeg has it")
+        return 0
     print(HEAD)
     kept, late, has_busy = [], 0, False
     for rivals, flows, load in itertools.product(options.rivals, options.flows, options.loads):
@@ -151,6 +171,6 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
+    except (MediaError, RuntimeError, subprocess.TimeoutExpired) as error:
         print(f"contend: {error}", file=sys.stderr)
         sys.exit(1)

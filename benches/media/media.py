@@ -57,12 +57,13 @@ class Clip:
     suffix: str
     encode: tuple
     has_sound: bool = True
+    picture: str = PICTURE
 
     def make(self, folder, seconds):
         path = folder / f"{self.name}-{seconds}s{self.suffix}"
         if path.exists():
             return path
-        command = ["ffmpeg", "-hide_banner", "-loglevel", "error", "-y", "-f", "lavfi", "-i", PICTURE]
+        command = ["ffmpeg", "-hide_banner", "-loglevel", "error", "-y", "-f", "lavfi", "-i", self.picture]
         if self.has_sound:
             command += ["-f", "lavfi", "-i", TONE, "-c:a", "aac", "-b:a", "96k"]
         part = path.with_suffix(f".part{self.suffix}")

@@ -111,6 +111,36 @@ fn what_cannot_be_played_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_video_of_ones_own_is_played_once() {
+    let clip = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../experiments/demo/clip/clip.ts"
+    );
+    let options = ["--flows", "0", "--duration", "2s", "--json", "--no-report"];
+    let output = demo(&[&["--clip", clip], &options[..]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("clip.ts, about 0.5"), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert_eq!(document.pointer("/setup/clip"), Some(&clip.into()));
+    assert_eq!(number(&document, "/setup/copies"), 1.0);
+    assert_eq!(number(&document, "/pictures/sent"), 50.0);
+
+    for (file, part) in [
+        ("no such file.ts", "cannot read no such file.ts"),
+        (env!("CARGO_MANIFEST_DIR"), "cannot read"),
+        (
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"),
+            "has no pictures; expected a transport stream",
+        ),
+    ] {
+        let output = demo(&[&["--clip", file], &options[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(part) && !said.contains("Playing"), "{said}");
+    }
+}
+
+#[test]
 fn a_report_that_cannot_be_written_is_said_before_anything_is_played() {
     let folder = tempfile::tempdir().unwrap();
     let output = demo(&["--report", &folder.path().to_string_lossy()]);

@@ -14,7 +14,7 @@ use super::{quantity, share};
     after_help = "It needs no privileges, no network and no media tools: a small clip is part of the program. Several copies \
 of it are sent side by side over encrypted UDP, on this host, through an emulated bottleneck, which greedy \
 flows of the same library fill as well. By default the bottleneck is as fast as it has to be for the video to \
-need three quarters of an equal share.
+need three quarters of an equal share. With --clip the video is your own: one copy of it, as the encoder's bursts are.
 
 Exit codes:
   0    done
@@ -28,6 +28,7 @@ Examples:
   comity demo --flows 4 --duration 60s --report four.html
   comity demo --rate 4Mbps --latency 150ms --cc cubic --rivals cubic
   comity demo --flows 0 --loss 5%
+  comity demo --clip film.ts --rivals cubic --rate 8Mbps --shed
   comity demo --json --no-report | jq .pictures"
 )]
 pub(crate) struct Demo {
@@ -55,9 +56,13 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAME", default_value = "reno", value_parser = controller)]
     pub(crate) rivals: String,
 
-    /// How many copies of the clip make up the video, of about half a megabit per second each
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=16))]
-    pub(crate) copies: u16,
+    /// A video of yours instead of the clip that is part of the program: a transport stream, or MPEG-1 or MPEG-2 video
+    #[arg(long, value_name = "FILE")]
+    pub(crate) clip: Option<PathBuf>,
+
+    /// How many copies of the clip make up the video [default: 4, of about half a megabit per second each; 1 with --clip]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub(crate) copies: Option<u16>,
 
     /// How long each section of the video may take from its source time to its arrival
     #[arg(long, value_name = "TIME", default_value = "400ms", value_parser = quantity::<Span>)]

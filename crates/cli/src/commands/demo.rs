@@ -19,19 +19,34 @@ use crate::demo::telling::{decimals, document, percent, situation, statements, t
 
 /// What the video needs of its equal share, unless the rate is chosen.
 const NEED: f64 = 0.75;
+/// How many copies of the bundled clip there are, unless that is chosen: two megabits per second together.
+const COPIES: u16 = 4;
 /// How wide the account is.
 const WIDTH: usize = 100;
 
 pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
-    let clip = Clip::bundled();
-    let demand = clip.wire_rate().mul_f64(f64::from(args.copies));
+    let clip = match &args.clip {
+        None => Clip::bundled(),
+        Some(file) => {
+            Clip::open(file, args.duration).map_err(|reason| complain(&reason.to_string()))?
+        }
+    };
+    let copies = args.copies.unwrap_or(match args.clip {
+        None => COPIES,
+        Some(_) => 1,
+    });
+    let demand = clip.wire_rate().mul_f64(f64::from(copies));
     let setup = Setup {
         rate: args.rate.unwrap_or_else(|| scaled(demand, args.flows)),
         delay: args.delay,
         queue: args.queue,
         loss: args.loss,
         flows: args.flows,
-        copies: args.copies,
+        clip: args
+            .clip
+            .as_ref()
+            .map(|file| file.to_string_lossy().into_owned()),
+        copies,
         latency: args.latency,
         duration: args.duration,
         controller: args.cc.clone(),
@@ -47,7 +62,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     let opening = wrap(&format!("Playing {}", situation(&setup)), WIDTH);
     // Not before everything that was asked for is known to be possible.
     let begin = || opening.iter().for_each(|line| say(line));
-    let plan = clip.plan(args.copies, args.duration);
+    let plan = clip.plan(copies, args.duration);
     let is_stopped = interrupt();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -320,6 +320,7 @@ pub(crate) mod tests {
                 queue: 60,
                 loss: 0.0,
                 flows: 2,
+                clip: None,
                 copies: 4,
                 latency: Span::from_millis(400),
                 duration: Span::from_secs(10),

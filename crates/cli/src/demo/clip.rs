@@ -1,15 +1,22 @@
-//! The bundled clip, and when which of its sections is sent.
+//! The video that is played, the bundled clip or a file, and when which of its sections is sent.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use comity_media::{Event, FrameType, MediaSection, Reader, ReaderConfig};
 use comity_units::{Bytes, Rate, Span, Time};
+use thiserror::Error;
 
 use crate::commands::stream::passing::{Due, Passing};
 
 /// Ten seconds of a synthetic picture and a tone (`experiments/demo/clip/make.sh`).
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
+
+/// A file is read in pieces of so many bytes.
+const PIECE: usize = 64 << 10;
 
 /// What each datagram has on the wire beside bytes of sections: IP and UDP 28, header and tag 29, some 20 for
 /// the departure and the frame, and, measured on an empty path, 33 for the packets without sections.
@@ -121,22 +128,74 @@ impl Planned {
     }
 }
 
+/// Why a file is no video that can be played.
+#[derive(Debug, Error)]
+pub(crate) enum NoClip {
+    /// It cannot be read.
+    #[error("cannot read {}: {reason}", file.display())]
+    Unreadable {
+        /// Which one.
+        file: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// It holds nothing that the account could be about.
+    #[error(
+        "{}: has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or MPEG-1 or MPEG-2 video as such",
+        .0.display()
+    )]
+    NoPictures(PathBuf),
+}
+
 impl Clip {
     /// The clip that is part of the program.
     pub(crate) fn bundled() -> Self {
-        Self::read(CLIP)
+        let mut reader = Reader::new(ReaderConfig::default());
+        reader.push(CLIP);
+        reader.finish();
+        Self::of(sections(&mut reader).collect())
     }
 
-    fn read(bytes: &[u8]) -> Self {
+    /// The video in a file, as much of it as there is time for.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or holds no pictures.
+    pub(crate) fn open(file: &Path, duration: Span) -> Result<Self, NoClip> {
+        let unreadable = |reason| NoClip::Unreadable {
+            file: file.to_owned(),
+            reason,
+        };
+        let mut source = File::open(file).map_err(unreadable)?;
         let mut reader = Reader::new(ReaderConfig::default());
-        reader.push(bytes);
+        let mut piece = vec![0; PIECE];
+        let mut read = Vec::new();
+        loop {
+            let length = match source.read(&mut piece) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(unreadable(error)),
+            };
+            reader.push(piece.get(..length).unwrap_or_default());
+            let before = read.len();
+            read.extend(sections(&mut reader));
+            let new = read.iter().skip(before);
+            if new.map(|section| section.source_time).max() > Some(Time::ZERO + duration) {
+                break;
+            }
+        }
         reader.finish();
-        let sections: Vec<MediaSection> = std::iter::from_fn(|| reader.poll())
-            .filter_map(|event| match event {
-                Event::Section(section) => Some(section),
-                _ => None,
-            })
-            .collect();
+        read.extend(sections(&mut reader));
+        let clip = Self::of(read);
+        let mut kinds = clip.sections.iter().map(|section| Kind::of(section.frame));
+        match kinds.any(Kind::is_picture) {
+            true => Ok(clip),
+            false => Err(NoClip::NoPictures(file.to_owned())),
+        }
+    }
+
+    fn of(sections: Vec<MediaSection>) -> Self {
         // Each stream goes on, when the clip begins again, one of its own intervals after its last section:
         // the longest of them is the length. Tables come when they like.
         let mut times: BTreeMap<u16, Vec<Time>> = BTreeMap::new();
@@ -219,6 +278,14 @@ impl Clip {
     }
 }
 
+/// What the reader has cut out by now.
+fn sections(reader: &mut Reader) -> impl Iterator<Item = MediaSection> {
+    std::iter::from_fn(|| reader.poll()).filter_map(|event| match event {
+        Event::Section(section) => Some(section),
+        _ => None,
+    })
+}
+
 /// How long a stream with these times lasts, with one more of its intervals at the end.
 fn period(times: &[Time]) -> Option<Span> {
     let (first, last) = (times.first()?, times.last()?);
@@ -250,6 +317,24 @@ mod tests {
         // The file has 668 kB; the headers of the transport stream go and those of the datagrams come.
         let rate = clip.wire_rate().as_mbps_f64();
         assert!((0.45..0.65).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn a_file_is_read_as_far_as_there_is_time_for() {
+        let file = Path::new("../../experiments/demo/clip/clip.ts");
+        let bundled = Clip::bundled();
+        let whole = Clip::open(file, Span::from_secs(30)).unwrap();
+        assert_eq!(whole.sections, bundled.sections);
+        let part = Clip::open(file, Span::from_secs(3)).unwrap();
+        assert!(part.sections.len() < bundled.sections.len() * 2 / 3);
+        let planned = |clip: &Clip| {
+            let plan = clip.plan(1, Span::from_secs(3));
+            plan.iter()
+                .map(|planned| planned.media.clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(planned(&bundled).len() > 3 * 25);
+        assert_eq!(planned(&part), planned(&bundled));
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) struct Setup {
     pub(crate) loss: f64,
     /// How many greedy flows compete.
     pub(crate) flows: u16,
+    /// The file that the clip is from; `None` for the one that is part of the program.
+    pub(crate) clip: Option<String>,
     /// How many copies of the clip make up the video.
     pub(crate) copies: u16,
     /// From the source time of a section to its deadline.
@@ -44,6 +46,18 @@ impl Setup {
     /// What an equal share carries of sections in this time: that of full datagrams is headers for the rest.
     pub(crate) fn equal_share_bytes(&self, length_s: f64) -> u64 {
         (self.equal_share().as_bps() as f64 / 8.0 * PAYLOAD_OF_WIRE * length_s) as u64
+    }
+
+    /// What the video is made of.
+    pub(crate) fn video(&self) -> String {
+        let clip = self.clip.as_deref();
+        match self.copies {
+            1 => clip.unwrap_or("a clip").to_owned(),
+            copies => format!(
+                "{copies} copies of {} side by side",
+                clip.unwrap_or("a clip")
+            ),
+        }
     }
 
     /// What the greedy flows are, as people write the name of their controller.

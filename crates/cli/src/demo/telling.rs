@@ -18,11 +18,7 @@ pub(crate) struct Statement {
 
 /// What was played.
 pub(crate) fn situation(setup: &Setup) -> String {
-    let video = if setup.copies == 1 {
-        "a clip".to_owned()
-    } else {
-        format!("{} copies of a clip side by side", setup.copies)
-    };
+    let video = setup.video();
     let loss = if setup.loss > 0.0 {
         format!(", {} of the packets lost each way", percent(setup.loss))
     } else {
@@ -298,6 +294,7 @@ pub(crate) fn document(recording: &Recording, account: &Account) -> Value {
             "queue_packets": setup.queue,
             "loss": setup.loss,
             "flows": setup.flows,
+            "clip": setup.clip,
             "copies": setup.copies,
             "latency_ms": setup.latency.as_secs_f64() * 1e3,
             "duration_s": setup.duration.as_secs_f64(),

@@ -263,10 +263,7 @@ fn run(out: &mut String, recording: &Recording) {
         ),
         (
             "video",
-            format!(
-                "{} copies of the clip, about {} on the wire",
-                setup.copies, setup.demand
-            ),
+            format!("{}, about {} on the wire", setup.video(), setup.demand),
         ),
         ("controller", setup.controller.clone()),
         (
