@@ -36,6 +36,7 @@ fn tcp(flow: &FlowSpec) -> &TcpSpec {
 fn every_file_reads_and_has_its_runs() {
     for (path, runs) in [
         ("experiments/deadline/contended.toml", 2 * 8 * 5),
+        ("experiments/deadline/contended_sections.toml", 2 * 6 * 5),
         ("experiments/deadline/lossy.toml", 2 * 4 * 5),
         ("experiments/deadline/friendly.toml", 8 * 4 * 5),
         ("experiments/demo/dumbbell.toml", 2 * 5),
