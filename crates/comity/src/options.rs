@@ -5,7 +5,9 @@ use std::time::Duration;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_transport::datagram::{Config, MIN_RATE};
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
-use comity_transport::wire::limits::{DATA_HEADER, MAX_METER_PARAMETERS, MAX_STREAM_NAME, TAG};
+use comity_transport::wire::limits::{
+    DATA_HEADER, MAX_METER_PARAMETERS, MAX_STREAM_NAME, MIN_INITIAL, TAG,
+};
 use comity_transport::wire::parameters::{self, Parameters};
 use comity_units::{Bytes, Rate, Span};
 
@@ -16,7 +18,12 @@ use crate::session::{
 use crate::trace::Qlog;
 
 /// What header and tag take of each datagram.
-const SEALING: u32 = (DATA_HEADER + TAG) as u32;
+pub(crate) const SEALING: u32 = (DATA_HEADER + TAG) as u32;
+/// The UDP payloads that may be asked for, in bytes.
+pub(crate) const LEAST_DATAGRAM: u32 = 700;
+pub(crate) const MOST_DATAGRAM: u32 = 65_000;
+/// The shortest time that an attempt to connect may have.
+pub(crate) const LEAST_CONNECT_TIMEOUT: Duration = Duration::from_millis(10);
 /// What UDP and the longer IP header take of each packet on the wire.
 const UDP_AND_IP: u32 = 8 + 40;
 /// What of the type of service belongs to ECN (RFC 3168).
@@ -186,7 +193,9 @@ impl Options {
                 Deliver::Early => parameters::Deliver::Early,
                 Deliver::Paced => parameters::Deliver::Paced,
             },
-            max_datagram: u16::try_from(config.payload + SEALING).unwrap_or(u16::MAX),
+            max_datagram: u16::try_from(config.payload + SEALING)
+                .unwrap_or(u16::MAX)
+                .max(MIN_INITIAL as u16),
             idle_timeout: Span::from_millis(config.idle_timeout.as_millis()),
             initial_credit: config.receive_buffer,
             max_open_sections: config.receive_sections,
@@ -358,7 +367,8 @@ impl OptionsBuilder {
         self
     }
 
-    /// The largest UDP payload, in bytes; 1,452, which fits Ethernet under IPv6. 700 to 9,000 for most networks.
+    /// The largest UDP payload that is sent, in bytes; 1,452, which fits Ethernet under IPv6. 700 to 9,000 for most networks. The
+    /// peer is asked for no larger ones either, but those of a handshake have up to 1,200 bytes, and so may all of the peer's.
     #[must_use]
     pub fn datagram_size(mut self, bytes: u32) -> Self {
         self.datagram_size = bytes;
@@ -492,7 +502,7 @@ impl OptionsBuilder {
             (
                 "connect timeout (ms)",
                 ms(self.connect_timeout),
-                10,
+                ms(LEAST_CONNECT_TIMEOUT),
                 ms(HOUR),
             ),
             ("idle timeout (ms)", ms(self.idle_timeout), 100, ms(DAY)),
@@ -512,8 +522,8 @@ impl OptionsBuilder {
             (
                 "datagram size (bytes)",
                 self.datagram_size.into(),
-                700,
-                65_000,
+                LEAST_DATAGRAM.into(),
+                MOST_DATAGRAM.into(),
             ),
             (
                 "send buffer (bytes)",

@@ -307,7 +307,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?payload=10",
-            "payload: is \"10\"; expected from 600B to 65000B, such as \"1400B\" or \"8MiB\"; a bare number is in bytes",
+            "payload: is \"10\"; expected from 671B to 64971B, such as \"1400B\" or \"8MiB\"; a bare number is in bytes",
         ),
         (
             "comity://h:1?latency",

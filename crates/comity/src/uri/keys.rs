@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use comity_congestion::table::{self, Domain, Row, Value};
-use comity_transport::datagram::{MAX_PAYLOAD, MIN_PAYLOAD};
 use comity_units::{Bytes, Rate, Span};
 
 use super::address::Local;
 use super::error::UriError;
 use super::secret::Secret;
+use crate::options::{LEAST_CONNECT_TIMEOUT, LEAST_DATAGRAM, MOST_DATAGRAM, SEALING};
 use crate::session::{Passphrase, PublicKey};
 
 /// What a URI begins with.
@@ -315,18 +315,18 @@ pub const KEYS: &[Key] = &[
         "No protection whatsoever: everybody on the way can read, change and forge packets."),
     key("streamid", Kind::Text(512), "", COMITY,
         "What the caller says to the listener about the stream that it wants or brings."),
-    key("payload", bytes(MIN_PAYLOAD as u64, MAX_PAYLOAD as u64), "1400B", COMITY,
+    key("payload", bytes((LEAST_DATAGRAM - SEALING) as u64, MOST_PAYLOAD), "1400B", COMITY,
         "The most protected bytes of a packet, where the path carries them; 57 more with IPv4 and 77 with IPv6 make the packet on the wire.")
         .or(&["payloadsize"]),
     key("payload", bytes(188, 65_507), "1316B", BARE,
         "The most bytes of media in a datagram: 1316 are seven packets of an MPEG transport stream.")
         .or(&["payloadsize", "pkt_size"]),
-    key("mtu", bytes(1_280, MAX_PAYLOAD as u64 + OVERHEAD), "", COMITY,
+    key("mtu", bytes(1_280, MOST_PAYLOAD + OVERHEAD), "", COMITY,
         "The largest IP packet, where the path carries it; sets payload to 77 bytes less.")
         .or(&["mss"]),
     key("ecn", Kind::Domain(Domain::Flag), "true", COMITY,
         "Whether packets ask the network to mark rather than to drop."),
-    key("conntimeo", span(Span::from_millis(1), Span::from_secs(3_600)), "3s", COMITY,
+    key("conntimeo", span(Span::from_millis(LEAST_CONNECT_TIMEOUT.as_millis() as u64), Span::from_secs(3_600)), "3s", COMITY,
         "How long one attempt to connect may take."),
     key("peeridletimeo", span(Span::from_millis(100), Span::from_secs(86_400)), "5s", COMITY,
         "The connection is given up when nothing has arrived for so long."),
@@ -351,6 +351,9 @@ pub const KEYS: &[Key] = &[
         "What the socket is asked to hold that has not been read yet.")
         .or(&["buffer_size"]),
 ];
+
+/// The most protected bytes of a packet.
+const MOST_PAYLOAD: u64 = (MOST_DATAGRAM - SEALING) as u64;
 
 /// What an IPv6 packet has besides its protected payload: IPv6 (40), UDP (8), header and tag (29).
 pub(super) const OVERHEAD: u64 = 77;

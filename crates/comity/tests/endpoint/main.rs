@@ -692,3 +692,22 @@ async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
     assert!(sent.acknowledged <= whole, "{sent:?}");
     assert!(sent.acknowledged >= 1, "{sent:?}");
 }
+
+/// A handshake has datagrams of 1,200 bytes whatever those behind it have.
+#[tokio::test]
+async fn every_size_of_datagrams_that_is_taken_carries_sections() {
+    for size in [700, 1_029, 1_199, 65_000] {
+        let options = options().datagram_size(size).build().unwrap();
+        let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+        let given = Section::new(payload(3, 200_000)).deadline(Duration::MAX);
+        caller.send(given).await.unwrap();
+        let received = soon(listener.recv()).await.unwrap();
+        let received = received.into_section().expect("no gap");
+        assert!(received.payload == payload(3, 200_000), "{size}");
+        let packets = caller.statistics().await.sent.packets;
+        assert!(packets >= u64::from(200_000 / size), "{size}: {packets}");
+    }
+    for size in [699, 65_001] {
+        assert!(options().datagram_size(size).build().is_err());
+    }
+}

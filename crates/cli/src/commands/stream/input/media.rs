@@ -34,8 +34,7 @@ enum Pace {
     Stored { start: Option<Instant>, speed: f64 },
     Live {
         epoch: Instant,
-        /// One for each stream: a multiplexer holds sound back until it has a packet full of it, and that delay is
-        /// the source's, not the network's.
+        /// One for each stream: a multiplexer holds sound back for longer than pictures.
         clocks: BTreeMap<u16, SourceClock>,
     },
 }
@@ -268,8 +267,7 @@ impl Pace {
                     .entry(section.stream)
                     .or_insert_with(SourceClock::live);
                 let arrival = Time::ZERO + Span::from(now().saturating_duration_since(*epoch));
-                clock.on_section(arrival, &section);
-                let available = clock.available(section.source_time);
+                let available = clock.lay(arrival, section.source_time);
                 (
                     *epoch + Duration::from(available.saturating_since(Time::ZERO)),
                     deadline,
