@@ -330,7 +330,7 @@ impl Core for Transport {
     }
 
     fn is_closed(&self) -> bool {
-        self.connection.is_closed() && !self.is_stalled
+        self.connection.is_closed() && !self.is_stalled && !self.connection.has_deliveries()
     }
 
     fn next_timer(&self) -> Time {

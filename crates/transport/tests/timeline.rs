@@ -141,6 +141,9 @@ struct World {
     events: BTreeMap<u64, Vec<Event>>,
     lengths: BTreeMap<(StreamId, SectionId), usize>,
     deadlines: BTreeMap<(StreamId, SectionId), Time>,
+    needs: BTreeMap<(StreamId, SectionId), Option<SectionId>>,
+    /// The least deadline of each section and of all that need it, directly or not.
+    needed_by: BTreeMap<(StreamId, SectionId), Time>,
     fates: BTreeMap<(StreamId, SectionId), Fate>,
     reported: BTreeSet<(StreamId, SectionId)>,
     whole: u64,
@@ -171,6 +174,8 @@ impl World {
             events: BTreeMap::new(),
             lengths: BTreeMap::new(),
             deadlines: BTreeMap::new(),
+            needs: BTreeMap::new(),
+            needed_by: BTreeMap::new(),
             fates: BTreeMap::new(),
             reported: BTreeSet::new(),
             whole: 0,
@@ -225,6 +230,14 @@ impl World {
             assert_eq!(section.0, next);
             self.lengths.insert((stream, section), planned.length);
             self.deadlines.insert((stream, section), deadline);
+            self.needed_by.insert((stream, section), deadline);
+            self.needs.insert((stream, section), needs);
+            let mut at = needs;
+            while let Some(needed) = at {
+                let by = self.needed_by.get_mut(&(stream, needed)).unwrap();
+                *by = deadline.min(*by);
+                at = self.needs[&(stream, needed)];
+            }
             if planned.cancel {
                 self.outbox.cancel(stream, section);
             }
@@ -399,10 +412,9 @@ impl World {
                 && !meta.deadline.is_never()
                 && self.setting.deliver == Deliver::Paced
             {
-                assert!(
-                    self.clock.to_local(meta.deadline) <= now,
-                    "{key:?} is early"
-                );
+                // What another one needs goes before it.
+                let by = self.needed_by[&key].min(meta.deadline);
+                assert!(self.clock.to_local(by) <= now, "{key:?} is early");
             }
         }
         // Nothing waits beyond what it waits for.

@@ -356,10 +356,15 @@ impl Receiver {
         self.half_due(now, (section, 100 + 10 * section), second)
     }
 
-    fn half_due(
+    fn half_due(&mut self, now: u64, due: (u64, u64), second: bool) -> Result<(), Violation> {
+        self.half_that_needs(now, due, None, second)
+    }
+
+    fn half_that_needs(
         &mut self,
         now: u64,
         (section, due): (u64, u64),
+        needs: Option<u64>,
         second: bool,
     ) -> Result<(), Violation> {
         let meta = Meta {
@@ -369,7 +374,7 @@ impl Receiver {
             importance: Importance(1),
             source_time: ms(10 * section),
             deadline: ms(due),
-            needs: None,
+            needs: needs.map(SectionId),
         };
         let offset = if second { 500 } else { 0 };
         self.inbox
@@ -459,6 +464,74 @@ fn paced_is_at_the_deadline_and_not_before() {
     assert_eq!(receiver.poll(100), [(0, None)]);
     assert_eq!(receiver.poll(109), []);
     assert_eq!(receiver.poll(110), [(1, Some(GapReason::Overdue))]);
+}
+
+/// I10 and P11 of a group that is due at 200 ms, then B12 and B13 of the one before it, due at 100 ms and made of I10.
+#[test]
+fn what_a_section_needs_goes_before_it() {
+    for (is_whole, expected) in [
+        (true, [(0, None), (2, None), (3, None), (1, None)]),
+        (
+            false,
+            [
+                (2, None),
+                (3, None),
+                (0, Some(GapReason::Overdue)),
+                (1, None),
+            ],
+        ),
+    ] {
+        let mut receiver = receiver(Deliver::Paced);
+        for (section, due, needs) in [
+            (0, 200, None),
+            (1, 200, Some(0)),
+            (2, 100, Some(0)),
+            (3, 100, Some(0)),
+        ] {
+            for second in [false, true] {
+                if section == 0 && second && !is_whole {
+                    continue;
+                }
+                receiver
+                    .half_that_needs(10, (section, due), needs, second)
+                    .unwrap();
+            }
+        }
+        let early = if is_whole { 3 } else { 2 };
+        assert_eq!(receiver.poll(99), []);
+        assert_eq!(receiver.poll(100), expected[..early]);
+        assert_eq!(receiver.poll(199), []);
+        assert_eq!(receiver.poll(200), expected[early..]);
+    }
+}
+
+#[test]
+fn what_had_come_when_the_peer_ended_is_played_out_at_its_deadlines() {
+    let closed = Some(GapReason::Closed);
+    for (deliver, at_once) in [(Deliver::Paced, false), (Deliver::Early, true)] {
+        let mut receiver = receiver(deliver);
+        receiver.whole(20, 1);
+        receiver.half(21, 2, false).unwrap();
+        receiver.whole(22, 4);
+        receiver.inbox.play_out();
+        let all = [(0, closed), (1, None), (2, closed), (3, closed), (4, None)];
+        if at_once {
+            assert_eq!(receiver.poll(23), all);
+            continue;
+        }
+        // A gap waits for no deadline but those before it.
+        assert_eq!(receiver.poll(23), all[..1]);
+        assert_eq!(receiver.inbox.next_wakeup(&receiver.clock), ms(110));
+        assert_eq!(receiver.poll(109), []);
+        assert_eq!(receiver.poll(110), all[1..4]);
+        assert_eq!(receiver.poll(139), []);
+        assert!(!receiver.inbox.is_empty());
+        let mut hurried = receiver;
+        hurried.inbox.close();
+        assert_eq!(hurried.poll(139), all[4..]);
+        assert!(hurried.inbox.is_empty());
+        assert_eq!(hurried.inbox.next_wakeup(&hurried.clock), Time::MAX);
+    }
 }
 
 #[test]

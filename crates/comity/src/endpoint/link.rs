@@ -230,6 +230,10 @@ impl Link {
             core.set_stalled(true, false);
             return;
         }
+        if self.is_abandoned && self.end.is_some() {
+            // Nobody watches what would be played out.
+            core.connection_mut().close(now, CloseCode::DONE, "");
+        }
         let most_bytes = MOST_BYTES.min((self.shared.facts.receive_buffer / 4) as usize);
         let mut inbound = lock(&self.shared.inbound);
         let before = inbound.items.len();
@@ -258,7 +262,9 @@ impl Link {
             inbound.items.push_back(item);
         }
         inbound.is_stalled = is_stalled;
-        inbound.is_over = self.end.is_some() && !is_stalled;
+        // What is played out after the end comes in its time.
+        let is_played_out = !core.connection().has_deliveries();
+        inbound.is_over = self.end.is_some() && !is_stalled && is_played_out;
         let is_news = inbound.items.len() > before || inbound.is_over;
         drop(inbound);
         core.set_stalled(is_stalled, self.is_abandoned);

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use comity::{
-    CloseCode, ConnectError, End, Endpoint, Event, Section, SectionId, SendError, StreamId, connect,
+    CloseCode, ConnectError, Deliver, End, Endpoint, Event, Section, SectionId, SendError,
+    StreamId, connect,
 };
 
 use super::{loopback, options, pair, payload, soon};
@@ -235,4 +236,33 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
     let end = soon(caller.closed()).await;
     assert_shut_down(&end);
     soon(closing).await.unwrap();
+}
+
+/// A film that is sent faster than it plays plays on when its sender has gone.
+#[tokio::test]
+async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
+    let paced = options()
+        .deliver(Deliver::Paced)
+        .latency(Duration::from_millis(200))
+        .build()
+        .unwrap();
+    let (caller, listener, _endpoint) = pair(paced.clone(), paced).await;
+    let began = Instant::now();
+    for step in 0..10 {
+        let source_time = began + Duration::from_millis(50 * step);
+        let section = Section::new(payload(step, 1_000)).source_time(source_time);
+        caller.send(section).await.unwrap();
+    }
+    caller.end(StreamId(0)).unwrap();
+    soon(caller.finish()).await.unwrap();
+    let mut sections = 0;
+    while let Some(item) = soon(listener.recv()).await {
+        let received = item.into_section().expect("no gap");
+        let deadline = received.about.deadline.expect("one");
+        // The two clocks and the rounding of what is told.
+        assert!(Instant::now() + Duration::from_millis(2) >= deadline);
+        sections += 1;
+    }
+    assert_eq!(sections, 10);
+    assert!(began.elapsed() >= Duration::from_millis(450 + 200 - 5));
 }

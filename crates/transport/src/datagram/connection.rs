@@ -267,9 +267,11 @@ impl<P: Payload> Connection<P> {
             && self.sent.in_flight_packets() == 0
     }
 
-    /// Closes the connection. What is not settled becomes a gap on both sides.
+    /// Closes the connection. What is not settled becomes a gap on both sides. What the peer's close, or its silence, had left to
+    /// be played out is ready at once.
     pub fn close(&mut self, now: Time, code: CloseCode, reason: &str) {
         if self.state != State::Open {
+            self.inbox.close();
             return;
         }
         let mut reason = String::from(reason);
@@ -285,10 +287,23 @@ impl<P: Payload> Connection<P> {
     }
 
     /// The connection is over: every section of either end gets its outcome.
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         self.inbox.close();
         self.outbox.close();
         self.collect_outcomes();
+    }
+
+    /// The peer has ended the connection or is gone: every section gets its outcome, and what is to be handed over at its
+    /// deadline still is.
+    pub(super) fn play_out(&mut self) {
+        self.inbox.play_out();
+        self.outbox.close();
+        self.collect_outcomes();
+    }
+
+    /// Whether sections or gaps are still to be polled.
+    pub fn has_deliveries(&self) -> bool {
+        !self.inbox.is_empty()
     }
 
     fn begin_closing(&mut self, now: Time, code: CloseCode, reason: String) {

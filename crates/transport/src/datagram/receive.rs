@@ -170,7 +170,7 @@ impl<P: Payload> Connection<P> {
                 Frame::PathChallenge(token) => self.on_path_frame(PathFrame::Challenge(token)),
                 Frame::PathResponse(token) => self.on_path_frame(PathFrame::Response(token)),
                 Frame::Close(close) => {
-                    self.settle();
+                    self.play_out();
                     self.events.push_back(Event::Closed(CloseReason::Peer {
                         code: close.code,
                         reason: close.reason.into(),

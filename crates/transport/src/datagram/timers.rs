@@ -15,7 +15,7 @@ impl<P: Payload> Connection<P> {
     /// A time that has come already means: poll again.
     pub fn next_timer(&self) -> Time {
         let next = self.next_protocol_timer();
-        if self.state == State::Open {
+        if self.state == State::Open || self.inbox.is_playing_out() {
             next.min(self.inbox.next_wakeup(&self.clock))
         } else {
             next
@@ -84,7 +84,7 @@ impl<P: Payload> Connection<P> {
         }
         let is_silent = now >= self.last_received_at + self.config.idle_timeout;
         if is_silent || self.loss.expiries >= MOST_PROBES {
-            self.settle();
+            self.play_out();
             self.events.push_back(Event::Closed(CloseReason::Idle));
             self.state = State::Closed;
             return;

@@ -1,6 +1,7 @@
 //! The sections of all streams as they arrive.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -25,7 +26,8 @@ const REMEMBERED_GAPS: usize = 256;
 /// * `deliver = early`: in order, as soon as a section is complete and all before it are settled. A section
 ///   whose deadline comes is handed out then, even if one before it with a later deadline is not settled.
 /// * `deliver = paced`: each section at its deadline on the receiver's clock, whole or not. What has no
-///   deadline is handed out as early as in the other case. Where deadlines are not enforced, one that is not complete
+///   deadline is handed out as early as in the other case. Before a section go those that it needs, as far as they are whole, whatever
+///   their deadlines are. Where deadlines are not enforced, one that is not complete
 ///   holds up those behind it.
 ///
 /// Sections of which nothing was seen at all are known from higher numbers. Their deadline is not known; that of
@@ -48,6 +50,8 @@ pub struct Inbox<P: Payload> {
     /// Slots of all streams.
     records: usize,
     accounts: Accounts,
+    /// Nothing comes any more, and what is ready is handed out at its deadline all the same.
+    plays_out: bool,
 }
 
 #[derive(Debug)]
@@ -100,6 +104,14 @@ impl<P: Payload> Stream<P> {
         section < self.next || self.settled.contains(section)
     }
 
+    /// What is known of a section that is whole and not settled.
+    fn complete(&self, section: u64) -> Option<&Meta> {
+        match self.slots.get(&section)? {
+            Slot::Open(assembly) if assembly.is_complete() => Some(&assembly.meta),
+            _ => None,
+        }
+    }
+
     /// The first section that may not be held yet.
     fn limit(&self, config: &Config) -> u64 {
         self.next
@@ -121,6 +133,7 @@ impl<P: Payload> Inbox<P> {
             admitted: 0,
             records: 0,
             accounts: Accounts::default(),
+            plays_out: false,
         }
     }
 
@@ -329,22 +342,66 @@ impl<P: Payload> Inbox<P> {
         Ok(())
     }
 
-    /// The connection has ended: what is known of and not settled becomes ready at once, as a gap if it is not
-    /// complete.
+    /// The connection has ended: what is known of and not settled is settled, as a gap if it is not complete, and ready
+    /// at once.
     pub fn close(&mut self) {
-        let open: Vec<(StreamId, Range<u64>)> = self
-            .streams
-            .iter()
-            .map(|(&stream, state)| (stream, state.next..state.known))
-            .collect();
-        for (stream, sections) in open {
+        self.plays_out = false;
+        // By their deadlines, across the streams. What nothing is known of goes with what is before it in its stream.
+        let mut open = Vec::new();
+        for (&stream, state) in &self.streams {
+            let (mut begin, mut latest) = (state.next, Time::ZERO);
+            for (&number, slot) in state.slots.range(state.next..) {
+                if let Slot::Open(assembly) = slot {
+                    open.push((latest, stream, begin..number));
+                    latest = latest.max(assembly.meta.deadline);
+                    begin = number;
+                }
+            }
+            open.push((latest, stream, begin..state.known));
+        }
+        open.sort_by_key(|&(latest, ..)| latest);
+        for (_, stream, sections) in open {
             self.settle(stream, sections, GapReason::Closed);
         }
+    }
+
+    /// As [`close`](Self::close), but with paced delivery each section is handed out at its deadline, however early all of
+    /// it had come.
+    pub fn play_out(&mut self) {
+        self.close();
+        self.plays_out = self.config.deliver == Deliver::Paced;
+    }
+
+    /// Whether everything was handed out of what is ready or waits to be played out.
+    pub fn is_empty(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    /// Whether what is ready waits for its deadline.
+    pub fn is_playing_out(&self) -> bool {
+        self.plays_at().is_some()
+    }
+
+    /// The deadline that the first of what is ready waits for, on the sender's clock.
+    fn plays_at(&self) -> Option<Time> {
+        match self.ready.front()? {
+            Ready::Delivery(Delivery::Section(section)) if self.plays_out => {
+                Some(section.meta.deadline)
+            }
+            _ => None,
+        }
+        .filter(|deadline| !deadline.is_never())
     }
 
     /// The next section or gap; poll until there is none.
     pub fn poll(&mut self, now: Time, clock: &ClockMap) -> Option<Delivery<P>> {
         while self.ready.is_empty() && self.advance(now, clock) {}
+        if self
+            .plays_at()
+            .is_some_and(|deadline| clock.to_local(deadline) > now)
+        {
+            return None;
+        }
         let delivery = match self.ready.pop_front()? {
             Ready::Delivery(delivery) => delivery,
             Ready::Unseen(stream, mut sections, reason) => {
@@ -374,6 +431,9 @@ impl<P: Payload> Inbox<P> {
 
     /// When [`poll`](Self::poll) may have something to give without anything having come.
     pub fn next_wakeup(&self, clock: &ClockMap) -> Time {
+        if let Some(deadline) = self.plays_at() {
+            return clock.to_local(deadline);
+        }
         if !self.ready.is_empty() || !self.changed.is_empty() {
             return Time::ZERO;
         }
@@ -452,6 +512,26 @@ impl<P: Payload> Inbox<P> {
             self.changed.insert(stream);
             return;
         }
+        // What it needs is of no use behind it, however much later that is due.
+        let mut chain = vec![number];
+        let mut at = number;
+        while let Some(needed) = state.complete(at).and_then(|meta| meta.needs)
+            && state.complete(needed.0).is_some()
+        {
+            at = needed.0;
+            chain.push(at);
+        }
+        for number in chain.into_iter().rev() {
+            self.settle_up_to(stream, number);
+        }
+        self.changed.insert(stream);
+    }
+
+    /// Settles a section and those before it of which nothing came, back to the last one of which something did.
+    fn settle_up_to(&mut self, stream: StreamId, number: u64) {
+        let Some(state) = self.streams.get(&stream) else {
+            return;
+        };
         let last_seen = state
             .slots
             .range(..number)
@@ -461,7 +541,6 @@ impl<P: Payload> Inbox<P> {
         let last_settled = state.settled.last_end(number).unwrap_or(0);
         let first = state.next.max(last_seen).max(last_settled);
         self.settle(stream, first..number + 1, GapReason::Overdue);
-        self.changed.insert(stream);
     }
 
     /// Settles what can be settled in order without waiting for a deadline.
