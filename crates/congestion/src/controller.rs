@@ -28,6 +28,13 @@ pub trait Controller: Debug + Send {
     /// The retransmission timer expired (byte sequence) or persistent congestion was found (packets).
     fn on_timeout(&mut self, timeout: &Timeout);
 
+    /// What the [recovery](crate::Recovery::on_timeout) of a byte-sequence transport is to send again after this
+    /// timeout. Called right after [`Controller::on_timeout`], with the same event. Only a law that keeps its window has
+    /// a choice: what is outstanding has no room in a window of a segment or two, unless it is taken for lost.
+    fn timeout_repair(&self, _timeout: &Timeout) -> TimeoutRepair {
+        TimeoutRepair::GoBackN
+    }
+
     /// The arrival of one packet was acknowledged, at once and in order. Called right before
     /// [`Controller::on_ack`], for controllers that [ask](Controller::needs_answers).
     fn on_answered(&mut self, _answered: &Answered) {}
@@ -227,6 +234,18 @@ pub struct Timeout {
     /// expired. TCP-Real keeps its window on a timeout when one did (its section 2.2: the bit beside the
     /// retransmission timer).
     pub duplicate_seen: bool,
+}
+
+/// What is sent again when the retransmission timer expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TimeoutRepair {
+    /// Everything from the first segment outstanding on is taken for lost but for what is known to have arrived, and sent
+    /// again as the window allows: RFC 5681, section 3.1, and what Tahoe and Reno do.
+    #[default]
+    GoBackN,
+    /// The first segment outstanding alone, at once and whatever the window (RFC 6298, section 5.4); the rest goes on
+    /// counting as in flight.
+    FirstSegment,
 }
 
 /// A packet left.

@@ -29,7 +29,7 @@ pub mod table;
 
 pub use controller::{
     Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase,
-    RateSample, Sent, Timeout,
+    RateSample, Sent, Timeout, TimeoutRepair,
 };
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};

@@ -4,7 +4,8 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use comity_congestion::growth::real::{Opening, Real, RealConfig, WaveMeter};
+use comity_congestion::TimeoutRepair;
+use comity_congestion::growth::real::{Opening, Real, RealConfig, TimeoutReduction, WaveMeter};
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, Chaos, Fate, Pair, Path, Script, Side};
 use comity_transport::checksum::{Checksum, PseudoHeader};
@@ -25,7 +26,11 @@ fn law() -> RealConfig {
 }
 
 fn sender(config: Config) -> Connection {
-    Connection::connect(Arc::new(config), Box::new(Real::new(law())))
+    sender_with(config, law())
+}
+
+fn sender_with(config: Config, law: RealConfig) -> Connection {
+    Connection::connect(Arc::new(config), Box::new(Real::new(law)))
 }
 
 fn receiver(config: Config, law: RealConfig) -> Connection {
@@ -131,6 +136,62 @@ fn the_duplicate_bit_at_the_sender() {
         // Any acknowledgement that repeats the level brings the window back.
         script.send(3_099, ". 1+0 ack 201 win 10000 <level 2>");
         assert_eq!(script.connection().congestion_window(), 400);
+    }
+}
+
+/// Four segments in flight from 101 on, and one duplicate acknowledgement.
+fn four_in_flight_and_a_duplicate(law: RealConfig) -> Script {
+    let mut script = Script::new(sender_with(METERED, law));
+    script.call(0, |connection| connection.write(10_000));
+    expect_wave(&mut script, 0, 1, (1, 1..=2, 2));
+    script.send(100, ". 1+0 ack 101 win 10000 <level 2>");
+    expect_wave(&mut script, 100, 201, (2, 1..=3, 4));
+    script.send(110, ". 1+0 ack 101 win 10000 <level 2>");
+    script
+}
+
+/// "The sender retransmits the packet", and that alone: the other three count as outstanding, so that only an advance
+/// lets something new out, as much as it covers. Three duplicates at the next hole, which lies below what was
+/// outstanding at the timeout, repair nothing: it waits for the timer, which sends that one packet.
+#[test]
+fn a_timeout_may_send_the_first_segment_alone() {
+    let mut script = four_in_flight_and_a_duplicate(RealConfig {
+        timeout_repair: TimeoutRepair::FirstSegment,
+        ..law()
+    });
+    script.expect(1_100, ". 101+100 ack 1 <wave 2:4/4>");
+    script.expect_nothing(1_199);
+    assert_eq!(script.connection().congestion_window(), 400);
+    script.send(1_200, ". 1+0 ack 301 win 10000 <level 2>");
+    expect_wave(&mut script, 1_200, 501, (3, 1..=2, 4));
+    for at in [1_300, 1_310, 1_320] {
+        script.send(at, ". 1+0 ack 301 win 10000 <level 2>");
+        script.expect_nothing(at);
+    }
+    assert_eq!(script.connection().statistics().fast_retransmits, 0);
+    // The timer of 1,100 backed off to two seconds; the advance armed it with that.
+    script.expect(3_200, ". 301+100 ack 1 <wave 3:3/4>");
+    script.expect_nothing(3_300);
+    assert_eq!(script.connection().statistics().timeouts, 2);
+    assert_eq!(script.connection().statistics().retransmitted, 2);
+}
+
+/// "Always backs off as Tahoe and Reno": a timeout after a duplicate reduces the window as well, and then everything is
+/// sent again whatever the repair of one that does not.
+#[test]
+fn every_timeout_may_reduce_the_window() {
+    for timeout_repair in [TimeoutRepair::GoBackN, TimeoutRepair::FirstSegment] {
+        let mut script = four_in_flight_and_a_duplicate(RealConfig {
+            timeout_reduction: TimeoutReduction::Always,
+            timeout_repair,
+            ..law()
+        });
+        expect_wave(&mut script, 1_100, 101, (3, 1..=2, 2));
+        script.expect_nothing(1_199);
+        assert_eq!(script.connection().congestion_window(), 200);
+        script.send(1_200, ". 1+0 ack 201 win 10000 <level 2>");
+        assert_eq!(script.connection().congestion_window(), 400);
+        expect_wave(&mut script, 1_200, 301, (4, 1..=3, 4));
     }
 }
 
@@ -267,15 +328,36 @@ fn options_leave_room_for_each_other() {
 }
 
 proptest! {
-    /// Whatever a path does to data, acknowledgements and their options, everything arrives.
+    /// Whatever a path does to data, acknowledgements and their options, everything arrives, in each reading of what a
+    /// timeout does and with each recovery.
     #[test]
     fn transfers_end(
         bytes in 1u64..20_000,
         forth in vec(fate(), 0..120),
         back in vec(fate(), 0..120),
+        timeout_reduction in prop_oneof![
+            Just(TimeoutReduction::WithoutDuplicates),
+            Just(TimeoutReduction::Always),
+        ],
+        timeout_repair in prop_oneof![Just(TimeoutRepair::GoBackN), Just(TimeoutRepair::FirstSegment)],
+        recovery in prop_oneof![
+            Just(RecoveryConfig::TAHOE),
+            Just(RecoveryConfig::RENO),
+            Just(RecoveryConfig::NEW_RENO),
+            Just(RecoveryConfig::SACK),
+            Just(RecoveryConfig::SACK_NS2),
+        ],
+        careful: bool,
     ) {
         let path = |fates| Path::chaotic(Span::from_millis(15), Chaos(fates)).with_rate(Rate::from_kbps(500));
-        let mut pair = Pair::new(sender(METERED), receiver(METERED, law()), path(forth), path(back));
+        let config = Config {
+            sack: true,
+            recovery: RecoveryConfig { careful, ..recovery },
+            ..METERED
+        };
+        let law = RealConfig { timeout_reduction, timeout_repair, ..law() };
+        let ends = (sender_with(config, law), receiver(config, law));
+        let mut pair = Pair::new(ends.0, ends.1, path(forth), path(back));
         pair.call(Side::A, |connection| connection.write(bytes));
         pair.drive(Time::from_secs(100_000));
         prop_assert_eq!(pair.end(Side::B).delivered(), bytes);

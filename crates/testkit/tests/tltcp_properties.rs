@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::{Parameters, Row, Setup, TABLE};
+use comity_testkit::conformance::variants;
 use comity_testkit::tcp::{Chaos, Fate, PLAIN, Pair, Path, Record, Side, fixed, listener, opener};
 use comity_transport::tcp::timeline::{DeadlineClock, Piece, TimelineConfig};
 use comity_transport::tcp::{Config, Connection, DelayedAck, Flags, Options, State};
@@ -77,6 +78,11 @@ fn laws() -> impl Strategy<Value = &'static Row> {
     prop::sample::select(rows)
 }
 
+/// Each of them, with its defaults or another value of one of its flags and choices.
+fn laws_and_variants() -> impl Strategy<Value = (&'static Row, Parameters)> {
+    laws().prop_flat_map(|row| (Just(row), prop::sample::select(variants(row))))
+}
+
 /// Those that do not see how large packets are, of which the option is a part: Libra measures capacity by them, and
 /// the law for media takes as long for them as its rate says.
 fn blind_laws() -> impl Strategy<Value = &'static Row> {
@@ -109,20 +115,19 @@ fn setup() -> Setup {
 }
 
 /// Sender and receiver of this law, the receiver with the law's half where it has one.
-fn ends(config: Config, law: &Row) -> [Connection; 2] {
+fn ends(config: Config, law: &Row, parameters: &Parameters) -> [Connection; 2] {
     let config = Config {
         metered: law.has_meter(),
         ..config
     };
-    let parameters = Parameters::new();
-    let controller = law.build(&setup(), &parameters);
-    let sender = opener(config, controller.expect("the defaults are sound"));
+    let controller = law.build(&setup(), parameters);
+    let sender = opener(config, controller.expect("the parameters are sound"));
     let receiver = listener(config, fixed(1_000));
-    match law.build_meter(&setup(), &parameters) {
+    match law.build_meter(&setup(), parameters) {
         None => [sender, receiver],
         Some(meter) => [
             sender,
-            receiver.with_meter(meter.expect("the defaults are sound")),
+            receiver.with_meter(meter.expect("the parameters are sound")),
         ],
     }
 }
@@ -182,7 +187,7 @@ fn sections() -> impl Strategy<Value = Vec<Given>> {
 
 /// Plays the sections over the path; the pair at the end, and whether it came to rest.
 fn play(
-    law: (Config, &Row),
+    (config, law): (Config, &Row),
     given: &[Given],
     forward: Chaos,
     back: Chaos,
@@ -190,7 +195,7 @@ fn play(
 ) -> (Pair, bool) {
     play_checked(
         the_logical_window_is_kept,
-        law,
+        (config, law, &Parameters::new()),
         given,
         (forward, back),
         delay,
@@ -200,13 +205,13 @@ fn play(
 /// The same with a look at each transmission.
 fn play_checked(
     check: fn(&Connection, &Record),
-    (config, law): (Config, &Row),
+    (config, law, parameters): (Config, &Row, &Parameters),
     given: &[Given],
     (forward, back): (Chaos, Chaos),
     delay: u64,
 ) -> (Pair, bool) {
     let delay = Span::from_millis(delay);
-    let [sender, receiver] = ends(config, law);
+    let [sender, receiver] = ends(config, law, parameters);
     let mut pair = Pair::new(
         sender,
         receiver,
@@ -483,12 +488,14 @@ proptest! {
     #[test]
     fn gaps_and_data_tile_the_stream_and_all_comes_to_an_end(
         config in configs(),
-        law in laws(),
+        (law, parameters) in laws_and_variants(),
         given in sections(),
         (forward, back) in (chaos(), chaos()),
         delay in 1_u64..120,
     ) {
-        let (pair, quiet) = play((config, law), &given, forward, back, delay);
+        let law = (config, law, &parameters);
+        let (pair, quiet) =
+            play_checked(the_logical_window_is_kept, law, &given, (forward, back), delay);
         prop_assert!(quiet, "\n{}", pair.transcript());
         for side in [Side::A, Side::B] {
             let state = pair.end(side).state();
@@ -574,7 +581,7 @@ proptest! {
             given.iter_mut().for_each(|section| section.deadline = Time::MAX);
         }
         WINDOWS.take();
-        let (pair, _) = play_checked(note_window, (config, law), &given, (forward, back), delay);
+        let (pair, _) = play_checked(note_window, (config, law, &Parameters::new()), &given, (forward, back), delay);
         assert_a_round_trip_holds_a_window(&pair, &WINDOWS.take(), &config, Span::from_millis(delay))?;
     }
 

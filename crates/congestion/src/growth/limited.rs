@@ -2,7 +2,9 @@
 
 use comity_units::{Bytes, PacketNumber, Rate, Time};
 
-use crate::{Ack, Answered, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout};
+use crate::{
+    Ack, Answered, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout, TimeoutRepair,
+};
 
 /// Runs another law and never lets its window rise above a ceiling.
 ///
@@ -37,6 +39,10 @@ impl<C: Controller> Controller for Limited<C> {
 
     fn on_timeout(&mut self, timeout: &Timeout) {
         self.law.on_timeout(timeout);
+    }
+
+    fn timeout_repair(&self, timeout: &Timeout) -> TimeoutRepair {
+        self.law.timeout_repair(timeout)
     }
 
     fn on_answered(&mut self, answered: &Answered) {
@@ -132,6 +138,9 @@ mod tests {
         fn on_timeout(&mut self, _: &Timeout) {
             self.0 += 100;
         }
+        fn timeout_repair(&self, _: &Timeout) -> TimeoutRepair {
+            TimeoutRepair::FirstSegment
+        }
         fn on_sent(&mut self, _: &Sent) {
             self.0 += 1_000;
         }
@@ -219,13 +228,16 @@ mod tests {
             cause: LossCause::Reordering,
             restart: false,
         });
-        limited.on_timeout(&Timeout {
+        let timeout = Timeout {
             now,
             in_flight: bytes,
             window: bytes,
             consecutive: 1,
             duplicate_seen: false,
-        });
+        };
+        limited.on_timeout(&timeout);
+        let repair = limited.timeout_repair(&timeout);
+        assert_eq!(repair, TimeoutRepair::FirstSegment);
         limited.on_sent(&Sent {
             now,
             payload: bytes,

@@ -22,6 +22,8 @@ mod tahoe;
 
 use core::fmt::Debug;
 
+use crate::TimeoutRepair;
+
 pub use new_reno::NewReno;
 pub use reno::Reno;
 pub use sack::Sack;
@@ -35,9 +37,10 @@ pub trait Recovery: Debug {
     /// The cumulative acknowledgement moved.
     fn on_advance(&mut self, event: &Advance) -> Reaction;
 
-    /// The retransmission timer expired; everything outstanding, up to `max`, will be sent again, but for
-    /// what is known to have arrived.
-    fn on_timeout(&mut self, max: u64);
+    /// The retransmission timer expired, with data up to `max` outstanding, and the growth law wants this repair
+    /// ([`crate::Controller::timeout_repair`]). Returns what is sent again. Duplicates for data below `max` begin no
+    /// recovery, if the recovery is [careful](RecoveryConfig::careful): a hole that the repair leaves waits for the timer.
+    fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
 
     /// Whether a fast recovery is under way.
     fn is_recovering(&self) -> bool;
@@ -134,6 +137,15 @@ pub enum Resend {
     First,
     /// Everything outstanding, as the window allows (go-back-N).
     Everything,
+}
+
+impl From<TimeoutRepair> for Resend {
+    fn from(repair: TimeoutRepair) -> Self {
+        match repair {
+            TimeoutRepair::GoBackN => Self::Everything,
+            TimeoutRepair::FirstSegment => Self::First,
+        }
+    }
 }
 
 /// How many bytes count as being in the pipe while a SACK recovery runs.
@@ -338,8 +350,8 @@ impl Recovery for AnyRecovery {
         delegate!(self, recovery => recovery.on_advance(event))
     }
 
-    fn on_timeout(&mut self, max: u64) {
-        delegate!(self, recovery => recovery.on_timeout(max));
+    fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend {
+        delegate!(self, recovery => recovery.on_timeout(max, repair))
     }
 
     fn is_recovering(&self) -> bool {

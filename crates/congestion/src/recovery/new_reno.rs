@@ -1,6 +1,7 @@
 //! NewReno: fast recovery until everything sent before it is acknowledged.
 
 use super::{Advance, Count, Duplicate, Reaction, Recovery, Reduce, Reno, Resend};
+use crate::TimeoutRepair;
 
 /// Like Reno, but an acknowledgement that does not cover all data sent before the loss was found (a partial
 /// one) names the next hole, which is sent again at once: one hole per round trip, one halving per window.
@@ -119,9 +120,9 @@ impl Recovery for NewReno {
         }
     }
 
-    fn on_timeout(&mut self, max: u64) {
+    fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend {
         self.is_searching = false;
-        self.reno.on_timeout(max);
+        self.reno.on_timeout(max, repair)
     }
 
     fn is_recovering(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Reno: fast recovery until the first new acknowledgement.
 
 use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+use crate::TimeoutRepair;
 
 /// On the third duplicate acknowledgement the first outstanding segment is sent again and the window halves;
 /// each further duplicate inflates it by one segment, and the first new acknowledgement deflates it.
@@ -61,11 +62,12 @@ impl Recovery for Reno {
         }
     }
 
-    fn on_timeout(&mut self, max: u64) {
+    fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend {
         self.guard.duplicates = 0;
         self.guard.recover = max;
         self.inflation = 0;
         self.recovering = false;
+        repair.into()
     }
 
     fn is_recovering(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::{
     Advance, CLOCKED, Count, Duplicate, Guard, PipeRule, Reaction, Recovery, Reduce, Resend,
 };
+use crate::TimeoutRepair;
 
 /// On the third duplicate acknowledgement, or as soon as the scoreboard proves the first segment lost, the
 /// window halves and its first segment is sent again; until everything sent before is acknowledged, the
@@ -94,11 +95,12 @@ impl Recovery for Sack {
         }
     }
 
-    fn on_timeout(&mut self, max: u64) {
+    fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend {
         self.guard.duplicates = 0;
         self.guard.recover = max;
         self.recovering = false;
         self.after_timeout = true;
+        repair.into()
     }
 
     fn is_recovering(&self) -> bool {
@@ -125,7 +127,7 @@ mod tests {
     /// A timeout with 1000 bytes outstanding, an advance to `una`, and three duplicates there.
     fn reacts_after_timeout(pipe: PipeRule, una: u64) -> bool {
         let mut sack = Sack::new(3, true, pipe);
-        sack.on_timeout(1_000);
+        let _ = sack.on_timeout(1_000, TimeoutRepair::GoBackN);
         let _ = sack.on_advance(&Advance {
             to: una,
             acked: una - 1,

@@ -1,6 +1,7 @@
 //! Tahoe: fast retransmit, then everything again from one segment.
 
 use super::{Advance, CLOCKED, Count, Duplicate, Guard, Reaction, Recovery, Reduce, Resend};
+use crate::TimeoutRepair;
 
 /// On the third duplicate acknowledgement the window closes to one segment and all outstanding data is sent
 /// again in slow start.
@@ -43,8 +44,9 @@ impl Recovery for Tahoe {
         CLOCKED
     }
 
-    fn on_timeout(&mut self, max: u64) {
+    fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend {
         self.guard.recover = max;
+        repair.into()
     }
 
     fn is_recovering(&self) -> bool {

@@ -437,6 +437,17 @@ mod tests {
             "increase is \"per_bite\"; expected \"per_ack\" or \"per_byte\""
         );
         assert_eq!(
+            refusal(
+                "real",
+                &one("timeout_reduction", Value::Text("never".into()))
+            ),
+            "timeout_reduction is \"never\"; expected \"without_duplicates\" or \"always\""
+        );
+        assert_eq!(
+            refusal("real", &one("timeout_repair", Value::Text("first".into()))),
+            "timeout_repair is \"first\"; expected \"go_back_n\" or \"first_segment\""
+        );
+        assert_eq!(
             refusal("reno", &one("limit", Value::Number(1.5))),
             "limit is 1.5; expected a whole number of segments from 1 to 255"
         );

@@ -1,7 +1,11 @@
 //! TCP-Real: the numbers of section 2.2 and figure 1 by hand, and both halves against a literal reading.
 
-use comity_congestion::growth::real::{LevelRounding, Opening, Real, RealConfig, WaveMeter};
-use comity_congestion::{Arrival, Controller, Feedback, Meter, Report, Tag, Timeout};
+use comity_congestion::growth::real::{
+    LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter,
+};
+use comity_congestion::{
+    Arrival, Controller, Feedback, Meter, Report, Tag, Timeout, TimeoutRepair,
+};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -377,6 +381,65 @@ fn the_sender_by_hand() {
     assert_eq!(sender.level(), 24);
 }
 
+/// Level 3 at a timeout, with and without the bit, under each reading of which timeouts reduce the window and of what "the
+/// sender retransmits the packet" means. Where the window is kept its wave goes on, and where it is not there is
+/// nothing to keep outstanding: everything is sent again.
+#[test]
+fn a_timeout_by_hand_in_each_reading() {
+    use TimeoutReduction::{Always, WithoutDuplicates};
+    use TimeoutRepair::{FirstSegment, GoBackN};
+    for (timeout_reduction, timeout_repair, duplicate_seen, window, place, repair) in [
+        (WithoutDuplicates, GoBackN, true, 6, (1, 6, 2), GoBackN),
+        (WithoutDuplicates, GoBackN, false, 2, (2, 2, 1), GoBackN),
+        (
+            WithoutDuplicates,
+            FirstSegment,
+            true,
+            6,
+            (1, 6, 2),
+            FirstSegment,
+        ),
+        (
+            WithoutDuplicates,
+            FirstSegment,
+            false,
+            2,
+            (2, 2, 1),
+            GoBackN,
+        ),
+        (Always, GoBackN, true, 2, (2, 2, 1), GoBackN),
+        (Always, GoBackN, false, 2, (2, 2, 1), GoBackN),
+        (Always, FirstSegment, true, 2, (2, 2, 1), GoBackN),
+        (Always, FirstSegment, false, 2, (2, 2, 1), GoBackN),
+    ] {
+        let mut sender = Real::new(RealConfig {
+            timeout_reduction,
+            timeout_repair,
+            ..RealConfig::new(MSS)
+        });
+        feedback(&mut sender, 3);
+        assert_eq!(tag(&mut sender), (1, 6, 1));
+        let timeout = Timeout {
+            now: Time::ZERO,
+            in_flight: MSS,
+            window: MSS * 6,
+            consecutive: 1,
+            duplicate_seen,
+        };
+        sender.on_timeout(&timeout);
+        let found = (
+            sender.timeout_repair(&timeout),
+            sender.decision().window,
+            tag(&mut sender),
+        );
+        assert_eq!(
+            found,
+            (repair, MSS * window, place),
+            "{timeout_reduction:?}, {timeout_repair:?}, {duplicate_seen}"
+        );
+    }
+}
+
 /// What figure 1 says, written as the figure is.
 fn figure_1(
     current_wave_level: f64,
@@ -503,12 +566,13 @@ use Event::{
 };
 
 /// The window in segments after these events: "for wave level i, the corresponding congestion window size is
-/// 2 · i · max_segment_size", and "two segments only if the bit is not set" by a timeout. Nothing else moves it.
-fn window_after(events: &[Event], (initial, most): (u16, u16)) -> u16 {
+/// 2 · i · max_segment_size", and "two segments only if the bit is not set" by a timeout, or "always". Nothing else moves
+/// it.
+fn window_after(events: &[Event], (initial, most): (u16, u16), always: bool) -> u16 {
     let highest = (most / 2).clamp(1, 24);
     let last = events.iter().rev().find_map(|event| match event {
         Told(level) => Some(2 * level.clamp(&1, &highest)),
-        Expires(false) => Some(2),
+        Expires(bit) if always || !bit => Some(2),
         _ => None,
     });
     last.unwrap_or(2 * (initial / 2).clamp(1, highest))
@@ -520,6 +584,7 @@ fn place_of_last(
     events: &[Event],
     limits: (u16, u16),
     has_fixed_waves: bool,
+    always: bool,
 ) -> Option<(u16, u16, u16)> {
     let sends: Vec<usize> = (0..events.len())
         .filter(|at| events[*at] == Sends)
@@ -533,12 +598,15 @@ fn place_of_last(
     let (mut number, mut length) = (0, 0);
     for &at in &sends {
         let is_ended = wave.last().is_some_and(|last| follows(*last, RunsDry));
-        if wave.len() == usize::from(length) || is_ended || follows(at, Expires(false)) {
+        let is_reduced = follows(at, Expires(false)) || always && follows(at, Expires(true));
+        if wave.len() == usize::from(length) || is_ended || is_reduced {
             wave.clear();
             number += 1;
         }
         wave.push(at);
-        let windows = wave.iter().map(|at| window_after(&events[..*at], limits));
+        let windows = wave
+            .iter()
+            .map(|at| window_after(&events[..*at], limits, always));
         length = if has_fixed_waves {
             windows.take(1).max()?
         } else {
@@ -570,11 +638,23 @@ proptest! {
         initial in 0u16..12,
         most in 2u16..60,
         has_fixed_waves: bool,
+        always: bool,
+        first_alone: bool,
     ) {
+        let timeout_reduction = match always {
+            true => TimeoutReduction::Always,
+            false => TimeoutReduction::WithoutDuplicates,
+        };
+        let timeout_repair = match first_alone {
+            true => TimeoutRepair::FirstSegment,
+            false => TimeoutRepair::GoBackN,
+        };
         let mut sender = Real::new(RealConfig {
             initial_window: MSS * u64::from(initial),
             max_window: MSS * u64::from(most),
             has_fixed_waves,
+            timeout_reduction,
+            timeout_repair,
             ..RealConfig::new(MSS)
         });
         let now = Time::ZERO;
@@ -586,17 +666,23 @@ proptest! {
                 Acknowledged => sender.on_ack(&ack(now, MSS, Span::from_millis(10), window)),
                 FastRetransmit => sender.on_loss(&loss(now, window, window)),
                 Recovered => sender.on_recovered(now),
-                Expires(duplicate_seen) => sender.on_timeout(&Timeout {
-                    duplicate_seen,
-                    ..timeout(now, window, window, 1)
-                }),
+                Expires(duplicate_seen) => {
+                    let timeout = Timeout {
+                        duplicate_seen,
+                        ..timeout(now, window, window, 1)
+                    };
+                    sender.on_timeout(&timeout);
+                    let alone = first_alone && duplicate_seen && !always;
+                    let repair = sender.timeout_repair(&timeout);
+                    prop_assert_eq!(repair == TimeoutRepair::FirstSegment, alone);
+                }
                 RunsDry => sender.on_running_dry(now),
                 Sends => {
-                    let place = place_of_last(so_far, limits, has_fixed_waves);
+                    let place = place_of_last(so_far, limits, has_fixed_waves, always);
                     prop_assert_eq!(Some(tag(&mut sender)), place, "{:?}", so_far);
                 }
             }
-            let expected = MSS * u64::from(window_after(so_far, limits));
+            let expected = MSS * u64::from(window_after(so_far, limits, always));
             prop_assert_eq!(sender.decision().window, expected, "{:?}", so_far);
         }
     }

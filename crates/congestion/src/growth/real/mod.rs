@@ -40,12 +40,15 @@
 //!    time at all has no rate.
 //! 9. **Loss recovery** is that of the transport, after a timeout as well: it sends again from the first packet that is
 //!    missing on, as Reno does, and as far as the window allows, which with the bit set is all of it. "The sender
-//!    retransmits the packet" could mean that packet alone; then each further hole waits for a timer of its own
-//!    (measured beside table 1). The window is not halved on entry, so what fast recovery adds
-//!    to it for duplicate acknowledgements comes on top of the whole window.
+//!    retransmits the packet" (section 2.2) could mean that packet alone while the rest of the window counts as
+//!    outstanding: [`RealConfig::timeout_repair`]. Then each further hole waits for a timer of its own
+//!    (measured beside table 1). It is so for timeouts that keep the window alone; where two segments are left of it,
+//!    what is outstanding would fill it, and the timeout is one of "Slow Start". The window is not halved on entry, so
+//!    what fast recovery adds to it for duplicate acknowledgements comes on top of the whole window.
 //! 10. **A timeout** that reduces the window begins a new wave of two segments. The next acknowledgement brings
 //!     the receiver's level back at once, for "the identical option is repeated in every ACK": this, and no
-//!     growth, is how the window recovers from a timeout.
+//!     growth, is how the window recovers from a timeout. Which timeouts do so the paper says twice: always (section 2.1,
+//!     footnote 3), and only without the bit (section 2.2): [`RealConfig::timeout_reduction`].
 //! 11. **A pause ends a wave.** The last segment before the source has no more, or before the peer's window closes, is
 //!     the last of its wave, however long that was meant to be: in a wave that goes on after a pause the receiver would
 //!     take the pause for congestion, and what follows for infinite speed. A window of the peer that is only smaller than
@@ -78,15 +81,18 @@
 //! which the receiver could not tell that the last one arrived where one before it was lost; 3. where the text
 //! and figure 1 contradict each other (the text wants small windows to grow faster and large ones to shrink
 //! faster, the figure's weights do the opposite), the figure is taken, and where section 2.1 and footnote 3 have every
-//! timeout reduce the window and section 2.2 only one without the bit, section 2.2; 4. on the datagram transport there are no
+//! timeout reduce the window and section 2.2 only one without the bit, section 2.2, unless
+//! [`TimeoutReduction::Always`] is chosen; 4. on the datagram transport there are no
 //! duplicate acknowledgements, so that the bit is never set, and no retransmission timer: what goes for a timeout is
-//! persistent congestion, losses over three probe timeouts, so that a window is reduced later than on TCP; waves are of
-//! packets, which need not be full.
+//! persistent congestion, losses over three probe timeouts, so that a window is reduced later than on TCP, every time, and
+//! there is no repair to choose; waves are of packets, which need not be full.
 
 mod meter;
 mod sender;
 
 use comity_units::Bytes;
+
+use crate::TimeoutRepair;
 
 pub use meter::WaveMeter;
 pub use sender::Real;
@@ -117,6 +123,11 @@ pub struct RealConfig {
     pub has_level_of_wave: bool,
     /// Whether a wave keeps the length that the window had when it began instead of growing with the window.
     pub has_fixed_waves: bool,
+    /// Which timeouts reduce the window to two segments.
+    pub timeout_reduction: TimeoutReduction,
+    /// What a byte-sequence transport sends again after a timeout that keeps the window. One that reduces it goes back to
+    /// the first loss in any case.
+    pub timeout_repair: TimeoutRepair,
 }
 
 impl RealConfig {
@@ -134,6 +145,8 @@ impl RealConfig {
             compares_with_timeouts: true,
             has_level_of_wave: false,
             has_fixed_waves: false,
+            timeout_reduction: TimeoutReduction::WithoutDuplicates,
+            timeout_repair: TimeoutRepair::GoBackN,
         }
     }
 
@@ -175,6 +188,16 @@ pub enum Opening {
     Figure,
     /// Figure 1 alone, and the rate before the first wave was zero: an infinite ratio, and the highest level.
     Jump,
+}
+
+/// Which timeouts reduce the window to two segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutReduction {
+    /// Those without a duplicate acknowledgement since the last advance or timeout: "only if the bit is not set"
+    /// (section 2.2).
+    WithoutDuplicates,
+    /// All: "upon a timeout TCP-Real always backs off as Tahoe and Reno" (section 2.1 and footnote 3).
+    Always,
 }
 
 /// What becomes of fractions of a level.

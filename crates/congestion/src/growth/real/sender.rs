@@ -2,8 +2,10 @@
 
 use comity_units::{Bytes, Time};
 
-use super::{NEW_BEGINNING, RealConfig};
-use crate::{Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Tag, Timeout};
+use super::{NEW_BEGINNING, RealConfig, TimeoutReduction};
+use crate::{
+    Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Tag, Timeout, TimeoutRepair,
+};
 
 /// Sends waves of two segments per level, and takes the level from the receiver.
 ///
@@ -12,6 +14,8 @@ use crate::{Ack, Controller, Decision, Feedback, Loss, Pacing, Phase, Report, Ta
 /// timeout, no duplicate since arming:      window = 2 segments
 /// timeout after a duplicate, fast retransmit, acknowledgement:  nothing
 /// ```
+///
+/// With [`TimeoutReduction::Always`] a timeout after a duplicate is one as without.
 ///
 /// Every data segment, repeated ones included, has the next place in the wave. A wave is as long as the window
 /// when it begins, and becomes longer with the window while it is being sent. It ends with the last segment before a
@@ -55,6 +59,13 @@ impl Real {
         self.config.window_of(self.level)
     }
 
+    fn is_reduced_by(&self, timeout: &Timeout) -> bool {
+        match self.config.timeout_reduction {
+            TimeoutReduction::WithoutDuplicates => !timeout.duplicate_seen,
+            TimeoutReduction::Always => true,
+        }
+    }
+
     /// The window in segments.
     fn length(&self) -> u16 {
         let segments = self.window().get() / self.config.mss.get().max(1);
@@ -68,12 +79,20 @@ impl Controller for Real {
     fn on_loss(&mut self, _: &Loss) {}
 
     fn on_timeout(&mut self, timeout: &Timeout) {
-        if timeout.duplicate_seen {
+        if !self.is_reduced_by(timeout) {
             return;
         }
         self.level = 1;
         self.is_reported = false;
         self.position = self.segments;
+    }
+
+    fn timeout_repair(&self, timeout: &Timeout) -> TimeoutRepair {
+        if self.is_reduced_by(timeout) {
+            TimeoutRepair::GoBackN
+        } else {
+            self.config.timeout_repair
+        }
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
 use super::{choice, flag};
-use crate::growth::real::{LevelRounding, Opening, Real, RealConfig, WaveMeter};
-use crate::{Controller, Meter};
+use crate::growth::real::{LevelRounding, Opening, Real, RealConfig, TimeoutReduction, WaveMeter};
+use crate::{Controller, Meter, TimeoutRepair};
 
 pub(super) const ROW: Row = Row {
     name: "real",
@@ -68,6 +68,21 @@ const FIXED_WAVES: Parameter = flag(
     "Whether a wave keeps the length that the window had when it began, instead of growing with the window.",
     false,
 );
+const TIMEOUT_REDUCTION: Parameter = choice(
+    "timeout_reduction",
+    "Which timeouts reduce the window to two segments: those without a duplicate acknowledgement since the last advance or \
+     timeout (without_duplicates, section 2.2), or all (always, section 2.1 and footnote 3).",
+    "without_duplicates",
+    &["without_duplicates", "always"],
+);
+const TIMEOUT_REPAIR: Parameter = choice(
+    "timeout_repair",
+    "What TCP sends again after a timeout that keeps the window: everything from the first loss on, as the window \
+     allows (go_back_n), or the first segment alone, while the rest counts as outstanding (first_segment). Datagrams have no \
+     such timeout.",
+    "go_back_n",
+    &["go_back_n", "first_segment"],
+);
 const PARAMETERS: &[Parameter] = &[
     MAX_LEVEL,
     OPENING,
@@ -76,6 +91,8 @@ const PARAMETERS: &[Parameter] = &[
     COMPARE_WITH_TIMEOUTS,
     LEVEL_OF_WAVE,
     FIXED_WAVES,
+    TIMEOUT_REDUCTION,
+    TIMEOUT_REPAIR,
 ];
 
 fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, ParameterError> {
@@ -107,6 +124,20 @@ fn config(setup: &Setup, parameters: &Parameters) -> Result<RealConfig, Paramete
         compares_with_timeouts: parameters.flag(&COMPARE_WITH_TIMEOUTS)?,
         has_level_of_wave: parameters.flag(&LEVEL_OF_WAVE)?,
         has_fixed_waves: parameters.flag(&FIXED_WAVES)?,
+        timeout_reduction: parameters.choice(
+            &TIMEOUT_REDUCTION,
+            &[
+                ("without_duplicates", TimeoutReduction::WithoutDuplicates),
+                ("always", TimeoutReduction::Always),
+            ],
+        )?,
+        timeout_repair: parameters.choice(
+            &TIMEOUT_REPAIR,
+            &[
+                ("go_back_n", TimeoutRepair::GoBackN),
+                ("first_segment", TimeoutRepair::FirstSegment),
+            ],
+        )?,
     })
 }
 

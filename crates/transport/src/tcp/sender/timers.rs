@@ -1,7 +1,7 @@
 //! What happens when nothing arrives: the timers of a sender, of which a host sees the earliest.
 
-use comity_congestion::Timeout;
 use comity_congestion::recovery::Recovery;
+use comity_congestion::{Timeout, TimeoutRepair};
 use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
@@ -57,9 +57,24 @@ impl Transfer {
         self.burst = 0;
         self.statistics.timeouts += 1;
         stream.expiries += 1;
-        self.recovery.on_timeout(stream.max);
+        // A lost SYN says nothing about a window that has not been used yet.
+        let repair = if stream.una > 0 {
+            let timeout = Timeout {
+                now,
+                in_flight: Bytes::new(stream.in_flight()),
+                // The timeout ends what a recovery may have added.
+                window: Bytes::new(self.window.min(stream.peer_window)),
+                consecutive: stream.expiries,
+                duplicate_seen: self.duplicate_seen,
+            };
+            self.controller.on_timeout(&timeout);
+            self.obey();
+            self.controller.timeout_repair(&timeout)
+        } else {
+            TimeoutRepair::GoBackN
+        };
+        let resend = self.recovery.on_timeout(stream.max, repair);
         self.is_quiet = self.recovery.is_quiet();
-        let (in_flight, window) = (stream.in_flight(), self.usable_window(stream));
         if let Some(board) = &mut self.scoreboard {
             if goes_by_scoreboard(config) {
                 board.on_timeout(stream.una);
@@ -67,21 +82,10 @@ impl Transfer {
                 board.clear();
             }
         }
-        // A lost SYN says nothing about a window that has not been used yet.
-        if stream.una > 0 {
-            self.controller.on_timeout(&Timeout {
-                now,
-                in_flight: Bytes::new(in_flight),
-                window: Bytes::new(window),
-                consecutive: stream.expiries,
-                duplicate_seen: self.duplicate_seen,
-            });
-            self.obey();
-        }
         self.duplicate_seen = false;
         self.told_level = 0;
         self.resend_first = false;
-        self.go_back(stream);
+        self.resend(stream, resend);
         self.may_release = false;
         self.clock.back_off(config);
         self.restart_timer(stream, now);
