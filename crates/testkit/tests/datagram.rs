@@ -20,6 +20,8 @@ mod credit;
 mod size;
 #[path = "datagram/taking.rs"]
 mod taking;
+#[path = "datagram/target.rs"]
+mod target;
 
 const VIDEO: StreamId = StreamId(0);
 

@@ -423,7 +423,8 @@ impl Connection {
         }
     }
 
-    /// What the application may send, as it changes: smoothed, and steady enough for an encoder.
+    /// What the application may send, as it changes: smoothed, steady enough for an encoder, and no more than the path was
+    /// seen to carry.
     pub fn target_bitrate(&self) -> TargetBitrate {
         TargetBitrate(self.shared.target.subscribe())
     }

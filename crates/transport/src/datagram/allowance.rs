@@ -213,7 +213,7 @@ impl<P: Payload> Connection<P> {
                 let per_round = Rate::of(Bytes::new(u64::from(self.config.payload)), rtt);
                 let growth = per_round.mul_f64(1.0 / rtt.as_secs_f64().max(0.001));
                 // Near the ceiling, headers aside, there is nothing to grow to.
-                let has_room = match (self.ceiling(), self.target.current()) {
+                let has_room = match (self.ceiling(), self.target.allowance()) {
                     (Some(most), Some(rate)) => rate < most.mul_f64(0.9),
                     (ceiling, _) => ceiling.is_none(),
                 };
@@ -227,7 +227,7 @@ impl<P: Payload> Connection<P> {
             Pacing::Bucket { rate, peak, .. } => {
                 (Some(self.target.net(rate)), self.target.net(peak))
             }
-            _ => (self.target.current(), Rate::MAX),
+            _ => (self.target.allowance(), Rate::MAX),
         };
         Outlook {
             // In slow start nobody knows yet what the path carries, but what is the most that it is given.
@@ -255,17 +255,16 @@ impl<P: Payload> Connection<P> {
         let is_slow_start = self.decision.phase == Phase::SlowStart;
         let is_known = !is_slow_start
             || self.episode.began_at.is_some()
-            || (self.ceiling().is_none() && self.target.current().is_some());
+            || (self.ceiling().is_none() && self.target.is_followed());
         let allowed = TargetBitrate::allowed(self.decision.window, self.loss.smoothed(), pacing)
             .filter(|_| is_known);
         let allowed = match (allowed, self.ceiling()) {
             (Some(allowed), Some(ceiling)) => Some(allowed.min(ceiling)),
             (allowed, ceiling) => allowed.or(ceiling),
         };
-        let Some(allowed) = allowed else {
-            return;
-        };
-        self.target.on_allowed(now, allowed, is_slow_start);
+        if let Some(allowed) = allowed {
+            self.target.on_allowed(now, allowed, is_slow_start);
+        }
         if let Some(rate) = self.target.poll(now, is_slow_start) {
             self.events.push_back(Event::TargetBitrate(rate));
         }

@@ -463,7 +463,8 @@ impl<P: Payload> Connection<P> {
         matches!(self.decision.pacing, Pacing::Gap(_) | Pacing::At(_))
     }
 
-    /// What the application may send now; `None` while the controller has not found a limit yet.
+    /// What the application may send now: what the law allows on the average, and at most what the path was seen to carry,
+    /// less headers and losses; `None` while neither has a limit yet.
     pub fn target_bitrate(&self) -> Option<Rate> {
         self.target.current()
     }

@@ -39,6 +39,7 @@
 //! position behind.
 
 mod allowance;
+mod carried;
 mod config;
 mod connection;
 mod events;

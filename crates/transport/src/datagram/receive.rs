@@ -5,6 +5,7 @@ use comity_congestion::{
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
+use super::carried::Passage;
 use super::connection::Connection;
 use super::events::{CloseReason, Event, PathFrame, Violation};
 use super::parts::{Since, State};
@@ -337,6 +338,16 @@ impl<P: Payload> Connection<P> {
             .ecn
             .map_or(0, |counts| self.on_marks(counts, news.packets));
         self.target.on_fates(news.bytes, 0);
+        if let (Some(sample), Some(sending)) = (&news.sample, news.sending) {
+            let passage = Passage {
+                delivered: sample.delivered,
+                sending,
+                interval: sample.interval,
+                delay: ack.delay,
+            };
+            let least = self.loss.min().unwrap_or(Span::ZERO);
+            self.target.on_passage(now, &passage, least);
+        }
         let newest_sent_at = news.largest.map_or(Time::ZERO, |(_, sent_at)| sent_at);
         if marks > 0 && self.is_new_episode(newest_sent_at) {
             self.begin_episode(

@@ -38,6 +38,8 @@ struct Progress {
     delivered_at: Time,
     first_sent_at: Time,
     app_limited: bool,
+    /// Whether something of the flight had been answered.
+    is_answered: bool,
 }
 
 /// What an acknowledgement changed.
@@ -65,6 +67,9 @@ pub(super) struct Acknowledged<C> {
     /// When the oldest of them had left.
     pub(super) late_sent_at: Option<Time>,
     pub(super) sample: Option<RateSample>,
+    /// Over how long what the sample speaks of left. `None` when that began with nothing in flight: its answers take a round
+    /// trip longer than its sending, whatever the path carries.
+    pub(super) sending: Option<Span>,
     /// The numbers of all of them and of those that had been declared lost, where they are kept.
     pub(super) numbers: Vec<PacketNumber>,
 }
@@ -110,6 +115,8 @@ pub(super) struct SentPackets<C> {
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
+    /// Whether something was acknowledged since the flight began.
+    is_answered: bool,
     lost: u64,
     /// Whether an acknowledgement is to name the packets that are new in it.
     keeps_numbers: bool,
@@ -131,6 +138,7 @@ impl<C> SentPackets<C> {
             delivered: 0,
             delivered_at: now,
             first_sent_at: now,
+            is_answered: false,
             lost: 0,
             keeps_numbers: false,
             base: u32::MAX,
@@ -188,6 +196,7 @@ impl<C> SentPackets<C> {
             // A flight begins: the time spent idle is no part of any delivery.
             self.first_sent_at = now;
             self.delivered_at = now;
+            self.is_answered = false;
         }
         if size == 0 {
             if self.unasked >= MAX_UNASKED {
@@ -207,6 +216,7 @@ impl<C> SentPackets<C> {
                 delivered_at: self.delivered_at,
                 first_sent_at: self.first_sent_at,
                 app_limited,
+                is_answered: self.is_answered,
             },
         });
         self.next = self.next.next();
@@ -261,6 +271,7 @@ impl<C> SentPackets<C> {
             reordering: 0,
             late_sent_at: None,
             sample: None,
+            sending: None,
             numbers: Vec::new(),
         };
         let mut sampled: Option<(Time, Progress)> = None;
@@ -299,6 +310,7 @@ impl<C> SentPackets<C> {
                 self.in_flight_packets -= 1;
                 self.delivered += size;
                 self.delivered_at = now;
+                self.is_answered = true;
                 result.packets += 1;
                 result.bytes += size;
                 let number = packet.number;
@@ -325,6 +337,7 @@ impl<C> SentPackets<C> {
             let sending = sent_at.saturating_since(progress.first_sent_at);
             let answering = now.saturating_since(progress.delivered_at);
             self.first_sent_at = sent_at;
+            result.sending = progress.is_answered.then_some(sending);
             result.sample = Some(RateSample {
                 delivered: Bytes::new(self.delivered - progress.delivered),
                 interval: sending.max(answering),
@@ -593,18 +606,21 @@ mod tests {
         // the acknowledgement of packet 3 comes at 46 ms, that of packet 6 at 52 ms.
         let mut sent = ten();
         sent.on_ack(at(46), ranges([(0, 3)])).expect("sent");
-        let sample = sent.on_ack(at(52), ranges([(4, 6)])).expect("sent").sample;
-        let sample = sample.expect("there is news");
+        let news = sent.on_ack(at(52), ranges([(4, 6)])).expect("sent");
+        let sample = news.sample.expect("there is news");
         // All ten left before anything was delivered, so the whole flight counts: 7,000 bytes in 52 ms.
         assert_eq!(sample.delivered, Bytes::new(7_000));
         assert_eq!(sample.interval, Span::from_millis(52));
+        assert_eq!(news.sending, None, "it began with nothing in flight");
         // Packet 10 leaves at 52 ms and is answered at 98 ms: the four packets answered since then.
         sent.on_sent(at(52), SIZE, true, 10);
-        let sample = sent.on_ack(at(98), ranges([(7, 10)])).expect("sent").sample;
-        let sample = sample.expect("there is news");
+        let news = sent.on_ack(at(98), ranges([(7, 10)])).expect("sent");
+        let sample = news.sample.expect("there is news");
         assert_eq!(sample.delivered, Bytes::new(4_000));
         assert_eq!(sample.interval, Span::from_millis(46));
         assert!(sample.app_limited);
+        // Behind packet 6, which left at 6 ms and was the newest to be answered when packet 10 left.
+        assert_eq!(news.sending, Some(Span::from_millis(46)));
     }
 
     proptest! {

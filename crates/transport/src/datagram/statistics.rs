@@ -96,7 +96,7 @@ pub struct PathStatistics {
     pub savings: Option<i64>,
     /// The phase of the controller.
     pub phase: Phase,
-    /// What the application may send.
+    /// What the application may send ([`Connection::target_bitrate`](super::Connection::target_bitrate)).
     pub target_bitrate: Option<Rate>,
     /// The protected payload of a full packet, in bytes.
     pub payload: u32,

@@ -2,14 +2,20 @@
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// Smooths what the congestion controller allows into one rate that an encoder can follow.
+use super::carried::{Carried, Passage};
+
+/// Smooths what the congestion controller allows into one rate that an encoder can follow, and that the path carries.
 ///
 /// ```text
 /// allowed  = window / srtt, or the pacing rate of laws that have one
 /// average  = average + (1 − e^(−elapsed / τ)) · (allowed − average)          τ = 1 s
 ///            max( average, allowed ) in slow start
-/// target   = average · share of the payload in what is sent · (1 − loss)
+/// carried  = what the path was seen to carry                                 (`Carried`)
+/// target   = min( average, carried ) · share of the payload in what is sent · (1 − loss)
 /// ```
+///
+/// A law may allow more than the path carries until something is lost. Whoever sent that would fill the queue before
+/// each of its own bursts.
 ///
 /// Slow start doubles what is allowed in each round trip: an average over a second would be far behind it, and an
 /// application that believed it would leave out what the path carries.
@@ -30,10 +36,11 @@ pub(super) struct TargetBitrate {
     loss: f64,
     /// The smoothed share of section payload in what is sent.
     payload: f64,
+    carried: Carried,
 }
 
 impl TargetBitrate {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             average: 0.0,
             updated_at: Time::ZERO,
@@ -41,6 +48,7 @@ impl TargetBitrate {
             above_since: None,
             loss: 0.0,
             payload: 1.0,
+            carried: Carried::default(),
         }
     }
 
@@ -84,9 +92,28 @@ impl TargetBitrate {
         }
     }
 
+    /// Takes in how packets came through; `least` is the least round trip.
+    pub(super) fn on_passage(&mut self, now: Time, passage: &Passage, least: Span) {
+        self.carried.on_sample(now, passage, least);
+    }
+
+    /// What the law allows for sections on the average; `None` before anything is known.
+    pub(super) fn allowance(&self) -> Option<Rate> {
+        (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
+    }
+
     /// The rate that sections may have now; `None` before anything is known.
     pub(super) fn current(&self) -> Option<Rate> {
-        (self.average > 0.0).then(|| self.net(Rate::from_bps_f64(self.average)))
+        let carried = self.carried.rate().map(|rate| self.net(rate));
+        match (self.allowance(), carried) {
+            (Some(allowed), Some(carried)) => Some(allowed.min(carried)),
+            (allowed, carried) => allowed.or(carried),
+        }
+    }
+
+    /// Whether somebody follows the target, and only the law still says how far.
+    pub(super) fn is_followed(&self) -> bool {
+        self.average > 0.0 || self.announced > Rate::ZERO && self.carried.rate().is_none()
     }
 
     /// What bytes of sections at this rate are on the wire, with their headers.
@@ -214,6 +241,58 @@ mod tests {
             target.on_allowed(now, Rate::from_kbps(3_000 + step % 100 * 10), false);
             assert_eq!(target.poll(now, false), None, "at {now}");
         }
+    }
+
+    #[test]
+    fn it_is_no_more_than_the_path_was_seen_to_carry() {
+        let mut target = TargetBitrate::new();
+        // 10,000 bytes left over 20 ms and came through over 40 ms.
+        let held = Passage {
+            delivered: Bytes::new(10_000),
+            sending: Span::from_millis(20),
+            interval: Span::from_millis(40),
+            delay: Span::ZERO,
+        };
+        let least = Span::from_millis(30);
+        target.on_passage(Time::ZERO, &held, least);
+        assert_eq!(target.allowance(), None, "the law has said nothing");
+        assert_eq!(target.poll(Time::ZERO, true), Some(mbps(2)));
+        assert!(!target.is_followed());
+        target.on_allowed(Time::ZERO, mbps(4), false);
+        assert_eq!(target.allowance(), Some(mbps(4)));
+        assert_eq!(target.current(), Some(mbps(2)));
+        // As long as it is remembered, whatever the law allows; then the law alone counts.
+        let later = Time::from_secs(11);
+        let free = Passage {
+            sending: held.interval,
+            ..held
+        };
+        target.on_passage(later, &free, least);
+        assert_eq!(target.current(), Some(mbps(4)));
+        target.on_passage(later, &held, least);
+        target.on_allowed(later + Span::from_secs(60), mbps(1), false);
+        assert_eq!(target.current(), Some(mbps(1)));
+    }
+
+    #[test]
+    fn once_followed_the_law_takes_over_from_a_path_that_is_forgotten() {
+        let mut target = TargetBitrate::new();
+        assert!(!target.is_followed());
+        let held = Passage {
+            delivered: Bytes::new(10_000),
+            sending: Span::from_millis(20),
+            interval: Span::from_millis(40),
+            delay: Span::ZERO,
+        };
+        target.on_passage(Time::ZERO, &held, Span::ZERO);
+        assert_eq!(target.poll(Time::ZERO, true), Some(mbps(2)));
+        let free = Passage {
+            sending: held.interval,
+            ..held
+        };
+        target.on_passage(Time::from_secs(11), &free, Span::ZERO);
+        assert_eq!(target.current(), None);
+        assert!(target.is_followed(), "2 Mb/s were announced");
     }
 
     #[test]

@@ -1,0 +1,184 @@
+//! What the path has been seen to carry: how fast packets came through that had left faster.
+
+use comity_units::{Bytes, Rate, Span, Time, Windows};
+
+/// How packets came through, as an acknowledgement tells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passage {
+    /// How much did.
+    pub(super) delivered: Bytes,
+    /// Over how long it left.
+    pub(super) sending: Span,
+    /// Over how long it was answered, or left if that took longer.
+    pub(super) interval: Span,
+    /// How long the peer held the answer back.
+    pub(super) delay: Span,
+}
+
+/// The delivery rate of a path that held packets back.
+///
+/// ```text
+/// sample  = delivered / interval,  interval = max( sending, answering )            of an acknowledgement
+/// any     = most of the samples of the last 5 to 10 s
+/// held    = most of those with interval − delay > 1.5 · sending                    delay: of the acknowledgement
+/// carried = any      if held ≥ 0.95 · any
+///           unknown  otherwise
+/// ```
+///
+/// Where the path is not what limits a flow, packets come through as fast as they left, and their rate says nothing
+/// of what more would do: it is the application's, or the law's. A queue that others fill takes a share of each
+/// burst only, so that the burst comes through faster than the flow on the average. A queue that the flow alone
+/// fills lets everything out at the rate of the path, however fast it went in.
+///
+/// Only samples that begin with an answer count: the answers to the first packets after a pause take a round trip
+/// longer than their sending, whatever the path carries. Those over less than the least round trip do not count:
+/// acknowledgements come in lumps.
+///
+/// Source: the delivery rate of N. Cardwell, Y. Cheng, S. H. Yeganeh and others, "BBR: congestion-based congestion
+/// control", ACM Queue 14 (2016), and its windowed maximum.
+///
+/// Differs from the source in: 1. whether a sample speaks of the path is seen in its spans, not in whether the application
+/// had more to send: an application that follows the rate it is told never has; 2. a sample that does not speak of the
+/// path disproves lower ones that do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Carried {
+    any: Windows<Rate>,
+    held: Windows<Rate>,
+}
+
+impl Carried {
+    /// Takes in what an acknowledgement tells at `now`. `least` is the least round trip.
+    pub(super) fn on_sample(&mut self, now: Time, sample: &Passage, least: Span) {
+        if sample.interval.is_zero() || sample.interval < least {
+            return;
+        }
+        let rate = Rate::of(sample.delivered, sample.interval);
+        self.any.raise(now, MEMORY, rate);
+        let under_way = sample.interval.saturating_sub(sample.delay);
+        let is_held = under_way > sample.sending.mul_f64(HELD);
+        let held = if is_held { rate } else { Rate::ZERO };
+        self.held.raise(now, MEMORY, held);
+    }
+
+    /// What the path carries, if its limit was seen of late.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        let (any, held) = (self.any.most(), self.held.most());
+        (held > Rate::ZERO && held >= any.mul_f64(AGREED)).then_some(any)
+    }
+}
+
+/// The longest distance of key frames that is usual: the largest bursts say most.
+const MEMORY: Span = Span::from_secs(5);
+
+/// How much longer than to leave packets have to take to come through. The queue of a greedy rival grows by less while
+/// a smooth flow passes.
+const HELD: f64 = 1.5;
+
+/// What part of the most the path has to be seen to limit: acknowledgements do not come evenly.
+const AGREED: f64 = 0.95;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RTT: Span = Span::from_millis(40);
+
+    fn kbps(value: u64) -> Rate {
+        Rate::from_kbps(value)
+    }
+
+    /// At this rate, packets left over so many milliseconds and came through over so many.
+    fn sample(carried: &mut Carried, at_ms: u64, rate: Rate, sending: u64, answering: u64) {
+        let interval = Span::from_millis(sending.max(answering));
+        let passage = Passage {
+            delivered: rate.amount_in(interval),
+            sending: Span::from_millis(sending),
+            interval,
+            delay: Span::ZERO,
+        };
+        carried.on_sample(Time::from_millis(at_ms), &passage, RTT);
+    }
+
+    #[test]
+    fn a_burst_that_is_held_back_tells_the_rate_of_the_path() {
+        let mut carried = Carried::default();
+        assert_eq!(carried.rate(), None);
+        sample(&mut carried, 0, kbps(1_500), 80, 81);
+        assert_eq!(carried.rate(), None, "as fast as it left");
+        sample(&mut carried, 100, kbps(2_000), 80, 120);
+        assert_eq!(carried.rate(), None, "hardly slower");
+        sample(&mut carried, 200, kbps(2_000), 80, 121);
+        assert_eq!(carried.rate(), Some(kbps(2_000)));
+        // Less that was not held back changes nothing, and a little more is within what acknowledgements vary.
+        sample(&mut carried, 300, kbps(1_000), 80, 80);
+        sample(&mut carried, 400, kbps(2_100), 80, 80);
+        assert_eq!(carried.rate(), Some(kbps(2_100)));
+        // Clearly more that was not held back disproves it; still more that was held back is the limit.
+        sample(&mut carried, 500, kbps(2_200), 80, 80);
+        assert_eq!(carried.rate(), None);
+        sample(&mut carried, 600, kbps(3_000), 80, 160);
+        assert_eq!(carried.rate(), Some(kbps(3_000)));
+    }
+
+    #[test]
+    fn what_takes_less_than_a_round_trip_says_nothing() {
+        let mut carried = Carried::default();
+        sample(&mut carried, 0, kbps(9_000), 10, 39);
+        assert_eq!(carried.rate(), None);
+        sample(&mut carried, 1, kbps(2_000), 10, 40);
+        assert_eq!(carried.rate(), Some(kbps(2_000)));
+    }
+
+    #[test]
+    fn an_answer_that_the_peer_held_back_is_not_held_by_the_path() {
+        for (delay, expected) in [(30, Some(kbps(2_000))), (40, None)] {
+            let mut carried = Carried::default();
+            let passage = Passage {
+                delivered: Bytes::new(25_000),
+                sending: Span::from_millis(40),
+                interval: Span::from_millis(100),
+                delay: Span::from_millis(delay),
+            };
+            carried.on_sample(Time::ZERO, &passage, RTT);
+            assert_eq!(carried.rate(), expected, "{delay} ms");
+        }
+    }
+
+    #[test]
+    fn it_is_forgotten_when_nothing_is_held_back_any_more() {
+        let mut carried = Carried::default();
+        for at in 0..200_u64 {
+            let (sending, answering) = if at < 50 { (40, 80) } else { (80, 80) };
+            sample(&mut carried, at * 100, kbps(2_000), sending, answering);
+            match at * 100 {
+                ..=9_900 => assert_eq!(carried.rate(), Some(kbps(2_000)), "{at}"),
+                15_000.. => assert_eq!(carried.rate(), None, "{at}"),
+                _ => {}
+            }
+        }
+    }
+
+    proptest! {
+        /// A path that carries `capacity`, filled by nobody else: whatever leaves, what it is said to carry is the most that
+        /// came through of late, and known when something left at twice the rate. Whole bytes make a kb/s of difference.
+        #[test]
+        fn it_is_the_most_that_came_through(
+            capacity in 500_u64..10_000,
+            sent in prop::collection::vec((100_u64..20_000, 40_u64..400), 1..80),
+        ) {
+            let mut carried = Carried::default();
+            let mut most = 0;
+            for (at, (offered, sending)) in (0..).zip(sent) {
+                let through = offered.min(capacity);
+                sample(&mut carried, at * 50, kbps(through), sending, sending * offered / through);
+                most = most.max(through);
+                let found = carried.rate().map(|rate| rate.as_bps().div_ceil(1_000));
+                prop_assert!(found.is_none_or(|rate| rate.abs_diff(most) <= 1), "{:?}, not {}", found, most);
+                if offered >= 2 * capacity {
+                    prop_assert!(found.is_some());
+                }
+            }
+        }
+    }
+}
