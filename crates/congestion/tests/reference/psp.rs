@@ -399,6 +399,33 @@ fn with_dynamic_rtt_rounds_last_the_smoothed_round_trip() {
     }
 }
 
+/// A first round trip of 164 ms had 80 ms of waiting in it, which the next of 84 ms has not: with steps of the rate rounds are as
+/// long as the shorter from then on, and a later one of 124 ms changes nothing. The paper's stay at the first.
+#[test]
+fn rounds_with_steps_of_the_rate_last_the_least_round_trip() {
+    let first = Span::from_millis(164);
+    let fixed = Step::Fixed {
+        first: Span::from_micros(50),
+        step: Span::from_micros(2),
+    };
+    for (step, expected) in [(Step::Rate, RTT), (fixed, first)] {
+        let mut law = Psp::new(PspConfig { step, ..config() });
+        let at = Time::from_millis;
+        send(&mut law, at(0));
+        law.on_ack(&ack(at(164), PACKET, first, Bytes::ZERO));
+        assert_eq!(law.round(), Some(first));
+        send(&mut law, at(164));
+        law.on_ack(&ack(at(248), PACKET, RTT, Bytes::ZERO));
+        assert_eq!(law.round(), Some(expected));
+        law.on_ack(&ack(at(300), PACKET, Span::from_millis(124), Bytes::ZERO));
+        assert_eq!(law.round(), Some(expected));
+        let Tag::Round { rtt, .. } = send(&mut law, at(328)) else {
+            panic!("packets say which round they are of");
+        };
+        assert_eq!(rtt, expected);
+    }
+}
+
 /// One round of ten packets, of which nine or all arrive, and the packet of the next that the report meets.
 fn answer(law: &mut Psp, round: u32, is_lost: bool) {
     send_round(law, round, 10);

@@ -26,7 +26,7 @@
 //! `T'` is the period before the increase that was made last when the round began, or first while it lasted, unless a loss was
 //! answered since. One increase waits for the other: until a round that was begun after the last change has been judged, a
 //! round without losses changes nothing. Rounds that were begun before it are judged for losses all the same, because an
-//! increase answers none.
+//! increase answers none. `RTT` is the least round trip that was measured so far, not the first one: see below.
 //!
 //! *How fast.* The report of a round comes a round trip and an eighth after its end, so that without a queue an increase
 //! is made every third round trip, and later by the wait behind a queue. The quarter that a damped loss takes off is made
@@ -50,11 +50,16 @@
 //! are nothing, the older flow may be left with the one packet in a round trip that section 2.1 grants it.
 //!
 //! With steps of the rate a loss keeps the ratio of two rates and √n brings it nearer to one, damped or not, as long as
-//! both have rounds of one length. A late flow that measured its round trip behind a queue has longer ones, and comes to
-//! less by up to the third power of their ratio: an increase that goes with `√n`, once in some round trips T, is `√(x ·
-//! T) / T²` more of a rate x in a second, which a loss that takes the same share of both balances at rates as `T⁻³`. With
-//! base rounds some late starts leave damped flows four times apart and more. `crates/sim/tests/sharing.rs` asks for all
-//! of this.
+//! both have rounds of one length. Of two whose rounds differ the one with the longer rounds T comes to less by up to the
+//! third power of their ratio: an increase that goes with `√n`, once in some T, is `√(x · T) / T²` more of a rate x in a
+//! second, which a loss that takes the same share of both balances at rates as `T⁻³`. A late flow measures its first
+//! round trip behind the queue that the other keeps. For the rest of its life rounds of that length would leave it up to
+//! nine times behind, damped or not; but what it measures after a loss, which empties the queue, is as short as what the other had, so
+//! that rounds of the least round trip become equal. `crates/sim/tests/sharing.rs` asks for all of this.
+//!
+//! Two agents whose packets come exactly as often as the bottleneck carries one need `jitter`: with none and a sender's
+//! link of the bottleneck's rate the older one's packets take each place in the queue when it becomes free, and one that starts
+//! later gets nothing.
 //!
 //! Source: Feng, Feng and Belford, "Packet Spacing: An Enabling Mechanism for Delivering Multimedia Content in
 //! Computational Grids", section 2.
@@ -64,7 +69,7 @@
 //! effect are not judged (`settle`), because their losses are those that it answered; 3. a round in which the
 //! application sent less than it might does not lower the spacing; 4. without any report for four round trips the
 //! spacing grows as after a loss; 5. a round lasts a millisecond at least; 6. the round trip can be the smoothed one
-//! instead of the base (`dynamic_rtt`), as the paper plans; 7. intervals can vary at random (`jitter`): senders whose
+//! instead of the base (`dynamic_rtt`), as the paper plans, and with steps of the rate it is else the least so far; 7. intervals can vary at random (`jitter`): senders whose
 //! periods are exactly equal lock phases at a full queue; 8. the receiver reports a round an eighth of a round trip
 //! after the next one begins, or two round trips after it began, so that packets that overtake each other are counted;
 //! 9. rounds of which nothing arrived are reported with the first one after them; 10. the transport's probe for a lost
@@ -101,7 +106,7 @@ pub struct PspConfig {
     pub step: Step,
     /// Whether rounds that were begun before the last reaction are left out.
     pub settles: bool,
-    /// Whether rounds last the smoothed round trip instead of the base.
+    /// Whether rounds last the smoothed round trip instead of the base or, with [`Step::Rate`], the least.
     pub is_dynamic: bool,
     /// By how much of an interval, from 0 to 1, it varies at random: half of it either way.
     pub jitter: f64,
@@ -206,6 +211,8 @@ impl Psp {
     pub fn round(&self) -> Option<Span> {
         let rtt = if self.config.is_dynamic {
             self.rtt.smoothed(&TIMER)
+        } else if self.config.step == Step::Rate {
+            self.rtt.min()
         } else {
             self.base
         };

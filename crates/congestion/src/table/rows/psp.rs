@@ -36,7 +36,8 @@ const LINK: Parameter = Parameter {
 };
 const SCALE: Parameter = choice(
     "scale",
-    "By what the spacing moves: fixed amounts as in the paper, or steps that go with the rate.",
+    "By what the spacing moves: fixed amounts as in the paper, which do not bring two flows together, or steps that go \
+     with the rate, which do.",
     "fixed",
     &["fixed", "rate"],
 );
@@ -57,12 +58,14 @@ const SETTLE: Parameter = flag(
 );
 const DYNAMIC_RTT: Parameter = flag(
     "dynamic_rtt",
-    "Whether rounds last the smoothed round trip instead of the one measured first.",
+    "Whether rounds last the smoothed round trip instead of the one measured first, or the least so far with \
+     scale=rate.",
     false,
 );
 const JITTER: Parameter = Parameter {
     name: "jitter",
-    summary: "By how much intervals vary at random: by up to half of this share, either way.",
+    summary: "By how much intervals vary at random: by up to half of this share, either way. Without it one that starts \
+              late may get nothing of a drop-tail queue that packets reach as often as they leave.",
     default: Value::Number(0.0),
     domain: Domain::Number {
         min: 0.0,
