@@ -5,11 +5,12 @@ mod demo;
 mod stream;
 
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{PathBufValueParser, TypedValueParser as _};
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use comity_sim::results::Format;
@@ -103,11 +104,11 @@ Examples:
 )]
 pub(crate) struct Keygen {
     /// Where the secret is written
-    #[arg(required_unless_present = "public")]
+    #[arg(required_unless_present = "public", value_parser = named_file())]
     pub(crate) file: Option<PathBuf>,
 
     /// Print the public key of the secret in this file instead
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "force"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "force"], value_parser = named_file())]
     pub(crate) public: Option<PathBuf>,
 
     /// Replace FILE, whose secret is lost then
@@ -329,7 +330,8 @@ macro_rules! link_options {
             #[arg(long = $duplication, id = $duplication, value_name = "SHARE", value_parser = share)]
             pub(crate) duplication: Option<f64>,
 
-            /// A file with the rate over time: mahimahi's format, or time and rate in each line
+            /// A file with the rate over time: mahimahi's format, or lines such as "20s, 1.5Mbps" where its name ends in
+            /// .csv or .steps
             #[arg(long = $trace, id = $trace, value_name = "FILE")]
             pub(crate) trace: Option<PathBuf>,
         }
@@ -447,6 +449,25 @@ pub(crate) struct Emulate {
 /// Reads a number with its unit.
 fn quantity<T: FromStr<Err = ParseError>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: ParseError| error.to_string())
+}
+
+/// The path of a file, where the standard streams cannot stand in for one.
+fn named_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("this cannot go through a standard stream; expected the path of a file, and ./- for one of this name"),
+        false => Ok(path),
+    })
+}
+
+/// An address of this host to answer at, the loopback one unless another is given.
+fn own_address(text: &str) -> Result<SocketAddr, String> {
+    let full = match text.strip_prefix(':').unwrap_or(text) {
+        port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),
+        _ => text.to_owned(),
+    };
+    full.parse().map_err(|_| {
+        "expected an address and a port, such as 127.0.0.1:9100, [::]:9100 or :9100".to_owned()
+    })
 }
 
 /// A number of bytes, with or without their unit.
@@ -604,6 +625,37 @@ mod tests {
         assert_eq!(packet_size("1.4kB"), Ok(Bytes::new(1_400)));
         for bad in ["", "-1", "1400b", "many"] {
             assert!(packet_size(bad).is_err(), "{bad:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_standard_stream_is_no_file() {
+        for words in [
+            &["recv", "comity://:1", "out.ts", "--gaps"][..],
+            &["recv", "comity://:1", "out.ts", "--qlog"],
+            &["keygen"],
+            &["keygen", "--public"],
+        ] {
+            let parse = |file| Cli::try_parse_from([&["comity"], words, &[file]].concat());
+            let said = parse("-").unwrap_err().to_string();
+            assert!(said.contains("expected the path of a file"), "{said}");
+            assert!(parse("./-").is_ok() && parse("gaps.jsonl").is_ok());
+        }
+    }
+
+    #[test]
+    fn a_port_alone_is_one_of_this_host() {
+        for (text, address) in [
+            (":9100", "127.0.0.1:9100"),
+            ("9100", "127.0.0.1:9100"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::]:1", "[::]:1"),
+        ] {
+            assert_eq!(own_address(text), Ok(address.parse().unwrap()));
+        }
+        for bad in ["", ":", "65536", "host:1", "::1"] {
+            let said = own_address(bad).unwrap_err();
+            assert!(said.contains(":9100"), "{bad:?}: {said}");
         }
     }
 

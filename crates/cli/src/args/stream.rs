@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use comity_media::DeadlineRule;
 use comity_units::{Bytes, Rate, Span};
 
-use super::quantity;
+use super::{named_file, own_address, quantity};
 
 /// The part of the help that the three verbs have in common.
 macro_rules! endings {
@@ -151,7 +151,7 @@ pub(crate) struct Common {
     pub(crate) duration: Option<Span>,
 
     /// List the sections that did not arrive whole, as a JSON object a line; a sender lists what it knows of
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) gaps: Option<PathBuf>,
 
     /// Print one JSON object a line: what happens, every --statsfreq, and at the end; on the standard error where
@@ -163,13 +163,13 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub(crate) statsfreq: Option<Span>,
 
-    /// Answer Prometheus at http://ADDRESS/metrics
-    #[arg(long, value_name = "ADDRESS")]
+    /// Answer Prometheus at http://ADDRESS/metrics; :9100 is 127.0.0.1:9100
+    #[arg(long, value_name = "ADDRESS", value_parser = own_address)]
     pub(crate) metrics_bind: Option<SocketAddr>,
 
     /// Write what each connection sees and decides as qlog, for qvis: the first into FILE (end it in .sqlog), the
     /// next into FILE-2 and so on
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = named_file())]
     pub(crate) qlog: Option<PathBuf>,
 
     /// The most that --qlog writes into one file

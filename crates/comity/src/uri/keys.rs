@@ -290,7 +290,7 @@ pub const KEYS: &[Key] = &[
         "The local address, port or both that packets leave from; for a listener without a host, the address it listens on; for multicast, the address of the interface.")
         .or(&["adapter"]),
     key("latency", span(Span::from_millis(1), Span::from_secs(3_600)), "120ms", COMITY,
-        "From when a section is given to when it is due at the other end. Three to four round trips leave room for repeating what is lost."),
+        "From when a section is given to when it is due at the other end, the time on the path included: SRT counts that extra. The larger one of both ends is that of the connection. Three to four round trips leave room for repeating what is lost."),
     key("cc", Kind::Controller, table::DEFAULT_FOR_SECTIONS, COMITY,
         "The congestion controller, a name of [controllers.md](controllers.md); its parameters are keys too, as in `cc.beta=0.8`."),
     key("maxbw", Kind::Domain(Domain::Rate { min: Rate::from_kbps(1), max: Rate::MAX }), "unlimited", COMITY,
