@@ -3,9 +3,9 @@
 
 Each run is one `comity demo`: real, encrypted UDP through the emulated bottleneck of the published comparison
 (8 Mb/s, 20 ms each way, 60 packets), one stream of H.264 with B pictures and 0, 1, 2 or 4 greedy flows of the
-same library, all of them Reno or CUBIC. The video is made by ffmpeg, with a key picture each second, four times as
-large as the others on the average, and a buffer of 0.2 s of its rate. It asks for three quarters of an equal share, for which the bottleneck is
-made as fast as that takes, 8 Mb/s within some percent; and for 4 Mb/s of 8. Alone it has 120 ms, beside
+same library, all of them Reno or CUBIC. The video is made by ffmpeg, with a key picture each second of eight to
+nine times the mean, and a buffer of 0.2 s of its rate. It asks for three quarters of an equal share, for which
+the bottleneck is made as fast as that takes, 7 to 8 Mb/s; and for 4 Mb/s of 8. Alone it has 120 ms, beside
 others 400 ms.
 
     fair    = min(demand, equal share) for the video, (rate - that) / flows for each other flow
