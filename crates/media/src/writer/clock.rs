@@ -9,6 +9,9 @@ const JUMP: i64 = 10 * 90_000;
 
 /// References closer than 10 ms serve nobody, and would fill the stream.
 const SHORTEST: u64 = 900;
+/// After so many units in a row that come when the clock has passed them, it is the clock that is wrong: a source began
+/// again a little before where it had stopped. Single ones are late.
+const IN_A_ROW: u32 = 16;
 /// For how long after a jump units of the old clock may come.
 const SOON: u64 = 2 * 90_000;
 
@@ -35,6 +38,8 @@ pub(super) struct Clock {
     referenced: u64,
     /// The latest decoding time before the last jump, and where that was.
     left: Option<(u64, u64)>,
+    /// How many units in a row came when it had passed them.
+    passed: u32,
 }
 
 impl Clock {
@@ -45,6 +50,7 @@ impl Clock {
             place: 0,
             referenced: 0,
             left: None,
+            passed: 0,
         }
     }
 
@@ -68,8 +74,13 @@ impl Clock {
             return vec![self.step(self.place, false)];
         };
         let step = difference(stamp, latest);
+        self.passed = match self.is_late(stamp) {
+            true => self.passed + 1,
+            false => 0,
+        };
+        let began_again = self.passed >= IN_A_ROW;
         // A mark alone, without a jump of the times, is one of the source's counters: ours have no gap.
-        if step.abs() > JUMP || (discontinuity && step < 0) {
+        if step.abs() > JUMP || began_again || (discontinuity && step < 0) {
             // One stream jumps before the others do: their last units still belong to the old clock.
             if self
                 .left
@@ -77,6 +88,7 @@ impl Clock {
             {
                 return Vec::new();
             }
+            self.passed = 0;
             self.left = Some((latest, self.place));
             self.stamp = Some(stamp);
             self.referenced = self.place;
@@ -191,5 +203,48 @@ mod tests {
             clocks(&clock.advance(8_999_000 + 7_200, false, INTERVAL)),
             []
         );
+    }
+
+    /// A source that is started again sends once more what it had sent some seconds before: the clock goes back with it.
+    #[test]
+    fn a_source_that_begins_again_takes_the_clock_back() {
+        for (back_s, jumps) in [(8, true), (2, true), (0, false)] {
+            let mut clock = Clock::new(Span::from_secs(1));
+            for frame in 0..250 {
+                clock.advance(3_600 * frame + 90_000, false, INTERVAL);
+            }
+            let again = 3_600 * 250 + 90_000 - back_s * 90_000;
+            let mut steps = Vec::new();
+            for frame in 0..50 {
+                steps.extend(clock.advance(again + 3_600 * frame, false, INTERVAL));
+            }
+            let marked = steps.iter().filter(|step| step.discontinuity).count();
+            assert_eq!(marked, usize::from(jumps), "{back_s} s");
+            // 34 frames of 40 ms behind the jump, or 50, a reference for each 80 ms or so.
+            assert!(
+                (15..=28).contains(&steps.len()),
+                "{back_s} s: {}",
+                steps.len()
+            );
+            let last = steps[steps.len() - 1].clock + 90_000;
+            let end = again + 3_600 * 49;
+            // Where it passes the time at which it was left, a unit or two count for the old one.
+            assert!((end - 3 * 3_600..=end).contains(&last), "{back_s} s");
+        }
+    }
+
+    #[test]
+    fn single_units_that_are_late_do_not_move_the_clock() {
+        let mut clock = Clock::new(Span::from_secs(1));
+        clock.advance(900_000, false, INTERVAL);
+        for unit in 0..200 {
+            // Fifteen late ones, then one in time.
+            let stamp = match unit % 16 {
+                15 => 900_000 + 225 * unit,
+                _ => 900_000 - 450_000 + 3_600 * unit,
+            };
+            let steps = clock.advance(stamp, false, INTERVAL);
+            assert!(steps.iter().all(|step| !step.discontinuity), "unit {unit}");
+        }
     }
 }
