@@ -240,6 +240,7 @@ async fn a_caller_that_the_listener_has_only_answered_hears_of_the_end() {
 
 /// A film that is sent faster than it plays plays on when its sender has gone.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "real time is what it is about")]
 async fn what_had_arrived_is_played_out_after_the_peer_has_ended() {
     let paced = options()
         .deliver(Deliver::Paced)
