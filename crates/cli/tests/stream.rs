@@ -6,6 +6,8 @@ mod account;
 mod broken;
 #[path = "stream/copies.rs"]
 mod copies;
+#[path = "stream/datagrams.rs"]
+mod datagrams;
 #[path = "stream/ends.rs"]
 mod ends;
 #[path = "stream/live.rs"]
@@ -621,38 +623,6 @@ fn what_did_not_reach_a_relay_is_in_the_list_of_the_last_receiver() {
     let came = &relayed["input"]["totals"];
     let came = came["sectionsOnTime"].as_u64().unwrap() + came["sectionsLate"].as_u64().unwrap();
     assert!(whole <= came, "{whole} of {came}");
-}
-
-#[test]
-fn datagrams_and_rtp_carry_it_too() {
-    let clip = clip();
-    for scheme in ["udp", "rtp"] {
-        let folder = Folder::new();
-        let out = folder.path("out.ts");
-        let mut receiver = Running::start(&["relay", &format!("{scheme}://@127.0.0.1:0"), &out]);
-        let target = format!("{scheme}://127.0.0.1:{}", receiver.port());
-        ends(
-            0,
-            &[
-                "relay",
-                clip.to_str().unwrap(),
-                &target,
-                // Nothing holds datagrams back: the socket's buffer has to last while the machine does something else.
-                "--speed",
-                "5",
-                "-q",
-            ],
-        );
-        receiver.interrupt();
-        let (account, said) = receiver.end(0);
-        assert!(said.contains("interrupted"), "{said}");
-        assert_eq!(
-            account["passed"]["whole"]["key"]["sections"], 10,
-            "{account}"
-        );
-        let written = folder.read("out.ts");
-        assert_same_media(&written, &fs::read(&clip).unwrap());
-    }
 }
 
 #[test]

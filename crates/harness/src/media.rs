@@ -47,7 +47,7 @@ pub fn check_header(data: &[u8]) {
     assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
 }
 
-/// Whatever the bytes are, reading them gives sections without holes in their numbers, the same ones however the
+/// Whatever the bytes are, reading them gives sections, or says that one is missing, for each number; the same ones however the
 /// bytes are cut; and what was read can be written, in whole packets where it was a transport stream and not broken before its first table. Each byte
 /// of a transport stream is in a packet, counted in a notice, or sent as it is.
 pub fn check_reader(data: &[u8]) {
@@ -77,13 +77,18 @@ pub fn check_reader(data: &[u8]) {
     let (mut next, mut out) = (BTreeMap::new(), Vec::new());
     let (mut is_known, mut is_transport) = (false, true);
     for event in &whole {
+        let (stream, number) = match event {
+            Event::Section(section) => (section.stream, section.number),
+            Event::Missing(missing) => (missing.stream, missing.number),
+            Event::Notice(_) => continue,
+        };
+        let expected = next.entry(stream).or_insert(0);
+        assert_eq!(number, *expected);
+        *expected += 1;
         let Event::Section(section) = event else {
             continue;
         };
-        let number = next.entry(section.stream).or_insert(0);
-        assert_eq!(section.number, *number);
         assert!(section.needs.is_none_or(|needed| needed < section.number));
-        *number += 1;
         let (header, _) = Header::decode(&section.payload).expect("the reader's own header");
         // Bytes behind the first table or unit are in packets.
         is_known |= matches!(header, Header::Table { .. } | Header::Unit(_));
@@ -119,7 +124,7 @@ fn check_account(data: &[u8], events: &[Event]) {
             }
             // What stands beside packets is in no account.
             Event::Notice(Notice::PacketsApart { .. }) => return,
-            Event::Notice(_) => {}
+            Event::Notice(_) | Event::Missing(_) => {}
         }
     }
     let packets = (data.len() as u64).checked_sub(given as u64 + left_out);

@@ -59,6 +59,8 @@ pub use clock::SourceClock;
 pub use group::DeadlineRule;
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use reader::{Reader, ReaderConfig};
-pub use section::{Event, Found, FrameType, Importance, MediaSection, Notice, TimeSource};
+pub use section::{
+    Event, Found, FrameType, Importance, MediaSection, MissingUnit, Notice, TimeSource,
+};
 pub use shed::{Count, ShedAccount, Shedder, ShedderConfig, Verdict};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};

@@ -102,7 +102,7 @@ pub struct MediaSection {
     /// The stream: 0 for the tables, and for bytes of a transport stream in which no packet is found; then one for each
     /// elementary stream in the order of their first appearance in a program map. What is not understood as a whole, and elementary streams, have stream 0.
     pub stream: u16,
-    /// Its number within the stream, from 0, without holes.
+    /// Its number within the stream, from 0, without holes but for those that an [`Event::Missing`] names.
     pub number: u64,
     /// When the source has it: its decoding time on the source's clock, which begins at zero.
     pub source_time: Time,
@@ -187,6 +187,12 @@ pub enum Notice {
         /// The packet identifier of its stream.
         pid: u16,
     },
+    /// The continuity counter of a stream has a gap between two access units: the source was spliced there, or units are
+    /// missing from it, which cannot be told apart. No unit is cut.
+    Break {
+        /// The packet identifier of the stream.
+        pid: u16,
+    },
     /// A stream of sound whose frames were understood has something that is none: the rest of its PES packet is sent as
     /// one unit, as are PES packets without frames. Told once for each stream.
     NoFrames {
@@ -246,11 +252,26 @@ pub enum TimeSource {
     Rate(Rate),
 }
 
+/// An access unit that the source has only a part of, and that is left out, or one that is longer than the reader may hold.
+/// It has a number like any other, so that a receiver can be told of it. Of frames of sound that share a PES packet,
+/// there may be several under one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingUnit {
+    /// Its stream.
+    pub stream: u16,
+    /// Its number within the stream.
+    pub number: u64,
+    /// How far the clock of its program had come when that was seen.
+    pub source_time: Time,
+}
+
 /// What a reader gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A section.
     Section(MediaSection),
+    /// There is no section with this number.
+    Missing(MissingUnit),
     /// Something that the source is told to be, or to have lost.
     Notice(Notice),
 }

@@ -261,3 +261,55 @@ fn an_empty_file_is_refused_before_anybody_is_called() {
     assert_eq!(received["output"]["bytes"], 0, "{received}");
     assert_eq!(folder.read("out.ts"), b"before");
 }
+
+/// A unit that the source has only a part of has a number of its own, so that both lists name it.
+#[test]
+fn what_is_damaged_at_the_source_is_in_both_lists() {
+    let folder = Folder::new();
+    let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
+    let (sent, received) = (folder.path("sent.jsonl"), folder.path("received.jsonl"));
+    // Every 150th packet has an error: the transport error indicator of ISO/IEC 13818-1 2.4.3.3.
+    let mut stream = fs::read(clip()).unwrap();
+    for packet in stream.chunks_mut(188).skip(300).step_by(150) {
+        packet[1] |= 0x80;
+    }
+    fs::write(&source, &stream).unwrap();
+    let from = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &from, &out, "--gaps", &received]);
+    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let sender = Running::start(&["send", &source, &target, "--gaps", &sent, "--speed", "5"]);
+    let (account, said) = sender.end(0);
+    let (end, _) = receiver.end(0);
+    let told = account["passed"]["notices"]["damage"].as_u64().unwrap();
+    let named = account["passed"]["gaps"]["source"].as_u64().unwrap();
+    assert!((5..=told).contains(&named), "{account}");
+    assert!(said.contains("missing at the source"), "{said}");
+    let list = |path: &str, reason: &str| -> Vec<(u64, u64)> {
+        let text = String::from_utf8(folder.read(path)).unwrap();
+        let lines = text.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["reason"], reason, "{line}");
+            assert!(line["type"].is_null(), "{line}");
+            (
+                line["stream"].as_u64().unwrap(),
+                line["section"].as_u64().unwrap(),
+            )
+        });
+        let mut list: Vec<_> = lines.collect();
+        list.sort_unstable();
+        list
+    };
+    let (sent, received) = (
+        list("sent.jsonl", "source"),
+        list("received.jsonl", "cancelled"),
+    );
+    assert_eq!((sent.len() as u64, &sent), (named, &received));
+    // Beside those, what came is what was whole.
+    let whole = |object: &Value| -> u64 {
+        let counts = object["passed"]["whole"].as_object().unwrap();
+        { counts.values() }
+            .map(|count| count["sections"].as_u64().unwrap())
+            .sum()
+    };
+    assert_eq!(whole(&end), whole(&account));
+}

@@ -550,18 +550,20 @@ fn what_finds_no_room_on_the_disk_is_in_the_list_of_gaps() {
 #[test]
 fn a_reader_that_goes_away_ends_it_quietly() {
     let clip = clip();
+    let folder = Folder::new();
+    let gaps = folder.path("gaps.jsonl");
     let mut sender = Running::start(&[
         "send",
         clip.to_str().unwrap(),
         &format!("comity://:0?latency=50ms&{SECRET}"),
     ]);
     let from = format!("comity://127.0.0.1:{}?{SECRET}", sender.port());
-    let mut receiver = command(&["recv", &from, "-", "-q"])
+    let mut receiver = command(&["recv", &from, "-", "--gaps", &gaps, "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut start = [0; 188];
+    let mut start = vec![0; 188 * 400];
     receiver
         .stdout
         .take()
@@ -570,9 +572,48 @@ fn a_reader_that_goes_away_ends_it_quietly() {
         .unwrap();
     assert_eq!(start[0], 0x47);
     let output = receiver.wait_with_output().unwrap();
-    assert_eq!(checked(0, &output), "");
+    let said = checked(0, &output);
+    let end: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
     sender.interrupt();
     sender.end(0);
+    // What nobody read any more did arrive, and is in the list.
+    let count = |counts: &Value, of: &dyn Fn(&Value) -> Option<u64>| -> u64 {
+        let counts = counts.as_object().unwrap().values();
+        counts.map(|count| of(count).unwrap()).sum()
+    };
+    let whole = count(&end["passed"]["whole"], &|count| count["sections"].as_u64());
+    let missing = count(&end["passed"]["gaps"], &Value::as_u64);
+    let list = String::from_utf8(folder.read("gaps.jsonl")).unwrap();
+    assert!(missing > 0 && whole > 0, "{end}");
+    assert_eq!(list.lines().count() as u64, missing, "{list}");
+    assert!(list.contains("\"unwritten\""), "{list}");
+    let totals = &end["input"]["totals"];
+    let received = ["sectionsOnTime", "sectionsLate", "sectionsGap"].map(|of| totals[of].as_u64());
+    assert_eq!(Some(whole + missing), received.into_iter().sum(), "{end}");
+}
+
+/// The media matters more than the list; that the list is not whole shows in how it ends.
+#[test]
+fn a_list_that_cannot_be_written_does_not_end_what_it_is_about() {
+    let folder = Folder::new();
+    let (source, out) = (folder.path("in.ts"), folder.path("out.ts"));
+    let mut stream = std::fs::read(clip()).unwrap();
+    for packet in stream.chunks_mut(188).skip(300).step_by(150) {
+        packet[1] |= 0x80;
+    }
+    std::fs::write(&source, &stream).unwrap();
+    let from = format!("comity://:0?{SECRET}");
+    let mut receiver = Running::start(&["recv", &from, &out, "--gaps", "/dev/full"]);
+    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let sender = Running::start(&["send", &source, &target, "--speed", "5"]);
+    let (account, _) = sender.end(0);
+    let (end, said) = receiver.end(1);
+    assert!(
+        said.contains("warning: --gaps: cannot write on to /dev/full"),
+        "{said}"
+    );
+    assert_eq!(said.matches("warning: --gaps").count(), 1, "{said}");
+    assert_eq!(end["passed"]["whole"], account["passed"]["whole"]);
 }
 
 #[test]

@@ -7,14 +7,14 @@ use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
 use super::ReaderConfig;
 use super::cadence::Cadence;
-use super::pes::{Assembler, Fault, Marks, Whole};
+use super::pes::{Assembler, Fault, Interrupted, Marks, Part, Whole};
 use super::slices::{Slicer, payload};
 use super::tempo::{Progress, Tempo, Timed, Yardstick};
 use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
 use crate::group::{Arrival, Group, Place};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::psi::{self, Gatherer};
-use crate::section::{Event, FrameType, Importance, MediaSection, Notice};
+use crate::section::{Event, FrameType, Importance, MediaSection, MissingUnit, Notice};
 use crate::timeline::{difference, ticks};
 
 const STUFFING: u16 = 0x1fff;
@@ -205,13 +205,18 @@ impl Demux {
                 match stream.counter.next(&packet, announced) {
                     Continuity::Next => {}
                     Continuity::Again => return,
-                    Continuity::Broken => stream.interrupt(&mut output),
+                    Continuity::Broken => stream.interrupt(begins, &mut output),
                 }
                 if packet.transport_scrambling_control().is_scrambled() {
                     stream.keep_scrambled(bytes, &mut output);
                 } else {
                     stream.flush_scrambled(&mut output);
-                    stream.push(payload, begins.then_some(marks), self.longest, &mut output);
+                    let part = Part {
+                        payload,
+                        begins: begins.then_some(marks),
+                        is_filled: is_filled_up(bytes),
+                    };
+                    stream.push(part, self.longest, &mut output);
                 }
             }
         }
@@ -280,7 +285,7 @@ impl Demux {
                     stream.flush_scrambled(&mut output);
                     if stream.assembler.is_within() {
                         stream.counter = Counter::default();
-                        stream.interrupt(&mut output);
+                        stream.interrupt(false, &mut output);
                     }
                 }
             }
@@ -313,7 +318,7 @@ impl Demux {
                 yardstick: &self.yardstick,
             };
             if is_cut && stream.assembler.is_within_packet() {
-                stream.interrupt(&mut output);
+                stream.interrupt(false, &mut output);
             }
             stream.finish(&mut output);
         }
@@ -470,6 +475,29 @@ impl Demux {
     }
 }
 
+/// Whether a packet has filling in its adaptation field, ISO/IEC 13818-1 2.4.3.5: more bytes than what it says to be there.
+fn is_filled_up(packet: &[u8; PACKET]) -> bool {
+    if packet[3] & 0x20 == 0 {
+        return false;
+    }
+    let length = usize::from(packet[4]);
+    let Some(field) = packet.get(5..5 + length) else {
+        return false;
+    };
+    let Some((&flags, rest)) = field.split_first() else {
+        // A field of one byte is filling.
+        return true;
+    };
+    let has = |bit: u8| usize::from(flags & bit != 0);
+    let mut used = 6 * has(0x10) + 6 * has(0x08) + has(0x04);
+    for bit in [0x02, 0x01] {
+        if flags & bit != 0 {
+            used += 1 + rest.get(used).copied().map_or(0, usize::from);
+        }
+    }
+    used < rest.len()
+}
+
 /// Where the units of a stream go, and what they are timed by.
 struct Output<'a> {
     clock: &'a mut Tempo,
@@ -489,18 +517,10 @@ impl Output<'_> {
 }
 
 impl Stream {
-    fn push(
-        &mut self,
-        payload: &[u8],
-        begins: Option<Marks>,
-        longest: usize,
-        output: &mut Output<'_>,
-    ) {
+    fn push(&mut self, part: Part<'_>, longest: usize, output: &mut Output<'_>) {
         let mut units = Vec::new();
         self.assembler
-            .push(self.codec, payload, begins, longest, &mut |unit| {
-                units.push(unit);
-            });
+            .push(self.codec, part, longest, &mut |unit| units.push(unit));
         self.give(units, output);
     }
 
@@ -512,12 +532,33 @@ impl Stream {
         self.flush_scrambled(output);
     }
 
-    fn interrupt(&mut self, output: &mut Output<'_>) {
+    /// Something is missing, behind which a PES packet `begins` or one goes on.
+    fn interrupt(&mut self, begins: bool, output: &mut Output<'_>) {
         let mut units = Vec::new();
-        self.assembler
-            .interrupt(self.codec, &mut |unit| units.push(unit));
-        units.push(Err(Fault::Damaged));
+        let interrupted = self
+            .assembler
+            .interrupt(self.codec, begins, &mut |unit| units.push(unit));
+        if interrupted == Interrupted::Unit {
+            units.push(Err(Fault::Damaged));
+        }
         self.give(units, output);
+        if interrupted == Interrupted::Nothing {
+            self.cadence = Cadence::default();
+            let pid = self.pid;
+            output
+                .events
+                .push_back(Event::Notice(Notice::Break { pid }));
+        }
+    }
+
+    /// Gives a number to a unit that is left out.
+    fn miss(&mut self, output: &mut Output<'_>) {
+        output.events.push_back(Event::Missing(MissingUnit {
+            stream: self.number,
+            number: self.next_section,
+            source_time: output.clock.now(output.yardstick),
+        }));
+        self.next_section += 1;
     }
 
     fn give(&mut self, units: Vec<Result<Whole, Fault>>, output: &mut Output<'_>) {
@@ -535,11 +576,13 @@ impl Stream {
                     output
                         .events
                         .push_back(Event::Notice(Notice::Damaged { pid }));
+                    self.miss(output);
                 }
                 Err(Fault::Oversized(bytes)) => {
                     output
                         .events
                         .push_back(Event::Notice(Notice::Oversized { pid, bytes }));
+                    self.miss(output);
                 }
             }
         }

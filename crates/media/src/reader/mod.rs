@@ -68,8 +68,12 @@ impl Default for ReaderConfig {
 /// [assumed rate](ReaderConfig::assumed_rate). Stamps that jump or wrap are gone on with.
 ///
 /// Nothing that is read is an error: what is not understood is sent in slices, as are the bytes of a transport stream in
-/// which no packet is found for longer than 12,032 bytes; what else is broken is left out; and a [`Notice`] says so. A picture is given when the next one of its stream begins, since a transport
-/// stream does not say before where it ends: one frame interval later than it came.
+/// which no packet is found for longer than 12,032 bytes; what else is broken is left out; and a [`Notice`] says so. A unit that is left out has a number,
+/// which an [`Event::Missing`] names.
+///
+/// A picture whose PES packet does not say how long it is is given with the transport packet that is filled up behind it, in a stream in
+/// which 8 PES packets have come and none was filled up within; before that, and where the last packet is just full, when the next
+/// picture begins, one frame interval later.
 ///
 /// ```
 /// use comity_media::{Event, Notice, Reader, ReaderConfig};

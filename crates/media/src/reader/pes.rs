@@ -27,6 +27,14 @@ pub(super) struct Whole {
     pub(super) bytes: Vec<u8>,
 }
 
+impl Whole {
+    /// The same without what it holds.
+    fn emptied(self) -> Self {
+        let bytes = Vec::new();
+        Self { bytes, ..self }
+    }
+}
+
 /// What went wrong with an access unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -36,8 +44,21 @@ pub(super) enum Fault {
     NoFrame,
 }
 
+/// What is left out where a part of a stream is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    /// A unit.
+    Unit,
+    /// More of one that was left out already.
+    Rest,
+    /// No part of any unit.
+    Nothing,
+}
+
 /// How many bytes of a PES packet are enough to see whether a unit begins with it.
 const SEEN_EARLY: usize = 512;
+/// After so many PES packets, what none of them did is taken to be what their stream does not do.
+const KNOWN: u8 = 8;
 
 /// How the PES packets of a stream are cut into units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +79,34 @@ impl Cut {
     }
 }
 
+/// The payload of one transport packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a> {
+    pub(super) payload: &'a [u8],
+    /// What is said of the PES packet that begins with it, if one does.
+    pub(super) begins: Option<Marks>,
+    /// Whether the transport packet is filled up: it had room for more of the PES packet.
+    pub(super) is_filled: bool,
+}
+
 /// Collects the PES packets of one stream, and gives the access units in them.
+///
+/// The PES packets of video need not say how long they are. Where one ends is known then when the next one begins; or before
+/// that, from a transport packet that is filled up, since there is nothing more to fill it with (ISO/IEC 13818-1
+/// 2.4.3.5). Multiplexers may fill up others too, so this is relied on only in a stream in which 8 PES packets have
+/// come and none was filled up within. Should it be wrong even so, what goes on with the PES packet makes a unit of its own.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     /// The PES packet at hand, from its first byte.
     packet: Option<(Vec<u8>, Marks)>,
+    /// How many PES packets have come to their end, up to [`KNOWN`].
+    ended: u8,
+    /// Whether the latest transport packet of the PES packet at hand was filled up.
+    is_filled: bool,
+    /// Whether a PES packet was seen that went on behind one that was.
+    fills_within: bool,
+    /// The PES packet that was taken to have ended with one, without what it held.
+    taken_as_ended: Option<Whole>,
     pictures: Pictures,
     sound: Sound,
     /// Whether what goes on is to be left out, because its beginning was.
@@ -70,12 +114,31 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// A part of the stream is missing: the unit that it may belong to is left out.
+    /// A part of the stream is missing, behind which a PES packet `begins` or one goes on: the unit that it may belong to is
+    /// left out. What that is.
     pub(super) fn interrupt(
         &mut self,
         codec: Option<Codec>,
+        begins: bool,
         give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
+    ) -> Interrupted {
+        let has_end = core::mem::take(&mut self.is_filled) && self.tells_end(codec);
+        if has_end
+            && self
+                .packet
+                .as_ref()
+                .is_some_and(|(packet, _)| length_of(packet) == Length::Open)
+        {
+            self.close(codec, give);
+        }
+        self.taken_as_ended = None;
+        let is_within = self.packet.is_some() || self.pictures.may_go_on() || self.sound.held() > 0;
+        let interrupted = match (is_within, self.is_broken) {
+            (true, _) => Interrupted::Unit,
+            (false, true) => Interrupted::Rest,
+            (false, false) if begins => Interrupted::Nothing,
+            (false, false) => Interrupted::Unit,
+        };
         let packet = self.packet.take();
         let start = packet
             .map(|(packet, marks)| parse_start(&packet, marks).filter(|packet| !packet.scrambled));
@@ -90,6 +153,12 @@ impl Assembler {
             Cut::Whole => {}
         }
         self.is_broken = true;
+        interrupted
+    }
+
+    /// Whether a transport packet that is filled up is known to be the last one of its PES packet.
+    fn tells_end(&self, codec: Option<Codec>) -> bool {
+        matches!(Cut::of(codec), Cut::Pictures(_)) && self.ended >= KNOWN && !self.fills_within
     }
 
     /// Whether a unit has begun that may not have ended.
@@ -105,19 +174,22 @@ impl Assembler {
     pub(super) fn push(
         &mut self,
         codec: Option<Codec>,
-        payload: &[u8],
-        begins: Option<Marks>,
+        part: Part<'_>,
         longest: usize,
         give: &mut impl FnMut(Result<Whole, Fault>),
     ) {
-        if let Some(marks) = begins {
+        if let Some(marks) = part.begins {
             self.close(codec, give);
             self.packet = Some((Vec::new(), marks));
+            self.taken_as_ended = None;
+        } else {
+            self.fills_within |= self.is_filled && self.is_open();
         }
+        self.is_filled = part.is_filled;
         let Some((packet, marks)) = &mut self.packet else {
-            return;
+            return self.go_on(codec, part.payload, longest, give);
         };
-        packet.extend(payload);
+        packet.extend(part.payload);
         if let Cut::Pictures(codec) = Cut::of(codec)
             && self.pictures.is_holding()
             && packet.len() <= SEEN_EARLY
@@ -125,23 +197,70 @@ impl Assembler {
         {
             self.pictures.begin(codec, &start, give);
         }
+        let length = length_of(packet);
         let held = packet.len() + self.pictures.held() + self.sound.held();
         if held > longest {
-            self.packet = None;
-            self.pictures.clear();
-            self.sound.interrupt();
-            self.is_broken = true;
-            give(Err(Fault::Oversized(held as u64)));
-            return;
+            return self.refuse(held, give);
         }
-        let complete = match PesHeader::from_bytes(packet).map(|header| header.pes_packet_length())
-        {
-            Some(PesLength::Bounded(length)) => packet.len() >= 6 + usize::from(length.get()),
-            _ => false,
+        let has_ended = match length {
+            Length::Known(length) => packet.len() >= length,
+            Length::Open => part.is_filled && self.tells_end(codec),
+            Length::Unread => false,
         };
-        if complete {
+        if has_ended {
+            if length == Length::Open
+                && let Some((packet, marks)) = &self.packet
+            {
+                self.taken_as_ended = parse_start(packet, *marks).map(Whole::emptied);
+            }
             self.close(codec, give);
+            if let Cut::Pictures(codec) = Cut::of(codec)
+                && self.ended >= KNOWN
+                && self.pictures.end_with_packets()
+            {
+                self.pictures.flush(codec, give);
+            }
         }
+    }
+
+    /// Whether there is a PES packet that could go on.
+    const fn is_open(&self) -> bool {
+        self.packet.is_some() || self.taken_as_ended.is_some()
+    }
+
+    /// Takes what goes on with a PES packet that was taken to have ended.
+    fn go_on(
+        &mut self,
+        codec: Option<Codec>,
+        payload: &[u8],
+        longest: usize,
+        give: &mut impl FnMut(Result<Whole, Fault>),
+    ) {
+        let (Some(packet), Cut::Pictures(codec)) = (&self.taken_as_ended, Cut::of(codec)) else {
+            return;
+        };
+        let held = self.pictures.held() + payload.len();
+        if held > longest {
+            self.taken_as_ended = None;
+            return self.refuse(held, give);
+        }
+        let rest = Whole {
+            times: Times::None,
+            aligned: false,
+            marks: Marks::default(),
+            bytes: payload.to_vec(),
+            ..*packet
+        };
+        self.pictures.take(codec, rest, false, give);
+    }
+
+    /// Leaves out what is longer than may be held.
+    fn refuse(&mut self, held: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
+        self.packet = None;
+        self.pictures.clear();
+        self.sound.interrupt();
+        self.is_broken = true;
+        give(Err(Fault::Oversized(held as u64)));
     }
 
     /// No more will come.
@@ -169,9 +288,10 @@ impl Assembler {
         };
         let Some(unit) = parse(&packet, marks) else {
             self.packet = Some((packet, marks));
-            self.interrupt(codec, give);
+            self.interrupt(codec, false, give);
             return give(Err(Fault::Damaged));
         };
+        self.ended = KNOWN.min(self.ended + 1);
         let is_broken = core::mem::take(&mut self.is_broken);
         match Cut::of(codec) {
             Cut::Pictures(codec) if !unit.scrambled => {
@@ -186,11 +306,30 @@ impl Assembler {
     }
 }
 
+/// What a PES packet says of its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    /// With its header.
+    Known(usize),
+    /// It does not.
+    Open,
+    /// Too little of it has come.
+    Unread,
+}
+
+fn length_of(packet: &[u8]) -> Length {
+    match PesHeader::from_bytes(packet).map(|header| header.pes_packet_length()) {
+        Some(PesLength::Bounded(length)) => Length::Known(6 + usize::from(length.get())),
+        Some(PesLength::Unbounded) => Length::Open,
+        None => Length::Unread,
+    }
+}
+
 fn parse(packet: &[u8], marks: Marks) -> Option<Whole> {
-    let header = PesHeader::from_bytes(packet)?;
-    let packet = match header.pes_packet_length() {
-        PesLength::Unbounded => packet,
-        PesLength::Bounded(length) => packet.get(..6 + usize::from(length.get()))?,
+    let packet = match length_of(packet) {
+        Length::Unread => return None,
+        Length::Open => packet,
+        Length::Known(length) => packet.get(..length)?,
     };
     parse_start(packet, marks)
 }
@@ -253,12 +392,20 @@ mod tests {
         [&[0, 0, 1, 0xe0, 0, length], fields, payload].concat()
     }
 
+    fn part(payload: &[u8], begins: bool, is_filled: bool) -> Part<'_> {
+        Part {
+            payload,
+            begins: begins.then(Marks::default),
+            is_filled,
+        }
+    }
+
     fn feed(codec: Codec, packets: &[Vec<u8>]) -> Vec<Result<Vec<u8>, Fault>> {
         let mut units = Vec::new();
         let mut give = |unit: Result<Whole, Fault>| units.push(unit.map(|unit| unit.bytes));
         let mut assembler = Assembler::default();
         for packet in packets {
-            assembler.push(Some(codec), packet, Some(Marks::default()), 60, &mut give);
+            assembler.push(Some(codec), part(packet, true, false), 60, &mut give);
         }
         assembler.finish(Some(codec), &mut give);
         units
@@ -293,15 +440,92 @@ mod tests {
             assert_eq!(unit.expect("whole").times, Times::Presentation(0));
             units += 1;
         };
-        assembler.push(
-            Some(Codec::Audio),
-            start,
-            Some(Marks::default()),
-            60,
-            &mut give,
-        );
-        assembler.push(Some(Codec::Audio), end, None, 60, &mut give);
+        assembler.push(Some(Codec::Audio), part(start, true, false), 60, &mut give);
+        assembler.push(Some(Codec::Audio), part(end, false, false), 60, &mut give);
         assert_eq!(units, 1);
+    }
+
+    /// A picture in transport packets: the beginning of a PES packet without a length, and what fills up the last one.
+    fn pictures(count: usize) -> Vec<[Vec<u8>; 2]> {
+        let picture = |number: usize| {
+            let number = u8::try_from(number).expect("few");
+            let start = [&DELIMITER[..], &[0, 0, 1, 0x65, 0x88, number]].concat();
+            [packet(true, false, &start), vec![number; 3]]
+        };
+        (0..count).map(picture).collect()
+    }
+
+    fn push(assembler: &mut Assembler, payload: &[u8], begins: bool, fills: bool) -> Vec<u8> {
+        let mut given = Vec::new();
+        assembler.push(
+            Some(Codec::H264),
+            part(payload, begins, fills),
+            600,
+            &mut |unit| given.extend(unit.expect("whole").bytes),
+        );
+        given
+    }
+
+    #[test]
+    fn filling_tells_where_a_picture_ends_once_it_is_known_to() {
+        let mut assembler = Assembler::default();
+        for (number, [start, end]) in pictures(20).iter().enumerate() {
+            // The picture before is given with the next one up to the ninth, which is given with its own end.
+            let given = push(&mut assembler, start, true, false);
+            assert_eq!(given.len(), if (1..9).contains(&number) { 15 } else { 0 });
+            let given = push(&mut assembler, end, false, true);
+            assert_eq!(given.len(), if number >= 8 { 15 } else { 0 }, "{number}");
+        }
+        // One that fills none of its packets up is given with the next.
+        let [start, end] = &pictures(2)[1];
+        assert_eq!(push(&mut assembler, start, true, false), []);
+        assert_eq!(push(&mut assembler, end, false, false), []);
+        assert_eq!(push(&mut assembler, start, true, false).len(), 15);
+    }
+
+    #[test]
+    fn filling_within_a_picture_is_not_relied_on_and_costs_nothing() {
+        for learns_late in [false, true] {
+            let mut assembler = Assembler::default();
+            let (mut given, mut sent) = (Vec::new(), Vec::new());
+            for (number, [start, end]) in pictures(30).iter().enumerate() {
+                let fills = number == 12 || !learns_late;
+                given.push(push(&mut assembler, start, true, fills));
+                given.push(push(&mut assembler, end, false, true));
+                sent.extend([&start[14..], end].concat());
+            }
+            assembler.finish(Some(Codec::H264), &mut |unit| {
+                given.push(unit.expect("whole").bytes);
+            });
+            assert_eq!(given.concat(), sent, "{learns_late}");
+            let early = given.chunks(2).take(30).filter(|pair| pair[1].len() == 15);
+            // From the ninth up to the one that teaches better, or none.
+            assert_eq!(early.count(), if learns_late { 4 } else { 0 });
+        }
+    }
+
+    #[test]
+    fn a_break_behind_filling_costs_no_picture() {
+        for (count, is_filled, expected) in [
+            (12, true, (Interrupted::Nothing, 0)),
+            (12, false, (Interrupted::Unit, 0)),
+            (5, true, (Interrupted::Unit, 0)),
+        ] {
+            let mut assembler = Assembler::default();
+            let pictures = pictures(count);
+            let mut given = 0;
+            for (number, [start, end]) in pictures.iter().enumerate() {
+                given += push(&mut assembler, start, true, false).len();
+                let fills = number + 1 < count || is_filled;
+                given += push(&mut assembler, end, false, fills).len();
+            }
+            let mut behind = 0;
+            let interrupted =
+                assembler.interrupt(Some(Codec::H264), true, &mut |_: Result<_, _>| behind += 1);
+            assert_eq!((interrupted, behind), expected, "{count}, {is_filled}");
+            let whole = count - usize::from(interrupted == Interrupted::Unit);
+            assert_eq!(given, 15 * whole, "{count}, {is_filled}");
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub(super) struct Pictures {
     is_headless: bool,
     /// Whether a PES packet was seen in the middle of which the first of its units begins.
     is_unaligned: bool,
+    /// Whether a unit was seen that goes on in another PES packet.
+    goes_on: bool,
 }
 
 /// The picture at hand.
@@ -127,6 +129,16 @@ impl Pictures {
         self.unit.is_some()
     }
 
+    /// Whether there is a unit at hand that may go on in the next PES packet whether or not that has a time stamp.
+    pub(super) const fn may_go_on(&self) -> bool {
+        self.unit.is_some() && self.is_unaligned
+    }
+
+    /// Whether each unit so far has ended with the PES packet in which it began.
+    pub(super) const fn end_with_packets(&self) -> bool {
+        !self.goes_on && !self.is_unaligned
+    }
+
     /// Takes the beginning of a PES packet, the rest of which may still come: a unit that it ends is given at once.
     pub(super) fn begin(
         &mut self,
@@ -156,7 +168,10 @@ impl Pictures {
         let has_time = packet.times != Times::None;
         let mut entry = Packet::new(self.held(), &packet);
         match &mut self.unit {
-            Some(unit) => unit.bytes.extend(packet.bytes),
+            Some(unit) => {
+                self.goes_on = true;
+                unit.bytes.extend(packet.bytes);
+            }
             None if begins_unit(codec, &packet.bytes) => {
                 self.unit = Some(entry.begin(packet.bytes));
             }

@@ -1,5 +1,7 @@
 //! The clock of a program: clock references from decoding times.
 
+use std::collections::BTreeSet;
+
 use comity_units::Span;
 
 use crate::timeline::{WRAP, difference};
@@ -38,6 +40,8 @@ pub(super) struct Clock {
     referenced: u64,
     /// The latest decoding time before the last jump, and where that was.
     left: Option<(u64, u64)>,
+    /// The streams that have jumped with it: none of them comes back.
+    jumped: BTreeSet<u16>,
     /// How many units in a row came when it had passed them.
     passed: u32,
 }
@@ -50,12 +54,18 @@ impl Clock {
             place: 0,
             referenced: 0,
             left: None,
+            jumped: BTreeSet::new(),
             passed: 0,
         }
     }
 
     pub(super) const fn now(&self) -> u64 {
         self.place
+    }
+
+    /// Whether there was a decoding time.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.stamp.is_some()
     }
 
     /// Whether a unit with this decoding time comes when the clock has passed it.
@@ -65,40 +75,45 @@ impl Clock {
             .is_some_and(|latest| difference(latest, stamp) > lead)
     }
 
-    /// Moves the clock to a unit's decoding time; gives the references due up to there, at most `interval`
-    /// apart.
-    pub(super) fn advance(&mut self, stamp: u64, discontinuity: bool, interval: Span) -> Vec<Step> {
+    /// Moves the clock to the decoding time of a unit of a stream; gives the references due up to there, at most `interval`
+    /// apart. `None` when the unit is one of the clock before the last jump: behind the reference that marks the jump, its stamps
+    /// would be read by the new one (ISO/IEC 13818-1 2.7.6).
+    pub(super) fn advance(
+        &mut self,
+        stream: u16,
+        stamp: u64,
+        discontinuity: bool,
+        interval: Span,
+    ) -> Option<Vec<Step>> {
         let interval = in_ticks(interval).max(SHORTEST);
         let Some(latest) = self.stamp else {
             self.stamp = Some(stamp);
-            return vec![self.step(self.place, false)];
+            return Some(vec![self.step(self.place, false)]);
         };
         let step = difference(stamp, latest);
         self.passed = match self.is_late(stamp) {
             true => self.passed + 1,
             false => 0,
         };
+        // One stream jumps before the others do: their last units still belong to the old clock.
+        if self.has_left(stream, stamp) {
+            return None;
+        }
         let began_again = self.passed >= IN_A_ROW;
         // A mark alone, without a jump of the times, is one of the source's counters: ours have no gap.
         if step.abs() > JUMP || began_again || (discontinuity && step < 0) {
-            // One stream jumps before the others do: their last units still belong to the old clock.
-            if self
-                .left
-                .is_some_and(|(stamp_left, _)| self.belongs(stamp, stamp_left))
-            {
-                return Vec::new();
-            }
             self.passed = 0;
             self.left = Some((latest, self.place));
+            self.jumped = BTreeSet::from([stream]);
             self.stamp = Some(stamp);
             self.referenced = self.place;
-            return vec![self.step(self.place, true)];
+            return Some(vec![self.step(self.place, true)]);
         }
-        if self.left.is_some_and(|(left, _)| self.belongs(stamp, left)) {
-            return Vec::new();
+        if self.left.is_some() {
+            self.jumped.insert(stream);
         }
         let Ok(step) = u64::try_from(step) else {
-            return Vec::new();
+            return Some(Vec::new());
         };
         self.stamp = Some(stamp);
         self.place += step;
@@ -112,19 +127,19 @@ impl Clock {
             self.referenced = self.place;
             due.push(self.referenced);
         }
-        due.into_iter().map(|at| self.step(at, false)).collect()
+        Some(due.into_iter().map(|at| self.step(at, false)).collect())
     }
 
-    /// Whether, soon after a jump, a decoding time is nearer to the clock that was left than to the new one.
-    fn belongs(&self, stamp: u64, left: u64) -> bool {
-        let is_soon = self
-            .left
-            .is_some_and(|(_, place)| self.place - place < SOON);
+    /// Whether, soon after a jump, a stream that has not jumped has a decoding time that is nearer to the clock that was left
+    /// than to the new one.
+    fn has_left(&self, stream: u16, stamp: u64) -> bool {
+        let (Some((left, place)), Some(latest)) = (self.left, self.stamp) else {
+            return false;
+        };
         let distance = |other: u64| difference(stamp, other).abs();
-        is_soon
-            && self
-                .stamp
-                .is_some_and(|latest| distance(left) < distance(latest))
+        self.place - place < SOON
+            && !self.jumped.contains(&stream)
+            && distance(left) < distance(latest)
     }
 
     fn step(&self, at: u64, discontinuity: bool) -> Step {
@@ -149,6 +164,12 @@ mod tests {
 
     const INTERVAL: Span = Span::from_millis(90);
 
+    /// As the video, PID 256, does.
+    fn advance(clock: &mut Clock, stamp: u64, discontinuity: bool, interval: Span) -> Vec<Step> {
+        let steps = clock.advance(256, stamp, discontinuity, interval);
+        steps.expect("a unit of this clock")
+    }
+
     fn clocks(steps: &[Step]) -> Vec<(u64, bool)> {
         steps
             .iter()
@@ -160,21 +181,21 @@ mod tests {
     fn references_follow_the_decoding_times_and_fill_gaps() {
         let mut clock = Clock::new(Span::from_secs(1));
         assert_eq!(
-            clocks(&clock.advance(90_000, false, INTERVAL)),
+            clocks(&advance(&mut clock, 90_000, false, INTERVAL)),
             [(0, false)]
         );
         // 40 ms on: it can wait. 80 ms on: it is time.
-        assert_eq!(clocks(&clock.advance(93_600, false, INTERVAL)), []);
+        assert_eq!(clocks(&advance(&mut clock, 93_600, false, INTERVAL)), []);
         assert_eq!(
-            clocks(&clock.advance(97_200, false, INTERVAL)),
+            clocks(&advance(&mut clock, 97_200, false, INTERVAL)),
             [(7_200, false)]
         );
         // Back, within the order of several streams: nothing.
-        assert_eq!(clocks(&clock.advance(95_000, false, INTERVAL)), []);
+        assert_eq!(clocks(&advance(&mut clock, 95_000, false, INTERVAL)), []);
         assert!(!clock.is_late(95_000) && clock.is_late(97_200 - 90_001));
         // A gap of 200 ms: every 8100 ticks, and the rest can wait.
         assert_eq!(
-            clocks(&clock.advance(97_200 + 18_000, false, INTERVAL)),
+            clocks(&advance(&mut clock, 97_200 + 18_000, false, INTERVAL)),
             [(15_300, false), (23_400, false)]
         );
     }
@@ -182,27 +203,35 @@ mod tests {
     #[test]
     fn a_jump_is_marked_and_the_wrap_is_none() {
         let mut clock = Clock::new(Span::from_secs(1));
-        clock.advance(WRAP - 3_600, false, INTERVAL);
+        advance(&mut clock, WRAP - 3_600, false, INTERVAL);
         assert_eq!(
-            clocks(&clock.advance(3_600, false, INTERVAL)),
+            clocks(&advance(&mut clock, 3_600, false, INTERVAL)),
             [(WRAP + 3_600 - 90_000, false)]
         );
         assert_eq!(
-            clocks(&clock.advance(9_000_000, false, INTERVAL)),
+            clocks(&advance(&mut clock, 9_000_000, false, INTERVAL)),
             [(8_910_000, true)]
         );
         assert_eq!(
-            clocks(&clock.advance(8_999_000, true, INTERVAL)),
+            clocks(&advance(&mut clock, 8_999_000, true, INTERVAL)),
             [(8_909_000, true)]
         );
         assert_eq!(clock.now(), 7_200);
-        // What another stream still has of the clock before the jump does not move the new one.
-        assert_eq!(clocks(&clock.advance(9_000_100, false, INTERVAL)), []);
+        // What another stream still has of the clock before the jump does not move the new one, until it has jumped too.
+        assert_eq!(clock.advance(257, 9_000_100, false, INTERVAL), None);
         assert_eq!(clock.now(), 7_200);
         assert_eq!(
-            clocks(&clock.advance(8_999_000 + 7_200, false, INTERVAL)),
-            []
+            clock.advance(257, 8_998_900, false, INTERVAL),
+            Some(Vec::new())
         );
+        assert_eq!(
+            clock.advance(257, 9_000_100, false, INTERVAL),
+            Some(Vec::new())
+        );
+        assert_eq!(clock.now(), 8_300);
+        // Nor does the video come back, when it passes the time at which it was left.
+        assert_eq!(clocks(&advance(&mut clock, 9_000_200, false, INTERVAL)), []);
+        assert_eq!(clock.now(), 8_400);
     }
 
     /// A source that is started again sends once more what it had sent some seconds before: the clock goes back with it.
@@ -211,12 +240,12 @@ mod tests {
         for (back_s, jumps) in [(8, true), (2, true), (0, false)] {
             let mut clock = Clock::new(Span::from_secs(1));
             for frame in 0..250 {
-                clock.advance(3_600 * frame + 90_000, false, INTERVAL);
+                advance(&mut clock, 3_600 * frame + 90_000, false, INTERVAL);
             }
             let again = 3_600 * 250 + 90_000 - back_s * 90_000;
             let mut steps = Vec::new();
             for frame in 0..50 {
-                steps.extend(clock.advance(again + 3_600 * frame, false, INTERVAL));
+                steps.extend(advance(&mut clock, again + 3_600 * frame, false, INTERVAL));
             }
             let marked = steps.iter().filter(|step| step.discontinuity).count();
             assert_eq!(marked, usize::from(jumps), "{back_s} s");
@@ -228,22 +257,21 @@ mod tests {
             );
             let last = steps[steps.len() - 1].clock + 90_000;
             let end = again + 3_600 * 49;
-            // Where it passes the time at which it was left, a unit or two count for the old one.
-            assert!((end - 3 * 3_600..=end).contains(&last), "{back_s} s");
+            assert!((end - 2 * 3_600..=end).contains(&last), "{back_s} s");
         }
     }
 
     #[test]
     fn single_units_that_are_late_do_not_move_the_clock() {
         let mut clock = Clock::new(Span::from_secs(1));
-        clock.advance(900_000, false, INTERVAL);
+        advance(&mut clock, 900_000, false, INTERVAL);
         for unit in 0..200 {
             // Fifteen late ones, then one in time.
             let stamp = match unit % 16 {
                 15 => 900_000 + 225 * unit,
                 _ => 900_000 - 450_000 + 3_600 * unit,
             };
-            let steps = clock.advance(stamp, false, INTERVAL);
+            let steps = advance(&mut clock, stamp, false, INTERVAL);
             assert!(steps.iter().all(|step| !step.discontinuity), "unit {unit}");
         }
     }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use comity_units::Span;
 
-use crate::header::{Header, HeaderError, PACKET, Unit};
+use crate::header::{Header, HeaderError, PACKET, Times, Unit};
 use crate::psi;
 use clock::{Clock, Step};
 use packet::{Field, Packetiser};
@@ -47,10 +47,16 @@ pub struct WriterStatistics {
     pub discontinuities: u64,
     /// Units that came so late that the stream's clock stood behind their decoding time already.
     pub late_units: u64,
+    /// Units of the clock before a jump that came behind it: they are written without time stamps, by which a player would
+    /// place them on the new clock, and follow the unit of their stream before them.
+    pub unstamped_units: u64,
 }
 
 /// Writes sections as a transport stream: whole access units, tables and clock references at their intervals,
 /// continuity counters without a gap.
+///
+/// Packets that are written as they are, [`Header::Packets`], and carry the clock references of a program, keep them; the writer
+/// makes none for that program then, until a unit comes on their PID.
 ///
 /// A section that never comes leaves nothing behind: its packets are not counted, the clock goes on over it.
 /// A player sees a stream in which that unit never was.
@@ -85,6 +91,18 @@ pub struct TsWriter {
 struct Program {
     clock_pid: u16,
     clock: Clock,
+    whose: Whose,
+}
+
+/// Whose clock references a program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// Those that the writer makes of the decoding times.
+    Own,
+    /// The source's, in packets that are written as they are.
+    Source,
+    /// The writer's again, of which none has been written since.
+    OwnAgain,
 }
 
 /// How much waits for tables.
@@ -128,7 +146,11 @@ impl TsWriter {
         match header {
             Header::Raw if self.is_transport => self.packetiser.null(rest, out),
             Header::Packets | Header::Raw | Header::Picture(_) => {
+                let from = out.len();
                 out.extend(rest);
+                if header == Header::Packets {
+                    self.follow_clocks(out.get_mut(from..).unwrap_or_default());
+                }
                 self.beside = (self.beside + rest.len()) % PACKET;
             }
             Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
@@ -142,6 +164,27 @@ impl TsWriter {
             }
         }
         Ok(())
+    }
+
+    /// Leaves the clock of a program to packets that are written as they are, where they carry its references: two series
+    /// would contradict each other. The first is marked as a jump behind references of the writer's own.
+    fn follow_clocks(&mut self, packets: &mut [u8]) {
+        for packet in packets.as_chunks_mut::<PACKET>().0 {
+            let has_reference = packet[3] & 0x20 != 0 && packet[4] >= 7 && packet[5] & 0x10 != 0;
+            if !has_reference {
+                continue;
+            }
+            let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
+            for program in self.programs.values_mut() {
+                if program.clock_pid == pid && program.whose != Whose::Source {
+                    program.whose = Whose::Source;
+                    if program.clock.has_begun() {
+                        packet[5] |= 0x80;
+                        self.statistics.discontinuities += 1;
+                    }
+                }
+            }
+        }
     }
 
     /// Fills up what is no packet, so that the next one begins where a player that counts packets looks for it.
@@ -214,6 +257,7 @@ impl TsWriter {
             .or_insert_with(|| Program {
                 clock_pid: map.clock_pid,
                 clock: Clock::new(lead),
+                whose: Whose::Own,
             });
     }
 
@@ -283,24 +327,39 @@ impl TsWriter {
             program.clock_pid
         };
         let mut steps = Vec::new();
+        let mut unit = *unit;
         if let Some(stamp) = unit.times.decoding() {
-            steps = program
-                .clock
-                .advance(stamp, unit.discontinuity, self.config.interval);
-            self.statistics.late_units += u64::from(program.clock.is_late(stamp));
+            let clock = &mut program.clock;
+            let mark = unit.discontinuity;
+            if let Some(due) = clock.advance(unit.pid, stamp, mark, self.config.interval) {
+                steps = due;
+                self.statistics.late_units += u64::from(clock.is_late(stamp));
+            } else {
+                unit.times = Times::None;
+                self.statistics.unstamped_units += 1;
+            }
         }
         let now = program.clock.now();
         let mut field = Field {
             random_access: unit.random_access,
             ..Field::default()
         };
+        if clock_pid == unit.pid && program.whose == Whose::Source {
+            program.whose = Whose::OwnAgain;
+        }
+        let whose = &mut program.whose;
         let last = steps.len().saturating_sub(1);
         let is_entry = unit.random_access && unit.frame.is_picture();
-        for (index, step) in steps.into_iter().enumerate() {
-            self.statistics.discontinuities += u64::from(step.discontinuity);
+        for (index, mut step) in steps.into_iter().enumerate() {
             // Before each reference, so that by the clock they are as often as those.
             self.tables
                 .repeat(map_pid, step.at, &self.config, &mut self.packetiser, out);
+            if *whose == Whose::Source {
+                continue;
+            }
+            step.discontinuity |= *whose == Whose::OwnAgain;
+            *whose = Whose::Own;
+            self.statistics.discontinuities += u64::from(step.discontinuity);
             if index == last && clock_pid == unit.pid {
                 field.clock = Some(step.clock);
                 field.discontinuity = step.discontinuity;
@@ -321,7 +380,7 @@ impl TsWriter {
         if is_entry || !self.tables.has_begun(map_pid) {
             self.tables.begin(map_pid, now, &mut self.packetiser, out);
         }
-        self.packetiser.unit(unit, field, bytes, out);
+        self.packetiser.unit(&unit, field, bytes, out);
         self.statistics.units += 1;
     }
 }

@@ -46,15 +46,20 @@ proptest! {
         let config = ReaderConfig { longest_unit: Bytes::new(longest), ..ReaderConfig::default() };
         let whole = events_of(config, [&stream[..]]);
         prop_assert!(events_of(config, pieces(&stream, &lengths)) == whole);
-        // What was understood can be written, and numbers have no holes.
-        let (sections, _) = part(whole);
+        // What was understood can be written, and each number is that of a section or of one that is missing.
         let mut next = std::collections::BTreeMap::new();
-        for section in &sections {
-            let expected = next.entry(section.stream).or_insert(0);
-            prop_assert_eq!(section.number, *expected);
-            prop_assert!(section.needs.is_none_or(|needed| needed < section.number));
+        for event in &whole {
+            let (stream, number, needs) = match event {
+                Event::Section(section) => (section.stream, section.number, section.needs),
+                Event::Missing(missing) => (missing.stream, missing.number, None),
+                Event::Notice(_) => continue,
+            };
+            let expected = next.entry(stream).or_insert(0);
+            prop_assert_eq!(number, *expected);
+            prop_assert!(needs.is_none_or(|needed| needed < number));
             *expected += 1;
         }
+        let (sections, _) = part(whole);
         write(&sections);
     }
 }
@@ -71,10 +76,16 @@ fn single_bytes_are_enough() {
 fn lost_packets_cost_the_units_that_they_were_part_of() {
     let packets: Vec<&[u8]> = H264.chunks(PACKET).collect();
     let (whole, _) = read(H264);
+    let is_filled = |packet: &[u8]| {
+        packet[3] & 0x20 > 0 && packet[4] != 7 && packet[4 + usize::from(packet[4])] == 0xff
+    };
     for lost in (8..packets.len()).step_by(7) {
         let stream = [&packets[..lost], &packets[lost + 1..]].concat().concat();
         let pid = u16::from_be_bytes([packets[lost][1] & 0x1f, packets[lost][2]]);
-        let (sections, notices) = read(&stream);
+        let events = events_of(ReaderConfig::default(), [&stream[..]]);
+        let missing = { events.iter() }.filter(|event| matches!(event, Event::Missing(_)));
+        let named = missing.count();
+        let (sections, notices) = part(events);
         let goes_on = packets[lost + 1..]
             .iter()
             .any(|packet| packet[1..3] == [packets[lost][1] & 0x1f, packets[lost][2]]);
@@ -82,7 +93,14 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
         if (pid != 0x100 && pid != 0x101) || !goes_on {
             continue;
         }
-        assert_eq!(notices, [Notice::Damaged { pid }], "packet {lost}");
+        // It was a unit of its own, or a unit goes on with others, which is named by its number.
+        let is_alone = packets[lost][1] & 0x40 > 0 && is_filled(packets[lost]);
+        let told = match is_alone && named == 0 {
+            true => Notice::Break { pid },
+            false => Notice::Damaged { pid },
+        };
+        assert_eq!(notices, [told.clone()], "packet {lost}");
+        assert_eq!(named, usize::from(told == Notice::Damaged { pid }));
         // One unit is missing, or two when the packet was where one ends and the other begins; the rest is as
         // it was.
         let units = |sections: &[comity_media::MediaSection]| {

@@ -39,6 +39,7 @@ fn part(events: Vec<Event>) -> (Vec<MediaSection>, Vec<Notice>) {
         match event {
             Event::Section(section) => sections.push(section),
             Event::Notice(notice) => notices.push(notice),
+            Event::Missing(_) => {}
         }
     }
     (sections, notices)

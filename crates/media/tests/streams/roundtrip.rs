@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use comity_media::{
-    DeadlineRule, FrameType, MediaSection, Notice, PACKET, ReaderConfig, Shedder, ShedderConfig,
-    TsWriter, Verdict, WriterConfig,
+    DeadlineRule, FrameType, Header, MediaSection, Notice, PACKET, ReaderConfig, Shedder,
+    ShedderConfig, TsWriter, Verdict, WriterConfig,
 };
 use comity_units::{Rate, Time};
 
@@ -158,6 +158,108 @@ fn a_jump_of_the_clock_is_announced_and_read_again() {
     );
     let copy = write(&sections);
     assert_eq!(ts::check(&copy, 0x1000, 0x100), 2);
+}
+
+/// A file behind itself: where the packets before the splice were filled up, nothing is missing and nothing is said to be.
+#[test]
+fn a_splice_costs_no_unit() {
+    for (name, stream) in VECTORS {
+        let (once, _) = read(stream);
+        let (twice, notices) = read(&[stream, stream].concat());
+        let units = |sections: &[MediaSection]| {
+            { sections.iter() }
+                .filter(|section| section.stream > 0)
+                .count()
+        };
+        let damaged = |notice: &&Notice| matches!(notice, Notice::Damaged { .. });
+        let damaged = notices.iter().filter(damaged).count();
+        // Where the last packet is full, whether it was the last of its picture cannot be known.
+        assert_eq!(units(&twice) + damaged, 2 * units(&once), "{name}");
+        if matches!(name, "h264" | "clip") {
+            assert_eq!(damaged, 0, "{name}: {notices:?}");
+        }
+        let (leads, without) = ts::leads(&write(&twice));
+        assert_eq!(
+            (leads.len(), without),
+            (units(&twice), 0),
+            "{name}: {notices:?}"
+        );
+        assert!(
+            leads.iter().all(|lead| (0..180_000).contains(lead)),
+            "{name}"
+        );
+    }
+}
+
+/// A frame of sound that comes behind the jump is on the old clock, and would be placed by the new one.
+#[test]
+fn a_unit_of_the_clock_before_a_jump_is_written_without_its_stamp() {
+    let (sections, _) = read(&[CLIP, CLIP].concat());
+    let is_jump = |section: &MediaSection| matches!(Header::decode(&section.payload), Ok((Header::Unit(unit), _)) if unit.discontinuity);
+    let jump = sections.iter().position(is_jump).expect("a jump");
+    let mut before = sections[..jump].iter();
+    let sound = before.rposition(|section| section.frame == FrameType::Audio);
+    let sound = sound.expect("sound before it");
+    let mut late = sections.clone();
+    late[sound..=jump].rotate_left(1);
+    assert_eq!(late[jump], sections[sound]);
+    let mut writer = TsWriter::new(WriterConfig::default());
+    let mut copy = Vec::new();
+    for section in &late {
+        writer
+            .write(&section.payload, &mut copy)
+            .expect("a payload");
+    }
+    let statistics = writer.statistics();
+    assert_eq!((statistics.unstamped_units, statistics.late_units), (1, 0));
+    let (leads, without) = ts::leads(&copy);
+    assert_eq!(without, 1);
+    assert!(leads.iter().all(|lead| (0..180_000).contains(lead)));
+    // What it holds is there as it was.
+    let of_sound = |sections: &[MediaSection]| -> usize {
+        { sections.iter() }
+            .filter(|section| section.frame == FrameType::Audio)
+            .count()
+    };
+    assert_eq!(of_sound(&read(&copy).0), of_sound(&sections));
+}
+
+/// The clip with its video scrambled from one packet up to another, as the header of each packet says.
+fn scrambled(from: usize, to: usize) -> Vec<u8> {
+    let mut stream = CLIP.to_vec();
+    for packet in stream.chunks_mut(PACKET).take(to).skip(from) {
+        if packet[1] & 0x1f == 1 && packet[2] == 0 && packet[3] & 0x10 != 0 {
+            packet[3] |= 0x80;
+        }
+    }
+    stream
+}
+
+/// The clock references of the clip ride on its video. Where that is scrambled, its packets keep them.
+#[test]
+fn a_scrambled_stream_keeps_its_clock_and_gets_no_second_one() {
+    let packets = CLIP.len() / PACKET;
+    for (from, to, jumps) in [(0, packets, 0), (packets / 3, packets / 2, 2)] {
+        let mut copy = write(&read(&scrambled(from, to)).0);
+        for packet in copy.chunks_mut(PACKET) {
+            packet[3] &= 0x3f;
+        }
+        let (mut last, mut marked, mut references) = (0, 0, 0);
+        for packet in ts::packets(&copy) {
+            let Some(clock) = packet.clock else { continue };
+            references += 1;
+            marked += usize::from(packet.discontinuity);
+            if !packet.discontinuity {
+                let apart = clock.checked_sub(last);
+                let is_next = apart.is_some_and(|apart| last == 0 || apart <= 2_700_000);
+                assert!(is_next, "{from}: {clock} behind {last}");
+            }
+            last = clock;
+        }
+        assert_eq!(marked, jumps, "{from}");
+        // At least ten a second, of ten seconds.
+        assert!(references >= 100, "{from}: {references}");
+    }
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn what_is_live_and_has_no_times_goes_by_its_arrival() {
                 Event::Section(section) if section.stream > 0 => {
                     shares.push(arrival.saturating_since(section.source_time));
                 }
-                Event::Section(_) => {}
+                Event::Section(_) | Event::Missing(_) => {}
                 Event::Notice(notice) => {
                     assert_eq!(notice, untimed(Found::Missing, TimeSource::Arrival));
                     shares.clear();

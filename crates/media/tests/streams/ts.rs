@@ -12,6 +12,8 @@ pub(crate) struct Packet {
     pub(crate) random_access: bool,
     /// In ticks of 27 MHz.
     pub(crate) clock: Option<u64>,
+    /// That of a PES packet that begins, in ticks of 90 kHz.
+    pub(crate) presentation: Option<u64>,
 }
 
 pub(crate) fn packets(stream: &[u8]) -> Vec<Packet> {
@@ -36,6 +38,21 @@ pub(crate) fn packets(stream: &[u8]) -> Vec<Packet> {
                     .fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte));
                 (bits >> 15) * 300 + (bits & 0x1ff)
             });
+            let payload = match bytes[3] & 0x20 {
+                0 => &bytes[4..],
+                _ => &bytes[5 + field_length..],
+            };
+            // The optional header of a PES packet, 2.4.3.6, and its PTS_DTS_flags.
+            let is_unit = bytes[1] & 0x40 != 0 && payload.starts_with(&[0, 0, 1]);
+            let presentation = (is_unit && payload[7] & 0x80 != 0).then(|| {
+                let bits = |at: usize, mask: u8| u64::from(payload[at] & mask) >> 1;
+                let (high, middle, low) = (bits(9, 0x0e), bits(11, 0xfe), bits(13, 0xfe));
+                high << 30
+                    | u64::from(payload[10]) << 22
+                    | middle << 15
+                    | u64::from(payload[12]) << 7
+                    | low
+            });
             Packet {
                 pid: u16::from_be_bytes([bytes[1] & 0x1f, bytes[2]]),
                 begins: bytes[1] & 0x40 != 0,
@@ -44,9 +61,24 @@ pub(crate) fn packets(stream: &[u8]) -> Vec<Packet> {
                 discontinuity: field[0] & 0x80 != 0,
                 random_access: field[0] & 0x40 != 0,
                 clock,
+                presentation,
             }
         })
         .collect()
+}
+
+/// By how much each time stamp lies behind the last clock reference before it, in ticks of 90 kHz; how many units have none.
+pub(crate) fn leads(stream: &[u8]) -> (Vec<i64>, usize) {
+    let (mut leads, mut without, mut clock) = (Vec::new(), 0, None);
+    for packet in packets(stream) {
+        clock = packet.clock.or(clock);
+        let is_unit = packet.begins && packet.pid >= 0x100 && packet.pid != 0x1000;
+        match (packet.presentation, clock) {
+            (Some(stamp), Some(clock)) => leads.push(stamp as i64 - (clock / 300) as i64),
+            _ => without += usize::from(is_unit),
+        }
+    }
+    (leads, without)
 }
 
 /// By the clock reference at or behind each packet: when it is there, in ticks of 27 MHz, and in which stretch

@@ -307,6 +307,18 @@ impl Collector for Metrics {
                 .iter()
                 .map(|(reason, count)| (vec![("reason", (*reason).to_owned())], *count)),
         )?;
+        plain(
+            "source_notices",
+            "What was said of the source, by the kind: damage, rtp loss, discontinuity, ..",
+        )
+        .counters(
+            encoder,
+            snapshot
+                .passed
+                .notices
+                .iter()
+                .map(|(kind, count)| (vec![("kind", (*kind).to_owned())], *count)),
+        )?;
         let peers = |value: &dyn Fn(&comity::Statistics) -> Option<f64>| -> Vec<(Labels, f64)> {
             let all = sides.iter();
             all.flat_map(|(name, side)| side.connections.iter().map(move |peer| (*name, peer)))

@@ -26,7 +26,6 @@ mod stop;
 mod totals;
 mod trouble;
 
-use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
@@ -216,12 +215,12 @@ fn run(
             input: opened_input,
             output: opened_output,
             gaps,
+            unlisted: None,
             metrics,
             reporter: reporter.clone(),
             every,
             began,
             passed: Passed::default(),
-            notices: BTreeMap::new(),
             held: None,
         };
         let stop = Stop::on_interrupt().after(args.duration.map(Into::into));

@@ -1,6 +1,5 @@
 //! Passing on what comes, until it ends.
 
-use std::collections::BTreeMap;
 use std::future::pending;
 use std::time::{Duration, Instant};
 
@@ -21,6 +20,9 @@ const GLANCE: Duration = Duration::from_millis(500);
 /// How many notices of one kind are told one by one.
 const MOST_NOTICES: u64 = 20;
 
+/// What is told of the source in this time is said to be of all of it.
+const AT_THE_BEGINNING: Duration = Duration::from_millis(500);
+
 /// An input, an output, and what is told of them.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -29,14 +31,14 @@ pub(crate) struct Session {
     /// Whether the input waits until there is somebody to send to.
     pub(crate) is_patient: bool,
     pub(crate) gaps: Option<GapList>,
+    /// Why the list of gaps ends before what is passed on does.
+    pub(crate) unlisted: Option<Trouble>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) reporter: Reporter,
     /// How often it is told how it stands, other than on a terminal; `None` for never.
     pub(crate) every: Option<Duration>,
     pub(crate) began: Instant,
     pub(crate) passed: Passed,
-    /// How many notices of each kind there were.
-    pub(crate) notices: BTreeMap<&'static str, u64>,
     /// What came with a deadline of its own, and waits for a connection to go to. Nothing behind it is read
     /// meanwhile: that waits in the connection that it comes from.
     pub(crate) held: Option<Passing>,
@@ -98,15 +100,22 @@ impl Session {
             Ending::Stopped if !self.output.was_ready() => Ok(()),
             _ => self.output.finish().await,
         };
-        let listed = self.list_unarrived();
-        let finished = finished.and(listed);
+        self.list_unarrived();
         let trouble = match (&ending, &finished) {
             (Ending::Failed(trouble), _) | (_, Err(trouble)) => Some(trouble.clone()),
             _ => None,
         };
-        if let Some(trouble) = trouble.as_ref().filter(|_| self.output.has_failed()) {
-            self.list_unwritten(trouble).await;
+        if self.output.has_failed() {
+            match &trouble {
+                Some(trouble) => self.input.refuse(trouble),
+                None => self.input.cut(),
+            }
+            self.list_unwritten().await;
         }
+        let finished = finished.and(match self.unlisted.take() {
+            Some(trouble) => Err(trouble),
+            None => Ok(()),
+        });
         self.input.close(trouble.as_ref()).await;
         let snapshot = self.snapshot().await;
         self.reporter.object("end", &snapshot);
@@ -114,7 +123,7 @@ impl Session {
         self.reporter.close();
         match ending {
             Ending::Failed(trouble) => Err(trouble),
-            Ending::ReaderGone => Ok(()),
+            Ending::ReaderGone => finished,
             // Whoever stops it knows that not everything may have arrived.
             Ending::Stopped if self.called_in_vain() => Err(Trouble::unconnected(
                 "stopped before anybody had answered the call",
@@ -235,20 +244,25 @@ impl Session {
     async fn take(&mut self, passage: Passage) -> Result<Written, Trouble> {
         match passage {
             Passage::Notice(Remark { kind, text }) => {
-                let count = self.notices.entry(kind).or_default();
+                let count = self.passed.notices.entry(kind).or_default();
                 *count += 1;
+                let elapsed = super::now().saturating_duration_since(self.began);
+                let text = match elapsed >= AT_THE_BEGINNING {
+                    true => format!("at {:.1} s: {text}", elapsed.as_secs_f64()),
+                    false => text,
+                };
                 match *count {
                     ..MOST_NOTICES => self.reporter.warn(&text),
-                    MOST_NOTICES => self
-                        .reporter
-                        .warn(&format!("{text}; further ones of its kind are not told")),
+                    MOST_NOTICES => self.reporter.warn(&format!(
+                        "{text}; further ones of its kind are counted, and not told"
+                    )),
                     _ => {}
                 }
                 Ok(Written::Yes)
             }
             Passage::Gap(missing) => {
                 self.output.skip(&missing);
-                self.miss(&missing)?;
+                self.miss(&missing);
                 Ok(Written::Yes)
             }
             Passage::Section(passing) => {
@@ -262,12 +276,12 @@ impl Session {
                         length: Some(passing.payload.len() as u64),
                         missing_bytes: Some(0),
                         source_time: Some(passing.source_time),
-                    })?;
+                    });
                     return Ok(written);
                 }
                 // Should it not be written in the end, it is taken back with all else that was not.
                 self.count(&passing);
-                self.list_unarrived()?;
+                self.list_unarrived();
                 self.output.flush().await
             }
         }
@@ -281,44 +295,44 @@ impl Session {
             .add(passing.payload.len());
     }
 
-    fn miss(&mut self, missing: &Missing) -> Result<(), Trouble> {
+    fn miss(&mut self, missing: &Missing) {
         *self.passed.gaps.entry(missing.reason).or_default() += 1;
-        match &mut self.gaps {
-            Some(list) => list.add(super::now(), missing),
-            None => Ok(()),
+        self.list(missing);
+    }
+
+    /// Adds to the list, if one is kept. One that cannot be written is given up, and what is passed on goes on without it.
+    fn list(&mut self, missing: &Missing) {
+        let Some(list) = &mut self.gaps else { return };
+        if let Err(trouble) = list.add(super::now(), missing) {
+            self.reporter.warn(&format!(
+                "--gaps: {trouble}; what is missing from here on is counted, and not listed"
+            ));
+            self.gaps = None;
+            self.unlisted = Some(trouble);
         }
     }
 
     /// Lists what was passed on and did not arrive, as far as the sender knows.
-    fn list_unarrived(&mut self) -> Result<(), Trouble> {
-        let Some(list) = &mut self.gaps else {
-            return Ok(());
-        };
-        for missing in self.output.take_missing() {
-            list.add(super::now(), &missing)?;
+    fn list_unarrived(&mut self) {
+        if self.gaps.is_some() {
+            for missing in self.output.take_missing() {
+                self.list(&missing);
+            }
         }
-        Ok(())
     }
 
-    /// The output has failed: lists what had been taken for it, and what has been received besides.
-    async fn list_unwritten(&mut self, trouble: &Trouble) {
-        let mut listed = Ok(());
+    /// Lists what had been taken for an output to which nothing more can be written, and what has been received besides.
+    async fn list_unwritten(&mut self) {
         for missing in self.output.take_unwritten() {
             self.passed.take_back(&missing);
-            listed = listed.and(self.miss(&missing));
+            self.miss(&missing);
         }
-        self.input.refuse(trouble);
         while let Ok(Some(passage)) = self.input.next().await {
-            let missing = match passage {
-                Passage::Section(passing) => Missing::unwritten(&passing),
-                Passage::Gap(missing) => missing,
-                Passage::Notice(_) => continue,
-            };
-            listed = listed.and(self.miss(&missing));
-        }
-        // The list may be on the same full disk: its fault is told beside the one that ends it all.
-        if let Err(trouble) = listed {
-            self.reporter.warn(&trouble.message);
+            match passage {
+                Passage::Section(passing) => self.miss(&Missing::unwritten(&passing)),
+                Passage::Gap(missing) => self.miss(&missing),
+                Passage::Notice(_) => {}
+            }
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Passed {
     pub(crate) whole: BTreeMap<&'static str, Count>,
     /// Sections that did not arrive whole, by the reason.
     pub(crate) gaps: BTreeMap<&'static str, u64>,
+    /// What was said of the source, by its kind, however much of it was told.
+    pub(crate) notices: BTreeMap<&'static str, u64>,
 }
 
 impl Passed {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 use comity::uri::{Direction, Host, MediaUri};
+use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::if_nametoindex;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -25,18 +26,22 @@ pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble
     }
 }
 
-/// Opens the socket that media comes from.
+/// Opens the socket that media comes from: on the address that is named, or else on all of IPv6 and IPv4, or of IPv4 where the
+/// host has no other.
 pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
     let Direction::From { address, port } = uri.direction else {
         return Err(Trouble::usage(format!(
             "{text}: names a host to send to; as an input, expected a port as in udp://:5000, or a group as in udp://@239.1.1.1:5000"
         )));
     };
-    let any = Ipv4Addr::UNSPECIFIED.into();
-    let local = SocketAddr::new(address.unwrap_or(any), port);
     let interface = uri.bind.and_then(|bind| bind.address);
-    let (local, interface_number) = within(local, interface, text)?;
-    let open = || -> io::Result<UdpSocket> {
+    let all = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+    let (local, interface_number) = match address.or(interface) {
+        Some(address) => within(SocketAddr::new(address, port), interface, text)?,
+        None => (SocketAddr::new(all[0], port), ANY_INTERFACE),
+    };
+    let is_any = address.or(interface).is_none();
+    let open = |local: SocketAddr| -> io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         if local.ip().is_multicast() {
             // Several programs of a host may listen to one group.
@@ -44,6 +49,9 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble>
         }
         // The system may allow less.
         let _ = socket.set_recv_buffer_size(clamped(uri.receive_buffer.get()));
+        if local.is_ipv6() && !local.ip().is_multicast() {
+            socket.set_only_v6(!is_any)?;
+        }
         socket.bind(&local.into())?;
         match local.ip() {
             IpAddr::V4(group) if group.is_multicast() => {
@@ -60,7 +68,20 @@ pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble>
         }
         Ok(socket.into())
     };
-    open().map_err(|error| refused(text, local, &error))
+    let opened = open(local).or_else(|error| match is_any && lacks_ipv6(&error) {
+        true => open(SocketAddr::new(all[1], port)),
+        false => Err(error),
+    });
+    opened.map_err(|error| refused(text, local, &error))
+}
+
+/// Whether a socket could not be had since the host has no IPv6.
+fn lacks_ipv6(error: &io::Error) -> bool {
+    let number = error.raw_os_error().map(Errno::from_raw);
+    matches!(
+        number,
+        Some(Errno::EAFNOSUPPORT | Errno::EADDRNOTAVAIL | Errno::EPROTONOSUPPORT)
+    )
 }
 
 /// Opens the socket that media leaves from.

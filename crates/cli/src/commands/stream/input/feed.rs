@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::super::now;
 use super::super::passing::Remark;
 use super::super::trouble::Trouble;
+use super::notice;
 
 /// How much is read at once from a file or a pipe, in bytes.
 const PIECE: usize = 64 << 10;
@@ -158,6 +159,7 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
     let began = now();
     let elapsed = move || Time::ZERO + now().saturating_duration_since(began).into();
     let mut said = None;
+    let mut lost = 0;
     receive(socket, move |received, pieces| {
         let mut media = Vec::new();
         match received {
@@ -177,6 +179,14 @@ pub(crate) fn rtp(socket: UdpSocket) -> Result<Feed, Trouble> {
             }
             Received::Nothing => reorder.expire(elapsed(), &mut media),
             Received::End => reorder.flush(&mut media),
+        }
+        let missing = reorder.lost - core::mem::replace(&mut lost, reorder.lost);
+        if missing > 0
+            && pieces
+                .blocking_send(Piece::Notice(notice::rtp_loss(missing)))
+                .is_err()
+        {
+            return false;
         }
         match media.is_empty() {
             true => !pieces.is_closed(),

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use comity_media::{DeadlineRule, Event, MediaSection, Reader, ReaderConfig, SourceClock};
+use comity_media::{
+    DeadlineRule, Event, MediaSection, MissingUnit, Reader, ReaderConfig, SourceClock,
+};
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
 
 use super::super::now;
-use super::super::passing::{Due, Passage, Passing, Remark};
+use super::super::passing::{Due, Missing, Passage, Passing, Remark};
 use super::super::trouble::Trouble;
 use super::feed::{Feed, Piece};
 use super::notice;
@@ -51,12 +53,12 @@ const READ_AHEAD: usize = 32 << 20;
 /// What a section takes beside its payload.
 const READ_AHEAD_EACH: usize = 512;
 
-/// Sections that were read and are not due yet, in the order of their times. In each stream that is the order of
-/// the stream, even where its times go back. No more is read while they take [`READ_AHEAD`].
+/// Sections that were read and are not due yet, and those that the source has not whole, in the order of their times. In each
+/// stream that is the order of the stream, even where its times go back. No more is read while they take [`READ_AHEAD`].
 #[derive(Debug, Default)]
 struct Waiting {
-    sections: BTreeMap<(Instant, u64), Passing>,
-    /// What the sections take.
+    passages: BTreeMap<(Instant, u64), Waits>,
+    /// What they take.
     bytes: usize,
     has_told_full: bool,
     count: u64,
@@ -65,20 +67,59 @@ struct Waiting {
     furthest_picture: Option<Instant>,
 }
 
+/// A section, or that there is none.
+#[derive(Debug)]
+enum Waits {
+    Section(Passing),
+    Missing(Missing),
+}
+
+impl Waits {
+    /// What it takes of [`READ_AHEAD`].
+    fn bytes(&self) -> usize {
+        READ_AHEAD_EACH
+            + match self {
+                Self::Section(passing) => passing.payload.len(),
+                Self::Missing(_) => 0,
+            }
+    }
+}
+
+impl From<Waits> for Passage {
+    fn from(waits: Waits) -> Self {
+        match waits {
+            Waits::Section(passing) => Self::Section(passing),
+            Waits::Missing(missing) => Self::Gap(missing),
+        }
+    }
+}
+
 impl Waiting {
     fn add(&mut self, passing: Passing) {
-        let latest = self
-            .latest
-            .entry(passing.stream)
-            .or_insert(passing.source_time);
-        *latest = passing.source_time.max(*latest);
-        self.furthest = self.furthest.max(Some(*latest));
+        let latest = self.place(passing.stream, passing.source_time);
         let is_picture = |section: &MediaSection| section.frame.is_picture();
         if passing.media.as_ref().is_some_and(is_picture) {
-            self.furthest_picture = self.furthest_picture.max(Some(*latest));
+            self.furthest_picture = self.furthest_picture.max(Some(latest));
         }
-        self.bytes += passing.payload.len() + READ_AHEAD_EACH;
-        self.sections.insert((*latest, self.count), passing);
+        self.insert(latest, Waits::Section(passing));
+    }
+
+    fn miss(&mut self, source_time: Instant, missing: Missing) {
+        let latest = self.place(missing.stream, source_time);
+        self.insert(latest, Waits::Missing(missing));
+    }
+
+    /// When what a stream has at this time is due: no earlier than what it had before.
+    fn place(&mut self, stream: u16, source_time: Instant) -> Instant {
+        let latest = self.latest.entry(stream).or_insert(source_time);
+        *latest = source_time.max(*latest);
+        self.furthest = self.furthest.max(Some(*latest));
+        *latest
+    }
+
+    fn insert(&mut self, due: Instant, waits: Waits) {
+        self.bytes += waits.bytes();
+        self.passages.insert((due, self.count), waits);
         self.count += 1;
     }
 
@@ -88,13 +129,13 @@ impl Waiting {
 
     /// When the first one is due.
     fn due(&self) -> Option<Instant> {
-        self.sections.first_key_value().map(|(&(due, _), _)| due)
+        self.passages.first_key_value().map(|(&(due, _), _)| due)
     }
 
-    fn take(&mut self) -> Option<Passing> {
-        let (_, passing) = self.sections.pop_first()?;
-        self.bytes -= passing.payload.len() + READ_AHEAD_EACH;
-        Some(passing)
+    fn take(&mut self) -> Option<Passage> {
+        let (_, waits) = self.passages.pop_first()?;
+        self.bytes -= waits.bytes();
+        Some(waits.into())
     }
 
     /// Whether sections that are due at `moment` have been read already.
@@ -158,12 +199,17 @@ impl MediaInput {
                 if self.is_stored() {
                     sleep_until(due.into()).await;
                 }
-                return Ok(self.waiting.take().map(Passage::Section));
+                return Ok(self.waiting.take());
             }
             match self.reader.poll() {
                 Some(Event::Section(section)) => {
                     let passing = self.pace.lay(section);
                     self.waiting.add(passing);
+                    continue;
+                }
+                Some(Event::Missing(unit)) => {
+                    let (source_time, missing) = self.pace.miss(&unit);
+                    self.waiting.miss(source_time, missing);
                     continue;
                 }
                 Some(Event::Notice(notice)) => {
@@ -253,26 +299,49 @@ impl MediaInput {
 }
 
 impl Pace {
+    /// Where a time of the source lies on this host's clock.
+    fn place(&mut self, stream: u16, source_time: Time) -> Instant {
+        match self {
+            Self::Stored { start, speed } => {
+                let start = *start.get_or_insert_with(now);
+                let after = Duration::from(source_time.saturating_since(Time::ZERO));
+                start + after.div_f64(*speed)
+            }
+            Self::Live { epoch, clocks } => {
+                let clock = clocks.entry(stream).or_insert_with(SourceClock::live);
+                let arrival = Time::ZERO + Span::from(now().saturating_duration_since(*epoch));
+                let available = clock.lay(arrival, source_time);
+                *epoch + Duration::from(available.saturating_since(Time::ZERO))
+            }
+        }
+    }
+
+    /// Says of a unit that the source has only a part of that it is missing.
+    fn miss(&mut self, unit: &MissingUnit) -> (Instant, Missing) {
+        let source_time = match self {
+            Self::Stored { .. } => self.place(unit.stream, unit.source_time),
+            // How far the clock of its program has come is no measure of how long it waited.
+            Self::Live { .. } => now(),
+        };
+        let missing = Missing {
+            stream: unit.stream,
+            number: unit.number,
+            kind: None,
+            reason: "source",
+            length: None,
+            missing_bytes: None,
+            source_time: Some(source_time),
+        };
+        (source_time, missing)
+    }
+
     /// Puts a section on this host's clock.
     fn lay(&mut self, section: MediaSection) -> Passing {
         let deadline = Duration::from(section.deadline);
-        let (source_time, deadline) = match self {
-            Self::Stored { start, speed } => {
-                let start = *start.get_or_insert_with(now);
-                let after = Duration::from(section.source_time.saturating_since(Time::ZERO));
-                (start + after.div_f64(*speed), deadline.div_f64(*speed))
-            }
-            Self::Live { epoch, clocks } => {
-                let clock = clocks
-                    .entry(section.stream)
-                    .or_insert_with(SourceClock::live);
-                let arrival = Time::ZERO + Span::from(now().saturating_duration_since(*epoch));
-                let available = clock.lay(arrival, section.source_time);
-                (
-                    *epoch + Duration::from(available.saturating_since(Time::ZERO)),
-                    deadline,
-                )
-            }
+        let source_time = self.place(section.stream, section.source_time);
+        let deadline = match self {
+            Self::Stored { speed, .. } => deadline.div_f64(*speed),
+            Self::Live { .. } => deadline,
         };
         Passing {
             stream: section.stream,
@@ -356,14 +425,32 @@ mod tests {
                 media: None,
             });
         }
+        let missing = Missing {
+            stream: 2,
+            number: 2,
+            kind: None,
+            reason: "source",
+            length: None,
+            missing_bytes: None,
+            source_time: None,
+        };
+        waiting.miss(start + Duration::from_millis(110), missing);
         assert_eq!(waiting.due(), Some(start));
         assert!(waiting.reaches(start + Duration::from_millis(120)));
         assert!(!waiting.reaches(start + Duration::from_millis(121)));
         let order: Vec<(u16, u64)> = std::iter::from_fn(|| waiting.take())
-            .map(|passing| (passing.stream, passing.number))
+            .map(|passage| match passage {
+                Passage::Section(passing) => (passing.stream, passing.number),
+                Passage::Gap(missing) => (missing.stream, 10 + missing.number),
+                Passage::Notice(remark) => panic!("{remark:?}"),
+            })
             .collect();
-        assert_eq!(order, [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (1, 3)]);
-        assert_eq!(waiting.due(), None);
+        // One that is missing has its place among them.
+        assert_eq!(
+            order,
+            [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 12), (1, 3)]
+        );
+        assert_eq!((waiting.due(), waiting.bytes), (None, 0));
     }
 
     #[test]

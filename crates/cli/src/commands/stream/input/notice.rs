@@ -21,6 +21,14 @@ pub(super) fn full(bytes: usize) -> Remark {
     }
 }
 
+/// That packets of a source with RTP are missing, before those that came.
+pub(super) fn rtp_loss(packets: u64) -> Remark {
+    Remark {
+        kind: "rtp loss",
+        text: format!("{packets} packets of RTP are missing at the source"),
+    }
+}
+
 /// What a notice means for who sends the source. A stored one that does not tell its times is taken to have the rate
 /// `stored_at`.
 pub(super) fn said(notice: &Notice, stored_at: Option<Rate>) -> Remark {
@@ -45,6 +53,7 @@ const fn kind(notice: &Notice) -> &'static str {
         | Notice::NoPackets
         | Notice::PacketsAgain { .. }
         | Notice::Damaged { .. }
+        | Notice::Break { .. }
         | Notice::NoFrames { .. }
         | Notice::Oversized { .. } => "damage",
         _ => "other",
@@ -133,6 +142,9 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
                 "PID {pid}: part of an access unit is missing at the source; all of it is left out"
             )
         }
+        Notice::Break { pid } => format!(
+            "PID {pid}: packets are missing at the source between access units, or it was spliced there; no unit is cut"
+        ),
         Notice::NoFrames { pid } => format!(
             "PID {pid}: sound that is in no frame of AAC or MPEG audio is sent as it comes, in whole PES packets"
         ),

@@ -55,6 +55,10 @@ pub(super) struct Piece {
 pub(crate) struct MediaOutput {
     writer: TsWriter,
     form: Form,
+    /// Whether only transport packets can be written: RTP says what it carries.
+    packets_only: bool,
+    /// Why what was taken cannot be written; told by the next [`flush`](Self::flush).
+    unfit: Option<Trouble>,
     name: String,
     pieces: Option<mpsc::Sender<Piece>>,
     /// What the thread has not been given yet.
@@ -121,7 +125,10 @@ impl MediaOutput {
         // The URI has at least one packet.
         let length = payload as usize / PACKET * PACKET;
         let target = Datagrams::new(socket, length, packetiser);
-        Self::new(name.to_owned(), target, room)
+        Ok(Self {
+            packets_only: as_rtp,
+            ..Self::new(name.to_owned(), target, room)?
+        })
     }
 
     fn new(
@@ -141,6 +148,8 @@ impl MediaOutput {
         Ok(Self {
             writer: TsWriter::new(WriterConfig::default()),
             form: Form::Unknown,
+            packets_only: false,
+            unfit: None,
             name,
             pieces: Some(pieces),
             waiting: VecDeque::new(),
@@ -169,6 +178,10 @@ impl MediaOutput {
         }
         let section = Missing::unwritten(passing);
         self.ledger.add(pid_of(&passing.payload), section);
+        if self.packets_only && !is_packets(&piece) {
+            self.unfit.get_or_insert_with(|| not_packets(&self.name));
+            return Written::Yes;
+        }
         let has_come = !piece.is_empty() || !self.writer.is_holding();
         if has_come {
             self.ledger.assign(&self.writer.held_streams());
@@ -207,6 +220,10 @@ impl MediaOutput {
     /// Gives on what was taken; waits while the disk or the reader is behind. A call that is dropped before it is ready
     /// loses nothing: the next one goes on with it.
     pub(crate) async fn flush(&mut self) -> Result<Written, Trouble> {
+        if let Some(trouble) = self.unfit.take() {
+            self.ledger.has_failed = true;
+            return Err(trouble);
+        }
         while let Some(piece) = self.waiting.front() {
             // What it takes of the memory is more than what it holds, where it grew.
             let taken =
@@ -237,7 +254,10 @@ impl MediaOutput {
         self.pieces = None;
         match ended {
             Ok(Ok(())) => Ok(Written::Yes),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Written::ReaderGone),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.ledger.has_failed = true;
+                Ok(Written::ReaderGone)
+            }
             Ok(Err(error)) => {
                 self.ledger.has_failed = true;
                 Err(Trouble::write(&self.name, &error))
@@ -264,6 +284,18 @@ impl MediaOutput {
         }
         Ok(())
     }
+}
+
+fn is_packets(bytes: &[u8]) -> bool {
+    let (packets, rest) = bytes.as_chunks::<PACKET>();
+    rest.is_empty() && packets.iter().all(|packet| packet[0] == 0x47)
+}
+
+fn not_packets(name: &str) -> Trouble {
+    Trouble::failed(format!(
+        "{name}: what comes is no transport stream, and RTP carries nothing else here (payload type 33); expected one, as \
+         from ffmpeg -i INPUT -c copy -f mpegts -, or another output: udp://, a file and - take any bytes"
+    ))
 }
 
 /// The stream that a unit belongs to.

@@ -1,0 +1,141 @@
+//! Media without a connection: bare datagrams and RTP.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn datagrams_and_rtp_carry_it_too() {
+    let clip = clip();
+    for scheme in ["udp", "rtp"] {
+        let folder = Folder::new();
+        let out = folder.path("out.ts");
+        let mut receiver = Running::start(&["relay", &format!("{scheme}://@127.0.0.1:0"), &out]);
+        let target = format!("{scheme}://127.0.0.1:{}", receiver.port());
+        ends(
+            0,
+            &[
+                "relay",
+                clip.to_str().unwrap(),
+                &target,
+                // Nothing holds datagrams back: the socket's buffer has to last while the machine does something else.
+                "--speed",
+                "5",
+                "-q",
+            ],
+        );
+        receiver.interrupt();
+        let (account, said) = receiver.end(0);
+        assert!(said.contains("interrupted"), "{said}");
+        assert_eq!(
+            account["passed"]["whole"]["key"]["sections"], 10,
+            "{account}"
+        );
+        let written = folder.read("out.ts");
+        assert_same_media(&written, &fs::read(&clip).unwrap());
+    }
+}
+
+/// What is sent to a relay that listens as `listen` says, at this address.
+fn relayed(listen: &str, host: &str) -> Value {
+    let folder = Folder::new();
+    let mut receiver = Running::start(&["relay", listen, &folder.path("out.ts")]);
+    let target = format!("udp://{host}:{}", receiver.port());
+    let clip = clip();
+    ends(
+        0,
+        &[
+            "relay",
+            clip.to_str().unwrap(),
+            &target,
+            "--speed",
+            "5",
+            "-q",
+        ],
+    );
+    receiver.interrupt();
+    let (account, _) = receiver.end(0);
+    account["passed"]["whole"]["key"]["sections"].clone()
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "that a test was skipped has to be seen"
+)]
+#[test]
+fn a_port_is_open_for_both_families_and_an_address_for_its_own() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("skipped: this host has no IPv6");
+        return;
+    }
+    for (listen, host, keys) in [
+        ("udp://:0", "127.0.0.1", Value::from(10)),
+        ("udp://:0", "[::1]", Value::from(10)),
+        ("udp://@[::1]:0", "[::1]", Value::from(10)),
+        ("udp://:0?bind=127.0.0.1", "127.0.0.1", Value::from(10)),
+        ("udp://:0?bind=[::1]", "[::1]", Value::from(10)),
+        ("udp://:0?bind=127.0.0.1", "[::1]", Value::Null),
+        ("udp://@[::1]:0", "127.0.0.1", Value::Null),
+    ] {
+        assert_eq!(relayed(listen, host), keys, "{listen} from {host}");
+    }
+}
+
+/// The last picture of a source that stops is given when it has ended, and not when another would begin.
+#[test]
+fn the_last_picture_is_not_waited_for() {
+    let folder = Folder::new();
+    let mut receiver = Running::start(&[
+        "recv",
+        &format!("comity://:0?{SECRET}"),
+        &folder.path("out.ts"),
+    ]);
+    let target = format!("comity://127.0.0.1:{}?{SECRET}", receiver.port());
+    let mut relay = Running::start(&["send", "udp://@127.0.0.1:0", &target]);
+    let source = format!("udp://127.0.0.1:{}", relay.port());
+    // Nothing comes before there is a connection.
+    relay.event("connected");
+    let clip = clip();
+    let clip = clip.to_str().unwrap();
+    ends(0, &["relay", clip, &source, "--speed", "5", "-q"]);
+    let pictures = |object: &Value| -> u64 {
+        let count = |kind: &&str| object["passed"]["whole"][*kind]["sections"].as_u64();
+        ["key", "P", "B"].iter().filter_map(count).sum()
+    };
+    // One of these comes every second.
+    let has_all = (0..20).any(|_| pictures(&receiver.event("statistics")) == 250);
+    assert!(has_all, "before anybody says that it is over");
+    relay.interrupt();
+    relay.end(0);
+    let (received, _) = receiver.end(0);
+    assert_eq!(pictures(&received), 250, "{received}");
+}
+
+#[test]
+fn rtp_carries_transport_streams_alone() {
+    let folder = Folder::new();
+    let text = folder.path("text");
+    fs::write(&text, "Nobody can play this.\n".repeat(4_000)).unwrap();
+    let video = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../media/tests/vectors/mpeg1.m1v"
+    );
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(1)))
+        .unwrap();
+    let port = socket.local_addr().unwrap().port();
+    for source in [text.as_str(), video] {
+        let target = format!("rtp://127.0.0.1:{port}");
+        let said = ends(1, &["relay", source, &target, "--speed", "50"]);
+        assert!(said.contains("is no transport stream"), "{said}");
+        assert!(said.contains("-f mpegts"), "{said}");
+        assert!(socket.recv(&mut [0; 2_000]).is_err(), "{source}");
+        let target = format!("udp://127.0.0.1:{port}");
+        ends(0, &["relay", source, &target, "--speed", "50", "-q"]);
+        assert!(socket.recv(&mut [0; 2_000]).is_ok(), "{source}");
+        while socket.recv(&mut [0; 2_000]).is_ok() {}
+    }
+}
