@@ -428,6 +428,24 @@ fn the_mtu_gives_the_payload_and_full_reliability_drops_nothing() {
     );
 }
 
+/// Whoever comes from SRT brings its keys along.
+#[test]
+fn keys_of_other_tools_are_taken_or_answered_with_ours() {
+    for (text, drop) in [
+        ("tlpktdrop=1", DropPolicy::Infeasible),
+        ("tlpktdrop=no", DropPolicy::Never),
+        ("drop=0", DropPolicy::Never),
+        ("drop=expired", DropPolicy::Expired),
+    ] {
+        assert_eq!(comity(&format!("comity://h:1?{text}")).drop, drop, "{text}");
+    }
+    let said = mistake("comity://h:1?timeout=3000");
+    assert!(said.contains("\"peeridletimeo\""), "{said}");
+    // Media without a connection has other keys, and no such hints.
+    let said = mistake("udp://h:1?timeout=3000");
+    assert!(said.contains("there are bind, "), "{said}");
+}
+
 /// The papers of two laws send nothing again, which holds until the URI says otherwise.
 #[test]
 fn what_is_lost_is_sent_again_as_the_controller_has_it() {

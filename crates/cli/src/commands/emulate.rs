@@ -20,6 +20,10 @@ const GLANCE: Duration = Duration::from_millis(200);
 
 /// Runs an emulator until it is interrupted or its time is over.
 pub(crate) fn emulate(args: &args::Emulate) -> Result<(), Failure> {
+    if args.statsfreq == Some(Span::ZERO) {
+        say("error: --statsfreq: is 0; expected a time such as 1s");
+        return Err(Failure::Usage);
+    }
     let (forward, backward) = links(args)?;
     let listen = if args.listen.starts_with(':') {
         resolve(&format!("127.0.0.1{}", args.listen), None)

@@ -34,16 +34,19 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
     let unreadable =
         |error: io::Error| complain(&format!("cannot read {}: {error}", file.display()));
     let opened = File::open(file).map_err(unreadable)?;
-    if let Some(warning) = exposure(file) {
-        say(&format!("warning: {warning}"));
-    }
     let mut text = Zeroizing::new(String::with_capacity(MOST as usize));
     opened
         .take(MOST)
         .read_to_string(&mut text)
         .map_err(unreadable)?;
-    text.parse()
-        .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))
+    let key = text
+        .parse()
+        .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))?;
+    // What holds no secret may be open to everybody.
+    if let Some(warning) = exposure(file) {
+        say(&format!("warning: {warning}"));
+    }
+    Ok(key)
 }
 
 /// What is to be said of the file of a secret that others than its owner can read, or write to.

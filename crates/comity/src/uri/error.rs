@@ -110,6 +110,14 @@ pub enum UriError {
     /// Nothing but a colon behind a scheme.
     #[error("{0}: is followed by \":\"; expected \"{0}://\"")]
     Slashes(Scheme),
+    /// A key of another protocol's tools.
+    #[error("there is no key {key:?} for comity://: {hint}")]
+    ForeignKey {
+        /// What stands there.
+        key: String,
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// There is no such key.
     #[error("there is no key {key:?} for {scheme}://; {}", DidYouMean(*.nearest, .known))]
     UnknownKey {

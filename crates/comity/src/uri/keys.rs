@@ -74,6 +74,8 @@ pub struct Key {
     pub aliases: &'static [&'static str],
     /// What its value can be.
     pub kind: Kind,
+    /// Other words for values, with what they stand for.
+    pub words: &'static [(&'static str, &'static str)],
     /// The value of a URI without it; empty where that is none, or depends on another key.
     pub default: &'static str,
     /// What it does, in one or two sentences.
@@ -164,6 +166,8 @@ impl Key {
                 expected: self.expected(),
             });
         }
+        let words = self.words.iter().find(|(word, _)| *word == text);
+        let text = words.map_or(text, |&(_, meant)| meant);
         let credential = |error| UriError::Credential { key, error };
         let given = match self.kind {
             Kind::Controller => Some(Given::Controller(table::find(text)?.name)),
@@ -263,6 +267,7 @@ const fn key(
         name,
         aliases: &[],
         kind,
+        words: &[],
         default,
         summary,
         schemes,
@@ -273,6 +278,11 @@ const fn key(
 impl Key {
     const fn or(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
+        self
+    }
+
+    const fn also(mut self, words: &'static [(&'static str, &'static str)]) -> Self {
+        self.words = words;
         self
     }
 
@@ -298,8 +308,10 @@ pub const KEYS: &[Key] = &[
     key("reliability", choice(&["timeline", "none", "full"]), "", COMITY,
         "How long lost bytes are sent again: until the deadline, never, or for ever. Without it `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers send nothing again."),
     key("drop", choice(&["expired", "infeasible", "never"]), "infeasible", COMITY,
-        "When the sender gives a section up: after its deadline, as soon as it cannot be met, or never.")
-        .or(&["tlpktdrop"]),
+        "When the sender gives a section up: after its deadline, as soon as it cannot be met, or never. `1` and `0`, as SRT's `tlpktdrop` has them, are `infeasible` and `never`.")
+        .or(&["tlpktdrop"])
+        .also(&[("1", "infeasible"), ("true", "infeasible"), ("yes", "infeasible"), ("on", "infeasible"),
+            ("0", "never"), ("false", "never"), ("no", "never"), ("off", "never")]),
     key("deliver", choice(&["early", "paced"]), "paced", COMITY,
         "When the receiver hands a section over: as soon as it is complete, or at its deadline."),
     key("passphrase", Kind::Passphrase, "", COMITY,

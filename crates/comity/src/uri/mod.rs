@@ -34,6 +34,7 @@
 mod address;
 mod comity;
 mod error;
+mod foreign;
 mod keys;
 mod media;
 mod percent;

@@ -6,6 +6,7 @@ use comity_congestion::table::{Parameters, Row, Value, nearest};
 use comity_units::{Bytes, Rate, Span};
 
 use super::error::UriError;
+use super::foreign;
 use super::keys::{Given, KEYS, Key, Mode, Scheme};
 use super::percent;
 
@@ -68,6 +69,10 @@ impl Settings {
                 scheme: self.scheme,
                 belongs: key.schemes,
             };
+        }
+        if let Some(hint) = foreign::hint(name).filter(|_| self.scheme == Scheme::Comity) {
+            let key = name.into();
+            return UriError::ForeignKey { key, hint };
         }
         let known = || KEYS.iter().filter(|key| key.schemes.contains(&self.scheme));
         let names = || known().flat_map(|key| core::iter::once(&key.name).chain(key.aliases));

@@ -10,6 +10,7 @@
 //! whatever comes first. A [`Line`](line::Line) is where connections come from: it calls or listens, and does so
 //! again when one is lost.
 
+mod advice;
 mod gaps;
 mod input;
 mod line;
@@ -34,6 +35,7 @@ use comity::uri::{Role, Uri};
 
 use super::{Failure, say};
 use crate::args;
+use advice::LatencyAdvice;
 use gaps::GapList;
 use input::{Input, Reading};
 use line::LineOptions;
@@ -216,6 +218,7 @@ fn run(
             output: opened_output,
             gaps,
             unlisted: None,
+            advice: LatencyAdvice::default(),
             metrics,
             reporter: reporter.clone(),
             every,

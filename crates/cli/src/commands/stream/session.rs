@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
+use super::advice::LatencyAdvice;
 use super::gaps::GapList;
 use super::input::Input;
 use super::metrics::Metrics;
@@ -33,6 +34,7 @@ pub(crate) struct Session {
     pub(crate) gaps: Option<GapList>,
     /// Why the list of gaps ends before what is passed on does.
     pub(crate) unlisted: Option<Trouble>,
+    pub(crate) advice: LatencyAdvice,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) reporter: Reporter,
     /// How often it is told how it stands, other than on a terminal; `None` for never.
@@ -344,7 +346,30 @@ impl Session {
         snapshot
     }
 
+    /// Says so where the latency leaves the path no time. Between two connections it is that of all hops.
+    async fn advise(&mut self) {
+        let connections = match (&self.input, &self.output) {
+            (Input::Connected(input), _) => input.connections().0,
+            (_, Output::Connected(output)) => output.connections().0,
+            (Input::Media(_), Output::Media(_)) => return,
+        };
+        for connection in connections {
+            let peer = connection.peer_address();
+            if !self.advice.is_open(peer) {
+                continue;
+            }
+            let Some(round_trip) = connection.statistics().await.path.min_rtt_ms else {
+                continue;
+            };
+            let round_trip = Duration::from_secs_f64(round_trip / 1e3);
+            if let Some(text) = self.advice.judge(peer, connection.latency(), round_trip) {
+                self.reporter.warn(&text);
+            }
+        }
+    }
+
     async fn glance(&mut self) {
+        self.advise().await;
         if self.reporter.is_terminal() {
             let snapshot = self.snapshot().await;
             self.reporter.status(&snapshot);

@@ -320,7 +320,7 @@ fn account(snapshot: &Snapshot) -> String {
         let _ = writeln!(
             text,
             "sent: {} sections, of which {} arrived, {} expired, {} given up, {} shed, {} open; {} packets, {} \
-             lost, {} bytes on the wire, {} sent again, {} after their deadline",
+             lost, {} bytes on the wire; {} bytes sent again, {} bytes after their deadline",
             totals.submitted,
             totals.acknowledged,
             totals.expired,

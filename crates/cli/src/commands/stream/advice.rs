@@ -1,0 +1,110 @@
+//! Whether the latency of a connection leaves its path any time.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::status::plain;
+
+/// How many connections are judged: whoever has more has seen the advice.
+const MOST: usize = 64;
+/// How many round trips are advised: three to four leave room for repeating what is lost.
+const ROUND_TRIPS: u32 = 4;
+
+/// Judges each connection once.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyAdvice {
+    judged: BTreeMap<SocketAddr, Judged>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    /// Its round trip seemed too long; the first one may have been that of a queue.
+    Once,
+    Done,
+}
+
+impl LatencyAdvice {
+    /// Whether this peer is still to be judged.
+    pub(crate) fn is_open(&self, peer: SocketAddr) -> bool {
+        match self.judged.get(&peer) {
+            Some(judged) => *judged == Judged::Once,
+            None => self.judged.len() < MOST,
+        }
+    }
+
+    /// What to say of a connection with this latency and least round trip, at the second sight of it.
+    ///
+    /// What is lost is missed after a round trip, and sent again it takes half of one: with less than 1.5 of them it comes too
+    /// late, and with less than a half everything does.
+    pub(crate) fn judge(
+        &mut self,
+        peer: SocketAddr,
+        latency: Duration,
+        round_trip: Duration,
+    ) -> Option<String> {
+        let is_enough = latency >= round_trip.mul_f64(1.5);
+        let before = self.judged.insert(peer, Judged::Done);
+        if is_enough || before == Some(Judged::Done) {
+            return None;
+        }
+        if before.is_none() {
+            self.judged.insert(peer, Judged::Once);
+            return None;
+        }
+        let one_way = round_trip / 2;
+        let wrong = match latency <= one_way {
+            true => format!(
+                "the path alone takes {} ms, half of a round trip: hardly anything can be in time",
+                one_way.as_millis()
+            ),
+            false => format!(
+                "a round trip takes {} ms: what is lost cannot be sent again in time",
+                round_trip.as_millis()
+            ),
+        };
+        let advised = (round_trip * ROUND_TRIPS).as_millis().next_multiple_of(10);
+        Some(format!(
+            "{}: the latency is {} ms and {wrong}. It counts the whole way, where SRT counts what comes on top of it; \
+             latency={advised}ms at either end, four round trips, leaves room",
+            plain(peer),
+            latency.as_millis(),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(latency: u64, round_trips: &[u64]) -> Vec<Option<String>> {
+        let peer = SocketAddr::from(([192, 0, 2, 1], 9_000));
+        let mut advice = LatencyAdvice::default();
+        let latency = Duration::from_millis(latency);
+        let judge = |&round_trip: &u64| {
+            let open = advice.is_open(peer);
+            let told = advice.judge(peer, latency, Duration::from_millis(round_trip));
+            assert!(open || told.is_none());
+            told
+        };
+        round_trips.iter().map(judge).collect()
+    }
+
+    #[test]
+    fn a_latency_is_judged_once_by_the_second_round_trip() {
+        assert_eq!(judged(150, &[100, 100, 100]), [None, None, None]);
+        // A queue that went away, and one that came later.
+        assert_eq!(judged(150, &[300, 100, 300]), [None, None, None]);
+        let told = judged(120, &[302, 301, 301]);
+        assert_eq!((&told[0], &told[2]), (&None, &None));
+        let told = told[1].clone().expect("advice");
+        assert!(
+            told.contains("192.0.2.1:9000: the latency is 120 ms and the path alone takes 150 ms"),
+            "{told}"
+        );
+        assert!(told.contains("latency=1210ms"), "{told}");
+        let told = judged(149, &[100, 100])[1].clone().expect("advice");
+        assert!(told.contains("a round trip takes 100 ms"), "{told}");
+        assert!(told.contains("latency=400ms"), "{told}");
+    }
+}
