@@ -23,6 +23,8 @@ impl Core for Bulk {
     fn on_packet(&mut self, _: Time, _: PacketNumber, _: Ecn, payload: &[u8]) {
         self.received += payload.len() as u64;
     }
+    fn on_duplicate(&mut self) {}
+
     fn poll_transmit(&mut self, _: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.resize(out.len() + PAYLOAD, 7);
         self.next += 1;

@@ -259,6 +259,10 @@ impl Core for Transport {
         }
     }
 
+    fn on_duplicate(&mut self) {
+        self.connection.on_duplicate();
+    }
+
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let release = self.connection.release_at();
         match release {

@@ -272,6 +272,8 @@ pub struct EndpointStatistics {
     pub callers_given_up: u64,
     /// Callers that had to prove their address first.
     pub retries_sent: u64,
+    /// Replies to callers that were left out since so many waited to leave already, as in a flood of calls.
+    pub replies_dropped: u64,
     /// Connections closed because nobody accepted them.
     pub connections_unaccepted: u64,
 }
@@ -283,6 +285,7 @@ impl EndpointStatistics {
             callers_refused: listener.refused,
             callers_given_up: listener.given_up,
             retries_sent: listener.retries,
+            replies_dropped: listener.replies_dropped,
             ..self
         }
     }

@@ -387,3 +387,34 @@ proptest! {
         }
     }
 }
+
+/// Packet protection knows a packet that comes again by its number; both ends count it.
+#[test]
+fn packets_that_come_twice_are_counted_and_told() {
+    let duplicates = |duplication: f64| {
+        let path = Path {
+            duplication,
+            ..CLEAN
+        };
+        let mut world = World::new(1, path, 1, KeyLimits::default());
+        world.run(START + Span::from_millis(500));
+        for _ in 0..20 {
+            world.submit(5_000, 1, Span::from_millis(400));
+            world.run(world.now + Span::from_millis(50));
+        }
+        world.run(world.now + Span::from_secs(1));
+        let id = world.accepted().unwrap();
+        let sender = world.sender().unwrap().core().connection();
+        let told = sender.statistics().peer.unwrap().duplicates;
+        let listener = world.listener.session(id).unwrap();
+        let received = listener.core().connection().statistics().received;
+        assert_eq!(listener.statistics().stale, received.duplicates);
+        (received.packets, received.duplicates, told)
+    };
+    let (_, counted, told) = duplicates(0.0);
+    assert_eq!((counted, told), (0, 0));
+    let (packets, counted, told) = duplicates(1.0);
+    // All but the first, which opened the connection, and what is still under way.
+    assert!(packets > 80 && counted + 5 >= packets && counted <= packets);
+    assert!(told > 80 && told <= counted, "{told} of {counted}");
+}

@@ -42,6 +42,8 @@ impl Core for Echo {
             self.frames = vec![PathFrame::Challenge(*bytes), PathFrame::Response(*bytes)];
         }
     }
+    fn on_duplicate(&mut self) {}
+
     fn poll_transmit(&mut self, _: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         self.due = self.due.checked_sub(1)?;
         out.extend([0; 5]);

@@ -145,7 +145,7 @@ fn check_live(data: &[u8], length: usize) {
     let units = |events: &[Event]| {
         let is_unit = |event: &&Event| match event {
             Event::Section(section) => section.stream > 0 && section.frame != FrameType::Slice,
-            Event::Notice(_) => false,
+            Event::Missing(_) | Event::Notice(_) => false,
         };
         events.iter().filter(is_unit).count()
     };

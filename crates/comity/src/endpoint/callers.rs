@@ -137,6 +137,15 @@ impl Callers {
         }
     }
 
+    /// The calls to this address that have no answer yet.
+    pub(super) fn unanswered_by(&self, called: SocketAddr) -> Vec<(ConnectionId, SocketAddr)> {
+        let waiting = { self.calls.iter() }.filter(|(_, call)| call.waiting.is_some());
+        waiting
+            .map(|(id, call)| (*id, call.address))
+            .filter(|(_, address)| *address == called)
+            .collect()
+    }
+
     /// The calls that have no answer yet and that a complaint from `complainer` is about: those to that host, or,
     /// since it may be a router on the way, the only one there is. Looks at all calls: for what rarely happens.
     pub(super) fn unanswered(&self, complainer: IpAddr) -> Vec<(ConnectionId, SocketAddr)> {
@@ -147,7 +156,7 @@ impl Callers {
                 .map(|(id, call)| (*id, call.address))
         };
         let told: Vec<_> = all()
-            .filter(|(_, address)| address.ip() == complainer)
+            .filter(|(_, address)| address.ip().to_canonical() == complainer.to_canonical())
             .collect();
         match told.is_empty() {
             true if all().count() == 1 => all().collect(),

@@ -236,6 +236,7 @@ impl Driver {
 
     fn call(&mut self, address: SocketAddr, options: Box<Options>, waiting: Waiting) {
         let now = self.now();
+        let address = self.socket.reach(address);
         let fail = |waiting: Waiting, error| {
             // It fails when nobody waits any more.
             let _ = waiting.reply.send(Err(error));
@@ -428,7 +429,8 @@ impl Driver {
             self.on_too_large(id, length);
         }
         for (address, reason) in failed {
-            self.fail_calls(address.ip(), &reason);
+            let unanswered = self.callers.unanswered_by(address);
+            self.fail(unanswered, &reason);
         }
         self.note_sent();
         is_flushed
@@ -461,9 +463,14 @@ impl Driver {
         self.scratch.planned = planned;
     }
 
-    /// Calls cannot be answered, by what this host or another one says.
+    /// Calls cannot be answered, by what another host says.
     fn fail_calls(&mut self, complainer: IpAddr, reason: &io::Error) {
-        for (id, address) in self.callers.unanswered(complainer) {
+        let unanswered = self.callers.unanswered(complainer);
+        self.fail(unanswered, reason);
+    }
+
+    fn fail(&mut self, unanswered: Vec<(ConnectionId, SocketAddr)>, reason: &io::Error) {
+        for (id, address) in unanswered {
             let call = self.callers.remove(id);
             if let Some(waiting) = call.and_then(|mut call| call.waiting.take()) {
                 let reason = match reason.raw_os_error() {
@@ -548,9 +555,7 @@ impl Driver {
         let (socket, wake) = (socket.revents(), wake.revents());
         self.shared.wake_up(!wake.is_empty());
         if socket.contains(PollFlags::ERR) {
-            while let Some((address, reason)) = self.socket.complaint() {
-                self.fail_calls(address.ip(), &reason);
-            }
+            self.hear_complaints();
         }
         if socket.is_empty() {
             Next::Serve
@@ -559,6 +564,12 @@ impl Driver {
         }
     }
 
+    /// Takes what arrived.
+    ///
+    /// # Errors
+    ///
+    /// The socket is of no use any more. What the network says of an earlier datagram, which anybody can forge, is the result
+    /// of some later call of the system, whatever that is about, and no such error.
     fn receive(&mut self) -> io::Result<()> {
         for _ in 0..MOST_BATCHES {
             let now = self.shared.clock.now();
@@ -571,19 +582,21 @@ impl Driver {
             match received {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(reason) => match reason.kind() {
-                    io::ErrorKind::WouldBlock => break,
-                    // Complaints about earlier datagrams, and interruptions.
-                    io::ErrorKind::ConnectionRefused
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::HostUnreachable
-                    | io::ErrorKind::NetworkUnreachable
-                    | io::ErrorKind::Interrupted => {}
-                    _ => return Err(reason),
-                },
+                Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => break,
+                Err(reason) if is_end(&reason) => return Err(reason),
+                Err(_) => self.hear_complaints(),
             }
         }
         Ok(())
+    }
+
+    /// Takes what the network complains of.
+    fn hear_complaints(&mut self) {
+        while let Some((address, reason)) = self.socket.complaint() {
+            if is_unreachable(&reason) {
+                self.fail_calls(address.ip(), &reason);
+            }
+        }
     }
 }
 
@@ -605,6 +618,16 @@ fn timespec(span: Span) -> Timespec {
     }
 }
 
+/// Whether a socket that receives nothing for this reason never will again.
+fn is_end(reason: &io::Error) -> bool {
+    let number = reason.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        number,
+        Some(Errno::BADF | Errno::NOTSOCK | Errno::INVAL | Errno::FAULT | Errno::NOSYS)
+    )
+}
+
+/// Whether who was called cannot be reached.
 fn is_unreachable(reason: &io::Error) -> bool {
     matches!(
         reason.kind(),

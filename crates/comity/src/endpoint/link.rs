@@ -120,7 +120,7 @@ impl Link {
             self.obey(now, command, session);
         }
         self.catch_up(now, session);
-        self.deliver(now, clock, session.core_mut(), arrived);
+        let mut has_more = self.deliver(now, clock, session.core_mut(), arrived);
         let served = self.transmit(now, session, out, most_segments);
         self.collect(now, session);
         if !self.pending.is_empty() {
@@ -135,13 +135,16 @@ impl Link {
             self.collect(now, session);
         }
         if self.end.is_some() {
-            self.deliver(now, clock, session.core_mut(), arrived);
+            has_more = self.deliver(now, clock, session.core_mut(), arrived);
         }
         if session.core().has_planned() {
             planned.push(session.id());
         }
         self.times_departures = session.core().connection().times_departures();
-        served
+        match has_more {
+            true => Served::Busy,
+            false => served,
+        }
     }
 
     /// Does what cannot wait, and puts the rest behind what waits already.
@@ -214,21 +217,23 @@ impl Link {
         }
     }
 
-    /// Hands sections over as long as there is room for them.
+    /// Hands sections over as long as there is room for them. Whether some were thrown away that nobody will take: then there may be
+    /// more, and whether the connection is over is to be looked at once more. No timer and no packet brings that about when it
+    /// has ended.
     fn deliver(
         &mut self,
         now: Time,
         clock: Clock,
         core: &mut Transport,
         arrived: &mut Vec<Arc<ConnectionShared>>,
-    ) {
+    ) -> bool {
         if self.is_told && lock(&self.shared.inbound).is_over {
-            return;
+            return false;
         }
         // What nobody has accepted yet is not received yet, and not counted so.
         if core.connection().awaits_taker() && self.end.is_none() && !self.is_abandoned {
             core.set_stalled(true, false);
-            return;
+            return false;
         }
         if self.is_abandoned && self.end.is_some() {
             // Nobody watches what would be played out.
@@ -236,6 +241,10 @@ impl Link {
         }
         let most_bytes = MOST_BYTES.min((self.shared.facts.receive_buffer / 4) as usize);
         let mut inbound = lock(&self.shared.inbound);
+        if self.is_abandoned {
+            inbound.items.clear();
+            inbound.bytes = 0;
+        }
         let before = inbound.items.len();
         let mut is_stalled = false;
         let mut delivered = 0;
@@ -271,6 +280,7 @@ impl Link {
         if is_news {
             arrived.push(self.shared.clone());
         }
+        self.is_abandoned && delivered > 0
     }
 
     fn transmit(

@@ -9,6 +9,9 @@ use crate::session::{ConnectionId, Datagram};
 
 /// The most bytes that one call of the system takes.
 const MOST_BYTES: usize = 65_000;
+/// How often the system is asked once more for a datagram that it refused: what the network said of an earlier one is the result of the
+/// next call, and that may be so again.
+const TRIES_AGAIN: usize = 2;
 /// With so many bytes waiting, nothing is gained by gathering more.
 const LARGE: usize = 4 * MOST_BYTES;
 
@@ -112,11 +115,14 @@ impl Outgoing {
             }
             let contents = &self.bytes[run.start..run.start + run.length];
             let mut result = send(&run.datagram, contents);
-            if let Err(reason) = &result
-                && reason.kind() == io::ErrorKind::ConnectionRefused
-            {
-                // That is about an earlier datagram.
-                result = send(&run.datagram, contents);
+            for _ in 0..TRIES_AGAIN {
+                match &result {
+                    // It may be about an earlier datagram, and is told once.
+                    Err(reason) if reason.kind() != io::ErrorKind::WouldBlock => {
+                        result = send(&run.datagram, contents);
+                    }
+                    _ => break,
+                }
             }
             match result {
                 Ok(()) => {

@@ -69,6 +69,16 @@ impl Socket {
         self.socket.local_addr()
     }
 
+    /// An address as this socket has it when something comes from there: a socket of IPv6 has those of IPv4 mapped.
+    pub(super) fn reach(&self, address: SocketAddr) -> SocketAddr {
+        match (address, self.is_ipv6) {
+            (SocketAddr::V4(address), true) => {
+                SocketAddr::new(address.ip().to_ipv6_mapped().into(), address.port())
+            }
+            (address, _) => address,
+        }
+    }
+
     /// How many datagrams one call of the system may take; 1 when it offers no such thing.
     pub(super) fn most_segments(&self) -> usize {
         self.state.max_gso_segments().max(1)
@@ -93,6 +103,11 @@ impl Socket {
         };
         let chunks = self.buffers.chunks_exact_mut(LARGEST);
         for (meta, bytes) in meta.iter().zip(chunks).take(received) {
+            // Nobody sends from there, and nothing can be sent there: the system would refuse the answer as it refuses
+            // batches that it cannot send, and quinn-udp would send none any more.
+            if meta.addr.port() == 0 {
+                continue;
+            }
             let length = meta.len.min(bytes.len());
             let ecn = match meta.ecn {
                 None => Ecn::NotCapable,
@@ -146,12 +161,7 @@ impl Socket {
         let octet = self.type_of_service | codepoint(ecn).map_or(0, |codepoint| codepoint as u8);
         let class = i32::from(octet);
         let segment = u16::try_from(length).unwrap_or(u16::MAX);
-        let to = match (to, self.is_ipv6) {
-            (SocketAddr::V4(to), true) => {
-                SocketAddr::new(to.ip().to_ipv6_mapped().into(), to.port())
-            }
-            (to, _) => to,
-        };
+        let to = self.reach(to);
         let is_ipv4 = match to.ip() {
             IpAddr::V4(_) => true,
             IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),

@@ -29,6 +29,9 @@ pub trait Core {
     /// A genuine packet that was not seen before. Numbers may come in any order.
     fn on_packet(&mut self, now: Time, number: PacketNumber, ecn: Ecn, payload: &[u8]);
 
+    /// A packet has come with a number that was seen before. It is not opened, so anybody may have sent it.
+    fn on_duplicate(&mut self);
+
     /// Appends the payload of the next packet that may leave now.
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit>;
 

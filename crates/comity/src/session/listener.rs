@@ -371,8 +371,8 @@ impl<C: Core> Listener<C> {
             retry
                 .encode(&mut reply)
                 .expect("cookies are within the limits of the format");
-            self.statistics.retries += 1;
-            return self.reply(addresses, reply);
+            self.statistics.retries += u64::from(self.reply(addresses, reply));
+            return;
         }
         if let Some(id) = self.callers.get(&(from, initial.source)) {
             let half_open = self
@@ -381,8 +381,7 @@ impl<C: Core> Listener<C> {
                 .and_then(|entry| entry.half_open.as_ref());
             if let Some((answer, _)) = half_open {
                 let answer = answer.clone();
-                self.statistics.answers += 1;
-                self.reply(addresses, answer);
+                self.statistics.answers += u64::from(self.reply(addresses, answer));
             }
             return;
         }
@@ -392,8 +391,7 @@ impl<C: Core> Listener<C> {
                     answer.len() <= length,
                     "parameters are short enough for that"
                 );
-                self.statistics.answers += 1;
-                self.reply(addresses, answer);
+                self.statistics.answers += u64::from(self.reply(addresses, answer));
             }
             Err(why) => {
                 self.statistics.refused += 1;
@@ -518,12 +516,14 @@ impl<C: Core> Listener<C> {
         }
     }
 
-    fn reply(&mut self, to: Addresses, reply: Vec<u8>) {
-        if self.replies.len() < MOST_REPLIES {
-            self.replies.push_back((to, reply));
-        } else {
-            self.statistics.replies_dropped += 1;
+    /// Gives a reply to be sent; `false` when so many wait already that it is left out.
+    fn reply(&mut self, to: Addresses, reply: Vec<u8>) -> bool {
+        let has_room = self.replies.len() < MOST_REPLIES;
+        match has_room {
+            true => self.replies.push_back((to, reply)),
+            false => self.statistics.replies_dropped += 1,
         }
+        has_room
     }
 
     fn tell(&mut self, event: ListenerEvent) {

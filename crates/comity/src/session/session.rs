@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::path::{Path, Unanswered};
 use super::protection::{KeyUsedUp, OpenError, Protection, Role};
+use super::replay::Stale;
 use super::{
     Addresses, Cipher, ConnectionId, Core, Datagram, Ecn, PathFrame, PublicKey, Randomness,
 };
@@ -240,8 +241,11 @@ impl<C: Core> Session<C> {
         let (number, payload) = match self.protection.open(now, datagram) {
             Ok(opened) => opened,
             Err(OpenError::Forged) => return,
-            Err(OpenError::Stale(_)) => {
+            Err(OpenError::Stale(stale)) => {
                 self.statistics.stale += 1;
+                if stale == Stale::Repeated {
+                    self.core.on_duplicate();
+                }
                 return;
             }
             Err(OpenError::TooManyForged) => return self.end(Closed::TooManyForged),

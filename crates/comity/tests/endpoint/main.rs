@@ -2,6 +2,7 @@
 
 mod addresses;
 mod closing;
+mod strangers;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -81,6 +81,8 @@ impl Core for Fake {
         }
     }
 
+    fn on_duplicate(&mut self) {}
+
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         if let Some(message) = self.outgoing.pop_front() {
             out.push(4);

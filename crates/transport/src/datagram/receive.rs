@@ -66,6 +66,11 @@ impl<P: Payload> Connection<P> {
         result
     }
 
+    /// A packet has come again, as whoever protects packets knows by its number before it opens them.
+    pub fn on_duplicate(&mut self) {
+        self.statistics.received.duplicates += 1;
+    }
+
     fn read(
         &mut self,
         now: Time,
@@ -308,6 +313,7 @@ impl<P: Payload> Connection<P> {
         if let Some(sent_at) = news.timed {
             let sample = self.loss.on_sample(sent_at, now, ack.delay);
             rtt = Some(sample);
+            self.clock.on_round_trip(now, now.saturating_since(sent_at));
             self.measured_at = now;
             let departure = Stamp::of(self.since_epoch(sent_at));
             self.path

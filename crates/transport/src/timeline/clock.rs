@@ -22,6 +22,15 @@
 //! * **A shorter path** lowers the level at once; **a longer path** raises it when the whole window lies above
 //!   the old level, since until then it could be a queue. Both are taken out of the history of the drift.
 //!
+//! * **A clock that jumps**, because its host was suspended or a virtual machine paused, is no path: nothing arrives before it left, and no
+//!   packet takes longer than the round trip that ends with it, whatever queues it met. So with O for the offset of the clocks
+//!
+//!   ```text
+//!   d − round trip  ≤  O  ≤  d
+//!   ```
+//!
+//!   and where the offset in use is outside of that by more than `jump`, it is found anew from that packet, at once.
+//!
 //! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network delay
 //! measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC 3550, sections
 //! 6.4.1 and A.8 (the interarrival jitter J, in fixed point).
@@ -55,10 +64,12 @@ pub struct Config {
     pub step: Span,
     /// A slope beyond this many parts per million is no drift.
     pub max_drift_ppm: u32,
+    /// By how much the offset must contradict what packets and round trips prove before it is found anew.
+    pub jump: Span,
 }
 
 impl Default for Config {
-    /// Buckets of 2 s; a window of 16 s and a history of 5 minutes; 10 ms per second; 300 ppm.
+    /// Buckets of 2 s; a window of 16 s and a history of 5 minutes; 10 ms per second; 300 ppm; 100 ms.
     fn default() -> Self {
         Self {
             bucket: Span::from_secs(2),
@@ -68,6 +79,7 @@ impl Default for Config {
             slew: Span::from_millis(10),
             step: Span::from_millis(3),
             max_drift_ppm: 300,
+            jump: Span::from_millis(100),
         }
     }
 }
@@ -152,6 +164,9 @@ impl ClockMap {
             .jitter_sixteenths
             .saturating_add(offset.abs_diff(offset_before))
             .saturating_sub(leak);
+        if offset < self.offset.saturating_sub(self.jump()) {
+            return self.anchor(arrival, offset);
+        }
         self.take_in(arrival, offset);
         let passed = now.saturating_since(before);
         let target = self.level(arrival).saturating_sub(self.base.unwrap_or(0));
@@ -160,6 +175,34 @@ impl ClockMap {
             .saturating_add(self.drift_over(passed.as_nanos() as i64));
         let slew = self.config.slew.mul_f64(passed.as_secs_f64()).as_nanos() as i64;
         self.offset = drifted.saturating_add(target.saturating_sub(drifted).clamp(-slew, slew));
+    }
+
+    /// The latest packet, which came at `now`, ends a round trip that took so long, answers held back included.
+    pub fn on_round_trip(&mut self, now: Time, round_trip: Span) {
+        let Some((arrival, _)) = self.latest.filter(|&(arrival, _)| arrival == now) else {
+            return;
+        };
+        let round_trip = i64::try_from(round_trip.as_nanos()).unwrap_or(i64::MAX);
+        let least = self.latest_offset.saturating_sub(round_trip);
+        if least > self.offset.saturating_add(self.jump()) {
+            // What it took longer than twice the base may have been in this direction.
+            let base = self.base.unwrap_or(0).min(round_trip / 2);
+            let queue = round_trip.saturating_sub(base.saturating_mul(2));
+            let arrival = i64::try_from(arrival.as_nanos()).unwrap_or(i64::MAX);
+            self.anchor(arrival, self.latest_offset.saturating_sub(queue));
+        }
+    }
+
+    fn jump(&self) -> i64 {
+        i64::try_from(self.config.jump.as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    /// Begins anew with this level. What was learnt of the drift holds: the clocks run as they did.
+    fn anchor(&mut self, at: i64, level: i64) {
+        self.buckets.clear();
+        self.shortened_in = None;
+        self.push(at, level);
+        self.offset = level.saturating_sub(self.base.unwrap_or(0));
     }
 
     /// The departure whose low half was sent: the one nearest to what the local clock lets expect.

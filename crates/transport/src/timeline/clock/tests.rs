@@ -233,3 +233,49 @@ fn jitter_stays_within_what_stamps_can_tell() {
     }
     assert!(map.jitter() < Span::from_micros(1), "{}", map.jitter());
 }
+
+/// A packet every 20 ms over a path of 20 ms each way, the round trip of each tenth told, while the sender's clock shows `ahead`
+/// seconds more than the local one; whether the map is right to 1 ms for what leaves at the end of each second.
+fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue: f64) -> Vec<bool> {
+    let mut right = Vec::new();
+    for step in from * 50..(from + seconds) * 50 {
+        let left = step as f64 * 0.02;
+        let arrival = Time::from_nanos(((left + 0.02 + queue) * 1e9) as u64);
+        map.on_arrival(arrival, ((left + ahead) * 1e6) as u32);
+        if step % 10 == 0 {
+            map.on_round_trip(arrival, Span::from_secs_f64(0.04 + queue));
+        }
+        if step % 50 == 49 {
+            let shown = map.to_local(Time::from_nanos(((left + ahead) * 1e9) as u64));
+            right.push((shown.as_secs_f64() - left).abs() < 1e-3);
+        }
+    }
+    right
+}
+
+/// A virtual machine is paused: its monotonic clock stands still, and shows that much less from then on.
+#[test]
+fn a_clock_that_jumps_is_followed_within_a_round_trip_and_a_queue_is_none() {
+    let map = || {
+        let mut map = ClockMap::default();
+        map.set_base_one_way(Span::from_millis(20));
+        assert_eq!(seconds_right(&mut map, 10, 30, 100.0, 0.0), [true; 30]);
+        map
+    };
+    // The sender's was paused for 3 s, or the receiver's: its own times stand that much closer together.
+    assert_eq!(seconds_right(&mut map(), 40, 5, 97.0, 0.0), [true; 5]);
+    assert_eq!(seconds_right(&mut map(), 40, 5, 103.0, 0.0), [true; 5]);
+    // A little more and a little less than what is taken for a jump: the rest goes by slewing.
+    let mut slow = seconds_right(&mut map(), 40, 30, 99.95, 0.0);
+    assert_eq!((slow[0], slow[29]), (false, true));
+    slow = seconds_right(&mut map(), 40, 2, 99.85, 0.0);
+    assert_eq!(slow, [true; 2]);
+    // A queue of 3 s takes the round trip as long, and does not move what leaves and arrives later without it.
+    let mut queued = map();
+    assert_eq!(seconds_right(&mut queued, 40, 5, 100.0, 3.0), [true; 5]);
+    assert_eq!(seconds_right(&mut queued, 45, 5, 100.0, 0.0), [true; 5]);
+    // The first packet behind a pause meets a queue: that is taken for one.
+    let mut both = map();
+    let right = seconds_right(&mut both, 40, 1, 97.0, 0.3);
+    assert_eq!(right, [true]);
+}

@@ -1,0 +1,209 @@
+//! What strangers and routers can send to a socket, and what must not come of it.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use comity::{ConnectError, Connection, Endpoint, Section, connect};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, socket,
+};
+
+use super::{loopback, options, pair, payload, soon};
+
+/// A socket that sends packets of a protocol with headers of the sender's own making; `None`, and a word about it, where this
+/// user may not have one.
+#[expect(
+    clippy::print_stderr,
+    reason = "that a test was skipped has to be seen"
+)]
+fn raw(protocol: SockProtocol) -> Option<OwnedFd> {
+    let opened = socket(
+        AddressFamily::Inet,
+        SockType::Raw,
+        SockFlag::empty(),
+        protocol,
+    );
+    match opened {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            eprintln!("skipped: no raw socket here: {error}");
+            None
+        }
+    }
+}
+
+fn send_raw(socket: &OwnedFd, packet: &[u8]) {
+    let to = SockaddrIn::new(127, 0, 0, 1, 0);
+    sendto(socket.as_raw_fd(), packet, &to, MsgFlags::empty()).unwrap();
+}
+
+/// Sends 40 sections one way; how many datagrams one call of the system took.
+async fn datagrams_in_a_call(
+    endpoint: &Endpoint,
+    connection: &Connection,
+    reader: &Connection,
+) -> f64 {
+    let before = endpoint.statistics().await;
+    let send = async {
+        for section in 0..40 {
+            let given = Section::new(payload(section, 200_000)).deadline(Duration::MAX);
+            connection.send(given).await.unwrap();
+        }
+    };
+    let receive = async {
+        for _ in 0..40 {
+            soon(reader.recv()).await.unwrap().into_section().unwrap();
+        }
+    };
+    tokio::join!(send, receive);
+    let after = endpoint.statistics().await;
+    (after.datagrams_sent - before.datagrams_sent) as f64
+        / (after.batches_sent - before.batches_sent) as f64
+}
+
+/// The answer to a datagram from the port 0 could not be sent, and the system would say so in the words that it has for
+/// batches which it does not know.
+#[tokio::test]
+async fn a_datagram_from_port_0_does_not_end_batches() {
+    let Some(socket) = raw(SockProtocol::Udp) else {
+        return;
+    };
+    let options = options().build().unwrap();
+    let (caller, accepted, endpoint) = pair(options.clone(), options).await;
+    let before = datagrams_in_a_call(&endpoint, &accepted, &caller).await;
+    // An Initial: version 1, a source, pattern 1, no cookie, a message of one byte, filled up to 1,200.
+    let mut packet = vec![0; 8 + 1_200];
+    packet[2..4].copy_from_slice(&endpoint.local_address().port().to_be_bytes());
+    packet[4..6].copy_from_slice(&1_208_u16.to_be_bytes());
+    for (at, byte) in [(8, 0x10), (12, 1), (20, 7), (21, 1), (24, 1)] {
+        packet[at] = byte;
+    }
+    send_raw(&socket, &packet);
+    let after = datagrams_in_a_call(&endpoint, &accepted, &caller).await;
+    assert!(after > before / 2.0 && before > 1.5, "{before} and {after}");
+    assert_eq!(
+        endpoint.statistics().await.retries_sent,
+        1,
+        "that of the call"
+    );
+}
+
+/// A message of ICMP about a datagram from `from` to `to`: its headers are quoted (RFC 792).
+fn complaint(kind: u8, code: u8, from: SocketAddr, to: SocketAddr) -> Vec<u8> {
+    let mut message = vec![kind, code, 0, 0, 0, 0, 0x02, 0x40];
+    let mut quoted = [0; 28];
+    quoted[0] = 0x45;
+    quoted[2..4].copy_from_slice(&1_028_u16.to_be_bytes());
+    quoted[8] = 64;
+    quoted[9] = 17;
+    quoted[12..16].copy_from_slice(&[127, 0, 0, 1]);
+    quoted[16..20].copy_from_slice(&[127, 0, 0, 1]);
+    quoted[20..22].copy_from_slice(&from.port().to_be_bytes());
+    quoted[22..24].copy_from_slice(&to.port().to_be_bytes());
+    quoted[24..26].copy_from_slice(&1_008_u16.to_be_bytes());
+    message.extend(quoted);
+    let sum: u32 = { message.chunks(2) }
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((folded & 0xffff) + (folded >> 16)) as u16;
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    message
+}
+
+/// A router says that packets are too long, unwanted or have no way, as it may of some; and anybody can say so in its name.
+#[tokio::test]
+async fn what_routers_complain_of_does_not_end_connections() {
+    let Some(socket) = raw(SockProtocol::Icmp) else {
+        return;
+    };
+    let options = options().build().unwrap();
+    let listener = Endpoint::bind(loopback(), options.clone()).unwrap();
+    let calling = Endpoint::for_calls(loopback(), options.clone()).unwrap();
+    let (called, accepted) =
+        tokio::join!(calling.connect(listener.local_address()), listener.accept());
+    let (caller, accepted) = (called.unwrap(), accepted.unwrap());
+    let (from, to) = (calling.local_address(), listener.local_address());
+    for round in 0..20 {
+        // Destination unreachable: net, host, protocol, port, too long, source route, unknown, administratively.
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 13] {
+            send_raw(&socket, &complaint(3, code, from, to));
+            // Parameter problem, time exceeded.
+            send_raw(&socket, &complaint(12, 0, from, to));
+            send_raw(&socket, &complaint(11, 0, from, to));
+            let given = Section::new(payload(round, 30_000)).deadline(Duration::MAX);
+            caller.send(given).await.unwrap();
+            let item = soon(accepted.recv()).await.expect("it goes on");
+            assert!(item.into_section().unwrap().payload == payload(round, 30_000));
+        }
+    }
+    assert_eq!(soon(caller.finish()).await, Ok(()));
+    // A call that nobody answers does end by it, and at once.
+    let deaf = UdpSocket::bind(loopback()).unwrap();
+    let to = deaf.local_addr().unwrap();
+    let complain = async {
+        loop {
+            send_raw(&socket, &complaint(3, 1, from, to));
+            tokio::task::yield_now().await;
+        }
+    };
+    let refused = tokio::select! {
+        refused = calling.connect(to) => refused,
+        () = complain => unreachable!("it goes on for ever"),
+    };
+    assert!(
+        matches!(&refused, Err(ConnectError::Unreachable { address, .. }) if *address == to),
+        "{refused:?}"
+    );
+}
+
+/// What nobody will read is thrown away, however much it is, and the place of the connection is free again.
+#[tokio::test]
+async fn a_connection_that_was_dropped_unread_leaves_nothing_behind() {
+    let options = options().build().unwrap();
+    let (caller, accepted, endpoint) = pair(options.clone(), options).await;
+    for section in 0..1_000 {
+        let given = Section::new(payload(section, 100)).deadline(Duration::MAX);
+        caller.send(given).await.unwrap();
+    }
+    // The receiver knows of all of them, and has given out what its application would take.
+    soon(async {
+        while accepted.statistics().await.received.wire_bytes < 100_000 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    caller.close(comity::CloseCode::DONE, "");
+    soon(accepted.closed()).await;
+    drop(accepted);
+    soon(async {
+        while endpoint.statistics().await.connections > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_socket_of_ipv6_calls_hosts_of_both_families() {
+    let options = options().build().unwrap();
+    let Ok(calling) = Endpoint::for_calls("[::]:0".parse::<SocketAddr>().unwrap(), options.clone())
+    else {
+        return;
+    };
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let address: SocketAddr = address.parse().unwrap();
+        let endpoint = Endpoint::bind(address, options.clone()).unwrap();
+        let called = soon(calling.connect(endpoint.local_address())).await;
+        assert!(called.is_ok(), "{address}: {:?}", called.err());
+        // Nobody answers at a port that is closed, which the system says for either.
+        let closed = UdpSocket::bind(address).unwrap().local_addr().unwrap();
+        let refused = soon(calling.connect(closed)).await;
+        assert!(
+            matches!(refused, Err(ConnectError::Unreachable { .. })),
+            "{closed}: {refused:?}"
+        );
+        drop(connect(endpoint.local_address(), options.clone()).await);
+    }
+}
