@@ -316,12 +316,12 @@ impl Core for Transport {
         self.connection.poll_path_frame()
     }
 
-    fn on_path_changed(&mut self, _: Time) {
+    fn on_path_changed(&mut self, now: Time) {
         let fresh: Result<Box<dyn Controller>, _> = self
             .controller
             .build(&self.setup, &self.controller_parameters);
         if let Ok(controller) = fresh {
-            self.connection.on_new_path(controller);
+            self.connection.on_new_path(now, controller);
         }
     }
 

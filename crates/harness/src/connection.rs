@@ -196,7 +196,8 @@ impl<P: Fuzzed> World<P> {
                     let payload = u64::from(self.end.config().payload);
                     let setup = Setup::new(comity_units::Bytes::new(payload));
                     let controller = row.build(&setup, &Parameters::new());
-                    self.end.on_new_path(controller.expect("as above"));
+                    self.end
+                        .on_new_path(self.now, controller.expect("as above"));
                 }
                 5..=10 => self.end.ping(),
                 11..=14 => self

@@ -608,8 +608,8 @@ fn on_a_new_path_both_halves_begin_again() {
     };
     pair.run_until(Time::from_secs(2));
     assert!(segments(&pair) > 4);
-    pair.ends[0].on_new_path(law());
     let moved = pair.now();
+    pair.ends[0].on_new_path(moved, law());
     let mut seen = Vec::new();
     for step in 1..=100 {
         pair.run_until(moved + Span::from_millis(10) * step);

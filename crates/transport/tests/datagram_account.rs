@@ -102,7 +102,7 @@ fn a_debt_stays_behind_on_the_old_path() {
     let end = Time::from_millis(400);
     sent_until(&mut connection, Time::ZERO, end);
     let before = sent_until(&mut connection, end, end + Span::from_millis(20));
-    connection.on_new_path(Box::new(Bucket));
+    connection.on_new_path(end + Span::from_millis(20), Box::new(Bucket));
     let begin = end + Span::from_millis(21);
     let after = sent_until(&mut connection, begin, begin + Span::from_millis(20));
     assert!(before < 5_000, "{before}");

@@ -316,7 +316,8 @@ fn a_full_outbox_says_so() {
     let refused = outbox.submit(ms(0), section(1, 1, ms(100)));
     assert_eq!(refused, Err(SubmitError::TooManySections { limit: 2 }));
     assert!(outbox.submit(ms(0), section(0, 1, ms(100))).is_err());
-    assert_eq!(outbox.end(VIDEO), 2);
+    assert_eq!(outbox.end(VIDEO), Some(2));
+    assert_eq!(outbox.end(VIDEO), None, "it has ended");
     outbox.close();
     assert_eq!(
         fates(&mut outbox),

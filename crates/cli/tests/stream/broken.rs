@@ -56,7 +56,9 @@ fn carried(source: &[u8]) -> Carried {
         listed: folder.listed("gaps.jsonl").len(),
     };
     // What the source has only a part of is named to the receiver, and nothing else is missing.
-    let at_source = carried.sent["passed"]["gaps"]["source"].as_u64().unwrap_or(0);
+    let at_source = carried.sent["passed"]["gaps"]["source"]
+        .as_u64()
+        .unwrap_or(0);
     assert_eq!(carried.listed as u64, at_source, "{}", carried.received);
     assert_eq!(
         carried.received["passed"]["whole"],

@@ -254,9 +254,11 @@ impl<P: Payload> Connection<P> {
     }
 
     /// Ends a stream: no more sections will come. The peer learns of it reliably.
+    /// One for which there is no room beside those that there are has no sections and never will: of that, the peer learns nothing.
     pub fn end(&mut self, stream: StreamId) {
-        let sections = self.outbox.end(stream);
-        self.control.ends.push((stream, sections));
+        if let Some(sections) = self.outbox.end(stream) {
+            self.control.ends.push((stream, sections));
+        }
     }
 
     /// Whether every section has its outcome, and everything that the peer has to know was acknowledged.
@@ -374,10 +376,20 @@ impl<P: Payload> Connection<P> {
         self.path_frames.pop_front()
     }
 
-    /// The peer has moved to another path: nothing measured on the old one holds. Packets in flight keep
-    /// counting until they are acknowledged or lost.
-    pub fn on_new_path(&mut self, mut controller: Box<dyn Controller>) {
+    /// The peer has moved to another path: nothing measured on the old one holds, and what becomes of packets that left on it says
+    /// nothing of the new one (RFC 9000, section 9.4). They went to the old address: what they carry is sent again, but for
+    /// what they turn out to have brought.
+    pub fn on_new_path(&mut self, now: Time, mut controller: Box<dyn Controller>) {
         self.loss.on_new_path();
+        for contents in self.sent.abandon() {
+            self.requeue(now, contents);
+        }
+        self.loss.on_progress(false);
+        self.episode = Episode {
+            acknowledged_sent_at: now,
+            ..Episode::default()
+        };
+        self.probes = 0;
         controller.on_succession(self.measurements.last_tag);
         self.measurements.since = Since::NextTag;
         self.sent.keep_numbers(controller.needs_packet_numbers());

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use comity_congestion::Tag;
 use comity_units::{PacketNumber, Span, Time, Windows};
 
+use super::sent::Carried;
 use crate::timeline::outbox::Notice;
 use crate::timeline::{Chunk, StreamId};
 use crate::wire::CloseCode;
@@ -64,6 +65,16 @@ impl Contents {
     }
 }
 
+impl Carried for Contents {
+    /// Pieces of sections that arrive after all need not be sent again; what else there is was given out with the repetition.
+    fn repeat(&mut self) -> Self {
+        Self {
+            control: self.control.take(),
+            ..self.clone()
+        }
+    }
+}
+
 /// Control frames of a packet that have to be repeated when it is lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SentControl {
@@ -99,10 +110,35 @@ impl Control {
 pub(super) struct Episode {
     /// When it began: losses of packets that left before belong to it.
     pub(super) began_at: Option<Time>,
+    /// When the one before it began: losses of packets that left before that are none of this one.
+    pub(super) before: Option<Time>,
+    /// How many packets were lost in it, without those that were only late.
+    pub(super) lost: u64,
     /// Packets that left before it are still being acknowledged.
     pub(super) is_open: bool,
     /// When the newest packet acknowledged so far had left.
     pub(super) acknowledged_sent_at: Time,
+}
+
+impl Episode {
+    /// Whether the loss of a packet that left at `sent_at` is one of this episode.
+    fn has(&self, sent_at: Time) -> bool {
+        self.began_at.is_some_and(|began_at| sent_at <= began_at)
+            && self.before.is_none_or(|before| sent_at > before)
+    }
+
+    pub(super) fn on_lost(&mut self, sent_at: &[Time]) {
+        let lost = sent_at.iter().filter(|sent_at| self.has(**sent_at));
+        self.lost += lost.count() as u64;
+    }
+
+    /// Packets that had been declared lost arrived. Whether nothing was lost in this episode, as turns out with them.
+    pub(super) fn on_late(&mut self, sent_at: &[Time]) -> bool {
+        let late = sent_at.iter().filter(|sent_at| self.has(**sent_at));
+        let before = self.lost;
+        self.lost = before.saturating_sub(late.count() as u64);
+        before > 0 && self.lost == 0
+    }
 }
 
 /// What the peer has room for.

@@ -330,19 +330,26 @@ impl<P: Payload> Connection<P> {
                 self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
             }
         }
-        if let Some(sent_at) = news.late_sent_at {
-            self.loss.on_reordering(now, news.reordering, sent_at);
-            self.statistics.sent.spurious_losses += 1;
-            self.controller.on_spurious_loss(now);
-            self.obey();
+        for contents in &news.late_contents {
+            for chunk in contents.chunks() {
+                self.outbox.on_acked(chunk);
+            }
+        }
+        if let Some(&oldest) = news.late_sent_at.first() {
+            self.loss.on_reordering(now, news.reordering, oldest);
+            self.statistics.sent.spurious_losses += news.late_sent_at.len() as u64;
+            // What else was lost with them was lost: the controller is not to take that back.
+            if self.episode.on_late(&news.late_sent_at) {
+                self.controller.on_spurious_loss(now);
+                self.obey();
+            }
         }
         if news.packets > 0 {
             self.loss.on_progress(self.sent.in_flight_packets() > 0);
             self.probes = 0;
         }
-        let marks = ack
-            .ecn
-            .map_or(0, |counts| self.on_marks(counts, news.packets));
+        // Counts are left out when all are zero.
+        let marks = self.on_marks(ack.ecn.unwrap_or_default(), news.packets);
         self.target.on_fates(news.bytes, 0);
         if let (Some(sample), Some(sending)) = (&news.sample, news.sending) {
             let passage = Passage {
@@ -494,9 +501,9 @@ impl<P: Payload> Connection<P> {
                 },
             );
         }
-        let spread = newest.saturating_since(oldest);
+        self.episode.on_lost(&lost.sent_at);
         let has_samples = self.loss.smoothed().is_some();
-        if has_samples && oldest > acknowledged && spread > memory {
+        if has_samples && oldest > acknowledged && lost.spread > memory {
             self.on_persistent_congestion(now, in_flight);
         }
     }
@@ -517,7 +524,8 @@ impl<P: Payload> Connection<P> {
             in_flight: loss.in_flight.max(proved),
             ..*loss
         };
-        self.episode.began_at = Some(now);
+        self.episode.before = self.episode.began_at.replace(now);
+        self.episode.lost = 0;
         self.episode.is_open = true;
         self.statistics.sent.loss_events += 1;
         self.controller.on_loss(loss);

@@ -20,15 +20,28 @@ pub(super) struct SentPacket<C> {
     pub(super) contents: C,
     /// Neither acknowledged nor declared lost.
     is_open: bool,
+    is_acknowledged: bool,
+    /// A probe has repeated what it carries.
+    is_repeated: bool,
     progress: Progress,
 }
 
+/// What a packet carries.
+pub(super) trait Carried: Default {
+    /// Takes out what has to be sent again when the packet is lost, and keeps what is settled should it be acknowledged all
+    /// the same.
+    fn repeat(&mut self) -> Self;
+}
+
 /// A packet that was declared lost, remembered for a while to notice when it was only late.
-#[derive(Clone, Copy, Debug)]
-struct Missing {
+#[derive(Clone, Debug)]
+struct Missing<C> {
     number: PacketNumber,
     sent_at: Time,
     size: u32,
+    contents: C,
+    /// It left on a path that is no longer the connection's: that it was late says nothing of this one.
+    is_foreign: bool,
 }
 
 /// How far the connection had come when a packet left: what a delivery-rate sample is made of.
@@ -61,11 +74,13 @@ pub(super) struct Acknowledged<C> {
     pub(super) answered: Option<PacketNumber>,
     /// The largest of them, and of those that had been declared lost, of a packet larger than the base.
     pub(super) largest_above_base: Option<PacketNumber>,
+    /// What those carried that had been declared lost.
+    pub(super) late_contents: Vec<C>,
     /// How many packets beyond the lost one had been acknowledged when a packet that had been declared lost
     /// arrived after all; the most of all such. Zero when there was none.
     pub(super) reordering: u64,
-    /// When the oldest of them had left.
-    pub(super) late_sent_at: Option<Time>,
+    /// When each of them had left, the oldest first.
+    pub(super) late_sent_at: Vec<Time>,
     pub(super) sample: Option<RateSample>,
     /// Over how long what the sample speaks of left. `None` when that began with nothing in flight: its answers take a round
     /// trip longer than its sending, whatever the path carries.
@@ -85,6 +100,10 @@ pub(super) struct Lost<C> {
     pub(super) newest_sent_at: Option<Time>,
     /// When the oldest of them left.
     pub(super) oldest_sent_at: Option<Time>,
+    /// When each of them left that asked for an answer.
+    pub(super) sent_at: Vec<Time>,
+    /// How far apart the first and the last of them left between which nothing was acknowledged; the furthest of such.
+    pub(super) spread: Span,
     /// Whether only time told, for all of them.
     pub(super) by_delay: bool,
 }
@@ -97,13 +116,13 @@ pub(super) struct NeverSent(pub(super) PacketNumber);
 ///
 /// Numbers are given out in order; some are left out on purpose ([`SentPackets::skip`]), so that a peer that
 /// acknowledges what it did not receive is found out. Memory is that of the packets between the oldest in
-/// flight and the newest, those that ask for no answer [up to a limit](MAX_UNASKED), plus a few words for each
+/// flight and the newest, those that ask for no answer [up to a limit](MAX_UNASKED), plus each
 /// lost one as long as it may still turn up.
 #[derive(Debug)]
 pub(super) struct SentPackets<C> {
     /// In ascending order of numbers, without the skipped ones.
     packets: VecDeque<SentPacket<C>>,
-    missing: VecDeque<Missing>,
+    missing: VecDeque<Missing<C>>,
     next: PacketNumber,
     /// The numbers left out that are still in the range of `packets`.
     skipped: VecDeque<PacketNumber>,
@@ -124,7 +143,7 @@ pub(super) struct SentPackets<C> {
     base: u32,
 }
 
-impl<C> SentPackets<C> {
+impl<C: Carried> SentPackets<C> {
     pub(super) fn new(now: Time) -> Self {
         Self {
             packets: VecDeque::new(),
@@ -170,15 +189,40 @@ impl<C> SentPackets<C> {
         self.in_flight_packets
     }
 
-    /// Takes out what the oldest packet in flight carries; the packet itself stays in flight.
-    pub(super) fn take_oldest_contents(&mut self) -> Option<C>
-    where
-        C: Default,
-    {
+    /// What the oldest packet in flight carries that was not repeated yet; the packet itself stays in flight.
+    pub(super) fn repeat_oldest(&mut self) -> Option<C> {
         self.packets
             .iter_mut()
-            .find(|packet| packet.is_open && packet.size > 0)
-            .map(|packet| core::mem::take(&mut packet.contents))
+            .find(|packet| packet.is_open && packet.size > 0 && !packet.is_repeated)
+            .map(|packet| {
+                packet.is_repeated = true;
+                packet.contents.repeat()
+            })
+    }
+
+    /// Takes all packets out of flight, for what they left on is no longer the path of the connection; what they carry. Some may still
+    /// turn up.
+    pub(super) fn abandon(&mut self) -> Vec<C> {
+        let mut contents = Vec::new();
+        for packet in self.packets.drain(..) {
+            if !packet.is_open || packet.size == 0 {
+                continue;
+            }
+            let mut carried = packet.contents;
+            contents.push(carried.repeat());
+            self.missing.push_back(Missing {
+                number: packet.number,
+                sent_at: packet.sent_at,
+                size: packet.size,
+                contents: carried,
+                is_foreign: true,
+            });
+        }
+        for missing in &mut self.missing {
+            missing.is_foreign = true;
+        }
+        (self.in_flight, self.in_flight_packets, self.unasked) = (0, 0, 0);
+        contents
     }
 
     /// Leaves the next number out: no packet will ever bear it.
@@ -211,6 +255,8 @@ impl<C> SentPackets<C> {
             size,
             contents,
             is_open: true,
+            is_acknowledged: false,
+            is_repeated: false,
             progress: Progress {
                 delivered: self.delivered,
                 delivered_at: self.delivered_at,
@@ -243,10 +289,7 @@ impl<C> SentPackets<C> {
         &mut self,
         now: Time,
         ranges: impl Iterator<Item = AckRange> + Clone,
-    ) -> Result<Acknowledged<C>, NeverSent>
-    where
-        C: Default,
-    {
+    ) -> Result<Acknowledged<C>, NeverSent> {
         for range in ranges.clone() {
             if range.last >= self.next {
                 return Err(NeverSent(range.last));
@@ -268,8 +311,9 @@ impl<C> SentPackets<C> {
             least: None,
             answered: None,
             largest_above_base: None,
+            late_contents: Vec::new(),
             reordering: 0,
-            late_sent_at: None,
+            late_sent_at: Vec::new(),
             sample: None,
             sending: None,
             numbers: Vec::new(),
@@ -281,13 +325,7 @@ impl<C> SentPackets<C> {
         let first = ranges.clone().next().map(|range| range.last);
         for range in ranges {
             self.largest_acknowledged = self.largest_acknowledged.max(Some(range.last));
-            let large = &mut result.largest_above_base;
-            let numbers = &mut result.numbers;
-            if let Some((packets, sent_at)) = self.find_missing(now, &range, numbers, large) {
-                result.reordering = result.reordering.max(packets);
-                let before = result.late_sent_at.unwrap_or(sent_at);
-                result.late_sent_at = Some(before.min(sent_at));
-            }
+            self.find_missing(now, &range, &mut result);
             let mut at = self.position(range.first);
             while let Some(packet) = self.packets.get_mut(at)
                 && packet.number <= range.last
@@ -297,6 +335,7 @@ impl<C> SentPackets<C> {
                     continue;
                 }
                 packet.is_open = false;
+                packet.is_acknowledged = true;
                 if first == Some(packet.number) {
                     result.timed = Some(packet.sent_at);
                 }
@@ -328,7 +367,8 @@ impl<C> SentPackets<C> {
             }
         }
         result.timed = result.timed.filter(|_| result.packets > 0);
-        if let (Some((largest, _)), None) = (result.largest, result.late_sent_at)
+        if let Some((largest, _)) = result.largest
+            && result.late_sent_at.is_empty()
             && largest.next().get().checked_sub(expected) == Some(u64::from(result.packets))
         {
             result.answered = Some(largest);
@@ -347,43 +387,42 @@ impl<C> SentPackets<C> {
             });
         }
         result.numbers.sort_unstable();
+        result.late_sent_at.sort_unstable();
         self.let_go();
         Ok(result)
     }
 
-    /// Takes packets of this range off the list of the missing: they were late, not lost. Returns how far
-    /// behind the largest acknowledged number the latest of them was, and when it had left. Their numbers go to
-    /// `numbers`, where numbers are kept, and the largest of a packet larger than the base to `largest_above_base`.
-    fn find_missing(
-        &mut self,
-        now: Time,
-        range: &AckRange,
-        numbers: &mut Vec<PacketNumber>,
-        largest_above_base: &mut Option<PacketNumber>,
-    ) -> Option<(u64, Time)> {
-        let is_in = |missing: &Missing| contains(range, missing.number);
-        let first = self.missing.iter().find(|missing| is_in(missing))?;
-        let largest = self.largest_acknowledged.unwrap_or(first.number);
-        let reordering = largest.get().saturating_sub(first.number.get());
-        let sent_at = first.sent_at;
-        let (keeps_numbers, base) = (self.keeps_numbers, self.base);
-        let mut arrived = 0;
-        self.missing.retain(|missing| {
-            let is_late = is_in(missing);
-            if is_late {
-                arrived += u64::from(missing.size);
-                if missing.size > base {
-                    *largest_above_base = (*largest_above_base).max(Some(missing.number));
-                }
-                if keeps_numbers {
-                    numbers.push(missing.number);
-                }
+    /// Takes packets of this range off the list of the missing: they were late, not lost.
+    fn find_missing(&mut self, now: Time, range: &AckRange, result: &mut Acknowledged<C>) {
+        let is_in = |missing: &Missing<C>| contains(range, missing.number);
+        if !self.missing.iter().any(is_in) {
+            return;
+        }
+        let largest = self.largest_acknowledged;
+        let (late, rest): (VecDeque<_>, _) = core::mem::take(&mut self.missing)
+            .into_iter()
+            .partition(is_in);
+        self.missing = rest;
+        for missing in late {
+            result.late_contents.push(missing.contents);
+            if missing.is_foreign {
+                continue;
             }
-            !is_late
-        });
-        self.delivered += arrived;
-        self.delivered_at = now;
-        Some((reordering, sent_at))
+            let behind = largest.map_or(0, |largest| {
+                largest.get().saturating_sub(missing.number.get())
+            });
+            result.reordering = result.reordering.max(behind);
+            result.late_sent_at.push(missing.sent_at);
+            let large = &mut result.largest_above_base;
+            if missing.size > self.base {
+                *large = (*large).max(Some(missing.number));
+            }
+            if self.keeps_numbers {
+                result.numbers.push(missing.number);
+            }
+            self.delivered += u64::from(missing.size);
+            self.delivered_at = now;
+        }
     }
 
     /// Declares packets lost that lie `threshold` or more below the largest acknowledged one, or left before
@@ -393,24 +432,28 @@ impl<C> SentPackets<C> {
         now: Time,
         threshold: u64,
         delay: Span,
-    ) -> (Lost<C>, Option<Time>)
-    where
-        C: Default,
-    {
+    ) -> (Lost<C>, Option<Time>) {
         let mut lost = Lost {
             packets: Vec::new(),
             contents: Vec::new(),
             bytes: 0,
             newest_sent_at: None,
             oldest_sent_at: None,
+            sent_at: Vec::new(),
+            spread: Span::ZERO,
             by_delay: true,
         };
+        // Since which of the lost ones nothing was acknowledged.
+        let mut run_began_at = None;
         let Some(largest) = self.largest_acknowledged else {
             return (lost, None);
         };
         let mut next_due = None;
         let below = self.position(largest);
         for packet in self.packets.iter_mut().take(below) {
+            if packet.is_acknowledged && packet.size > 0 {
+                run_began_at = None;
+            }
             if !packet.is_open {
                 continue;
             }
@@ -427,7 +470,7 @@ impl<C> SentPackets<C> {
                 payload: packet.size,
                 by_delay: !by_number,
             });
-            lost.contents.push(core::mem::take(&mut packet.contents));
+            lost.contents.push(packet.contents.repeat());
             if packet.size == 0 {
                 self.unasked -= 1;
             } else {
@@ -438,10 +481,15 @@ impl<C> SentPackets<C> {
                 lost.bytes += size;
                 lost.newest_sent_at = Some(packet.sent_at);
                 lost.oldest_sent_at = lost.oldest_sent_at.or(Some(packet.sent_at));
+                lost.sent_at.push(packet.sent_at);
+                let began_at = *run_began_at.get_or_insert(packet.sent_at);
+                lost.spread = lost.spread.max(packet.sent_at.saturating_since(began_at));
                 self.missing.push_back(Missing {
                     number: packet.number,
                     sent_at: packet.sent_at,
                     size: packet.size,
+                    contents: core::mem::take(&mut packet.contents),
+                    is_foreign: false,
                 });
             }
         }
@@ -502,6 +550,12 @@ mod tests {
     use proptest::prelude::*;
 
     const SIZE: u32 = 1_000;
+
+    impl Carried for u64 {
+        fn repeat(&mut self) -> Self {
+            *self
+        }
+    }
 
     /// The ranges between these numbers.
     fn ranges<const N: usize>(ends: [(u64, u64); N]) -> impl Iterator<Item = AckRange> + Clone {
@@ -564,7 +618,10 @@ mod tests {
         assert_eq!((late.packets, late.contents), (1, vec![6]));
         let again = sent.on_ack(at(42), ranges([(5, 6), (1, 1)])).expect("sent");
         assert_eq!((again.reordering, again.packets), (0, 0));
-        assert_eq!((late.late_sent_at, again.late_sent_at), (Some(at(1)), None));
+        assert_eq!(
+            (late.late_sent_at, again.late_sent_at),
+            (vec![at(1)], vec![])
+        );
         sent.forget_missing(at(3));
         let forgotten = sent.on_ack(at(43), ranges([(0, 2)])).expect("sent");
         assert_eq!(forgotten.reordering, 0);

@@ -148,8 +148,11 @@ impl<P: Payload> Connection<P> {
         self.probes = 1;
         // What the oldest packet carried is sent again with the probe: when the tail of a flight was lost,
         // that saves the round trip until loss detection finds it. The packet itself stays in flight.
-        if let Some(contents) = self.sent.take_oldest_contents() {
-            self.requeue(now, contents);
+        if let Some(contents) = self.sent.repeat_oldest() {
+            for chunk in contents.chunks() {
+                self.outbox.on_doubted(now, chunk);
+            }
+            self.requeue_control(contents);
         }
     }
 
@@ -158,6 +161,10 @@ impl<P: Payload> Connection<P> {
         for chunk in contents.chunks() {
             self.outbox.on_lost(now, chunk);
         }
+        self.requeue_control(contents);
+    }
+
+    fn requeue_control(&mut self, contents: Contents) {
         if contents.tells_room() {
             self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
         }

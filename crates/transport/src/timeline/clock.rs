@@ -29,7 +29,8 @@
 //!   d − round trip  ≤  O  ≤  d
 //!   ```
 //!
-//!   and where the offset in use is outside of that by more than `jump`, it is found anew from that packet, at once.
+//!   and when the offset in use is outside of that by more than `jump`, by 8 packets in a row or by two round trips in a row, it is
+//!   found anew from the last of them, at once. A single departure that is wrong moves nothing.
 //!
 //! Source: S. B. Moon, P. Skelly, D. Towsley, "Estimation and removal of clock skew from network delay
 //! measurements", IEEE INFOCOM 1999 (the line below all points that is nearest to them); RFC 3550, sections
@@ -113,7 +114,14 @@ pub struct ClockMap {
     base: Option<i64>,
     /// The offset in use.
     offset: i64,
+    /// How many packets in a row came before they left by it, and how many round trips in a row were shorter than the way of
+    /// the packet that ended them.
+    early: u32,
+    late: u32,
 }
+
+const EARLY_PACKETS: u32 = 8;
+const LATE_ROUND_TRIPS: u32 = 2;
 
 impl Default for ClockMap {
     fn default() -> Self {
@@ -135,6 +143,8 @@ impl ClockMap {
             jitter_sixteenths: 0,
             base: None,
             offset: 0,
+            early: 0,
+            late: 0,
         }
     }
 
@@ -164,7 +174,9 @@ impl ClockMap {
             .jitter_sixteenths
             .saturating_add(offset.abs_diff(offset_before))
             .saturating_sub(leak);
-        if offset < self.offset.saturating_sub(self.jump()) {
+        let is_early = offset < self.offset.saturating_sub(self.jump());
+        self.early = if is_early { self.early + 1 } else { 0 };
+        if self.early >= EARLY_PACKETS {
             return self.anchor(arrival, offset);
         }
         self.take_in(arrival, offset);
@@ -184,7 +196,9 @@ impl ClockMap {
         };
         let round_trip = i64::try_from(round_trip.as_nanos()).unwrap_or(i64::MAX);
         let least = self.latest_offset.saturating_sub(round_trip);
-        if least > self.offset.saturating_add(self.jump()) {
+        let is_late = least > self.offset.saturating_add(self.jump());
+        self.late = if is_late { self.late + 1 } else { 0 };
+        if self.late >= LATE_ROUND_TRIPS {
             // What it took longer than twice the base may have been in this direction.
             let base = self.base.unwrap_or(0).min(round_trip / 2);
             let queue = round_trip.saturating_sub(base.saturating_mul(2));
@@ -201,6 +215,7 @@ impl ClockMap {
     fn anchor(&mut self, at: i64, level: i64) {
         self.buckets.clear();
         self.shortened_in = None;
+        (self.early, self.late) = (0, 0);
         self.push(at, level);
         self.offset = level.saturating_sub(self.base.unwrap_or(0));
     }

@@ -255,7 +255,7 @@ fn seconds_right(map: &mut ClockMap, from: u64, seconds: u64, ahead: f64, queue:
 
 /// A virtual machine is paused: its monotonic clock stands still, and shows that much less from then on.
 #[test]
-fn a_clock_that_jumps_is_followed_within_a_round_trip_and_a_queue_is_none() {
+fn a_clock_that_jumps_is_followed_within_two_round_trips_and_a_queue_is_none() {
     let map = || {
         let mut map = ClockMap::default();
         map.set_base_one_way(Span::from_millis(20));

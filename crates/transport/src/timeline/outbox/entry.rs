@@ -47,7 +47,8 @@ pub(super) struct Entry<P> {
     pub(super) acked: Ranges,
     /// Sent, lost, and neither sent again nor acknowledged.
     pub(super) lost: Ranges,
-    /// Sent twice at about the same time: losing one of the two is no loss.
+    /// Sent twice at about the same time, or to be sent a second time though the first may have arrived: losing one of the two is
+    /// no loss.
     pub(super) twice: Vec<Range<u32>>,
     /// Later sections that need this one.
     pub(super) dependents: Vec<SectionId>,
@@ -143,6 +144,16 @@ impl<P> Entry<P> {
             self.twice.swap_remove(place);
             return;
         }
+        self.miss(range);
+    }
+
+    /// Notes what of the range is not acknowledged as lost, though that may arrive: the next loss of it is none.
+    pub(super) fn on_doubted(&mut self, range: &Range<u32>) {
+        self.miss(range);
+        self.twice.push(range.clone());
+    }
+
+    fn miss(&mut self, range: &Range<u32>) {
         for missing in self.acked.missing(self.handed_out(range)) {
             self.lost.insert(missing);
         }

@@ -217,23 +217,24 @@ impl<P: Payload> Outbox<P> {
         Ok(id)
     }
 
-    /// Ends a stream: no more sections can be submitted. Returns how many there were.
-    pub fn end(&mut self, stream: StreamId) -> u64 {
+    /// Ends a stream: no more sections can be submitted. Returns how many there were; `None` when it had ended already, or is one
+    /// more than there may be.
+    pub fn end(&mut self, stream: StreamId) -> Option<u64> {
+        let has_room = self.streams.len() < self.config.max_streams;
         match self.streams.get_mut(&stream) {
+            Some(state) if state.ended => None,
             Some(state) => {
                 state.ended = true;
-                state.next
+                Some(state.next)
             }
-            None => {
-                if self.streams.len() < self.config.max_streams {
-                    let ended = Stream {
-                        ended: true,
-                        ..Stream::default()
-                    };
-                    self.streams.insert(stream, ended);
-                }
+            None => has_room.then(|| {
+                let ended = Stream {
+                    ended: true,
+                    ..Stream::default()
+                };
+                self.streams.insert(stream, ended);
                 0
-            }
+            }),
         }
     }
 
@@ -385,6 +386,21 @@ impl<P: Payload> Outbox<P> {
         if stage == Some(Stage::Overdue) && self.config.reliability != Reliability::None {
             self.give_up(key, Reason::Expired);
         }
+        self.look.is_due = true;
+    }
+
+    /// A chunk may be lost: its packet was not answered for long. It is sent again where there is a right and time to do so, and nothing
+    /// is given up for it: it may have arrived.
+    pub fn on_doubted(&mut self, now: Time, chunk: &Chunk) {
+        self.expire(now);
+        if self.config.reliability == Reliability::None {
+            return;
+        }
+        self.change((chunk.stream, chunk.section), |entry| {
+            if entry.stage == Stage::Live {
+                entry.on_doubted(&chunk.range());
+            }
+        });
         self.look.is_due = true;
     }
 
