@@ -213,62 +213,67 @@ fn with_steps_of_the_rate_a_window_grows_by_a_quarter_of_its_root() {
     );
 }
 
-/// A sender with steps of the rate whose round trip of 91.392 ms holds a hundred packets: after three losses the 114.24 us of
-/// a packet on its link are 8 · 114.24 = 913.92 us from start to start.
-struct Hundred {
+/// A sender with steps of the rate after three losses: eight packets of its link pass from start to start.
+struct Known {
     law: Psp,
+    rtt: Span,
+    /// Of a packet on its link.
+    transmission: Span,
     round: u32,
 }
 
-impl Hundred {
-    const RTT: Span = Span::from_nanos(91_392_000);
+impl Known {
+    /// 114.24 us on the link, 913.92 us from start to start: a round trip of 91.392 ms holds a hundred packets.
+    fn hundred(is_damped: bool) -> Self {
+        let transmission = Span::from_nanos(114_240);
+        Self::new(transmission, Span::from_nanos(91_392_000), is_damped)
+    }
 
-    fn new(is_damped: bool) -> Self {
+    fn new(transmission: Span, rtt: Span, is_damped: bool) -> Self {
         let mut law = Psp::new(PspConfig {
+            link: Rate::of(PACKET, transmission),
             is_damped,
             settles: true,
             ..config()
         });
         send(&mut law, Time::ZERO);
-        let answered = ack(Time::ZERO + Self::RTT, PACKET, Self::RTT, Bytes::ZERO);
-        law.on_ack(&answered);
-        let mut hundred = Self { law, round: 0 };
+        law.on_ack(&ack(Time::ZERO + rtt, PACKET, rtt, Bytes::ZERO));
+        let mut known = Self {
+            law,
+            rtt,
+            transmission,
+            round: 0,
+        };
         for lost in [1, 3, 5] {
-            hundred.rounds(2);
-            hundred.report(lost, 9);
+            known.rounds(2);
+            known.report(lost, 9);
         }
-        assert_eq!(hundred.period(), 913_920);
-        hundred
+        assert_eq!(known.period(), 8 * transmission.as_nanos());
+        known
     }
 
     /// The next rounds, of ten packets each.
     fn rounds(&mut self, count: u32) {
         for _ in 0..count {
             self.round += 1;
-            let began = Time::ZERO + Self::RTT * u64::from(self.round);
+            let began = Time::ZERO + self.rtt * u64::from(self.round);
             for packet in 0..10 {
                 let tag = send(&mut self.law, began + Span::from_micros(packet));
-                let round = self.round;
-                assert_eq!(
-                    tag,
-                    Tag::Round {
-                        round,
-                        rtt: Self::RTT
-                    }
-                );
+                let (round, rtt) = (self.round, self.rtt);
+                assert_eq!(tag, Tag::Round { round, rtt });
             }
         }
     }
 
     /// So many packets of a round arrived, it is said in the middle of the newest.
     fn report(&mut self, round: u32, packets: u32) {
-        let now = Time::ZERO + Self::RTT * u64::from(self.round) + Self::RTT / 2;
+        let now = Time::ZERO + self.rtt * u64::from(self.round) + self.rtt / 2;
         report(&mut self.law, now, round, packets);
     }
 
     /// From start to start, in nanoseconds.
     fn period(&self) -> u64 {
-        self.law.spacing().as_nanos() + 114_240
+        (self.law.spacing() + self.transmission).as_nanos()
     }
 }
 
@@ -278,7 +283,7 @@ impl Hundred {
 #[test]
 fn an_increase_of_the_rate_waits_for_a_round_that_was_sent_with_the_one_before() {
     for is_damped in [false, true] {
-        let mut hundred = Hundred::new(is_damped);
+        let mut hundred = Known::hundred(is_damped);
         hundred.rounds(2);
         let mut step = |round, expected| {
             hundred.report(round, 10);
@@ -294,7 +299,8 @@ fn an_increase_of_the_rate_waits_for_a_round_that_was_sent_with_the_one_before()
     }
 }
 
-/// After the increase to 891.629 us a loss takes off a quarter of the rate before it, 4/3 · 913.92 = 1218.56 us, or of what
+/// After the increase to 891.629 us, at 102.5 packets in a round trip, a loss takes off a quarter, since 102.5^(−1/4) = 0.314
+/// is more: of the rate before it, 4/3 · 913.92 = 1218.56 us, or of what
 /// arrived if that is less: with 9 of 10 packets 4/3 · 10/9 · 891.629 = 1320.932 us, and never more than half. Undamped it
 /// takes half of the rate of now: 1783.258 us.
 #[test]
@@ -308,7 +314,7 @@ fn a_loss_of_an_increase_takes_a_quarter_off_what_the_path_carried() {
     ] {
         // In a round that it was made in, in the next one, or in one long after it: nothing was lost in between.
         for lost in [9, 10, 11, 14] {
-            let mut hundred = Hundred::new(is_damped);
+            let mut hundred = Known::hundred(is_damped);
             hundred.rounds(3);
             hundred.report(7, 10);
             hundred.rounds(lost + 2 - hundred.round);
@@ -330,11 +336,11 @@ fn a_loss_of_an_increase_takes_a_quarter_off_what_the_path_carried() {
 #[test]
 fn a_small_loss_of_an_increase_goes_by_the_rate_before_it() {
     for (packets, expected) in [(20, 1_251_409), (50, 1_218_560)] {
-        let mut hundred = Hundred::new(true);
+        let mut hundred = Known::hundred(true);
         hundred.rounds(3);
         hundred.report(7, 10);
         hundred.rounds(1);
-        let began = Time::ZERO + Hundred::RTT * 10;
+        let began = Time::ZERO + hundred.rtt * 10;
         for packet in 10..packets {
             send(&mut hundred.law, began + Span::from_micros(packet));
         }
@@ -345,10 +351,81 @@ fn a_small_loss_of_an_increase_goes_by_the_rate_before_it() {
     }
 }
 
+/// Round trips of 100 ms with n packets after three losses and n + √n/4 after an increase, of which a loss takes d. Where one of a
+/// thousand is lost, d of the rate before the increase, where a tenth is, d of what arrived; never more than half:
+///
+/// ```text
+/// n             n + √n/4   d         100 ms / n / (1 − d)   100 ms / (n + √n/4) / 0.9 / (1 − d)   2 · 100 ms / (n + √n/4)
+/// 10,000       10,025      0.099938       11.110 us              12.314 us                             19.950 us
+///    400          405      0.222913      321.714 us             353.047 us                            493.827 us
+///    250          253.953  0.25          533.333 us             583.369 us                            787.548 us
+/// ```
+#[test]
+fn the_more_packets_a_round_trip_holds_the_smaller_the_share_that_a_loss_takes() {
+    let rtt = Span::from_millis(100);
+    for (transmission, expected) in [
+        (1_250, [11_110, 12_314, 19_950]),
+        (31_250, [321_714, 353_047, 493_827]),
+        (50_000, [533_333, 583_369, 787_548]),
+    ] {
+        for (arrived, expected) in [999, 900, 500].into_iter().zip(expected) {
+            let mut known = Known::new(Span::from_nanos(transmission), rtt, true);
+            known.rounds(3);
+            known.report(7, 10);
+            known.rounds(1);
+            let began = Time::ZERO + rtt * 10;
+            for packet in 10..1_000 {
+                send(&mut known.law, began + Span::from_micros(packet));
+            }
+            known.rounds(1);
+            known.report(10, arrived);
+            let found = known.period();
+            assert!(
+                found.abs_diff(expected) <= 1,
+                "{transmission} {arrived}: {found}"
+            );
+        }
+    }
+}
+
+/// Of 10,025 packets in a round trip a loss takes 0.0999376 while a round trip lasts as long as the least one, 100 ms, and more by
+/// as much as it lasts longer. One of 180 ms makes the smoothed one 7/8 · 100 + 1/8 · 180 = 110 ms: 10 us / (1 − 0.1099314)
+/// = 11.2351 us. One of 900 ms makes it 200 ms: 10 us / (1 − 0.1998752) = 12.4980 us. Another one makes it 287.5 ms: 0.2873206 is
+/// more than a quarter, 13.3333 us.
+#[test]
+fn a_queue_makes_the_share_that_a_loss_takes_larger() {
+    let rtt = Span::from_millis(100);
+    for (waits, expected) in [
+        (&[][..], 11_110),
+        (&[180], 11_235),
+        (&[900], 12_498),
+        (&[900, 900], 13_333),
+    ] {
+        let mut known = Known::new(Span::from_nanos(1_250), rtt, true);
+        known.rounds(3);
+        known.report(7, 10);
+        known.rounds(1);
+        let began = Time::ZERO + rtt * 10;
+        for packet in 10..1_000 {
+            send(&mut known.law, began + Span::from_micros(packet));
+        }
+        known.rounds(1);
+        for &millis in waits {
+            let later = Span::from_millis(millis);
+            known
+                .law
+                .on_ack(&ack(began + rtt, PACKET, later, Bytes::ZERO));
+        }
+        known.report(10, 999);
+        let found = known.period();
+        assert!(found.abs_diff(expected) <= 1, "{waits:?}: {found}");
+    }
+}
+
 /// At a packet in 64 round trips √n would be eight times n: a round without losses adds a quarter, 64 / 1.25 = 51.2.
 #[test]
 fn a_slow_sender_grows_by_a_quarter() {
-    let mut hundred = Hundred::new(true);
+    let mut hundred = Known::hundred(true);
     for _ in 0..20 {
         hundred.rounds(2);
         hundred.report(hundred.round - 1, 9);
