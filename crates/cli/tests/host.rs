@@ -113,6 +113,11 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
         let (printed, said) = ends(1, &["keygen", "--public", file]);
         assert_eq!(printed, "");
         assert!(said.contains(part), "{said}");
+        #[cfg(unix)]
+        assert_eq!(
+            said.contains("chmod 600"),
+            !text.starts_with("comity-public-")
+        );
     }
 
     let nowhere = folder.path().join("no/such/folder/key");

@@ -10,7 +10,8 @@ use std::time::Duration;
 use comity::session::PresharedKey;
 use comity::{Deliver, Endpoint, Options, OptionsBuilder, OptionsError, Section};
 use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
+    sockopt,
 };
 
 /// EF, which is for sound: 46 as the upper six bits.
@@ -31,8 +32,8 @@ struct Header {
 }
 
 /// Carries datagrams between whoever sends to it and `target`, and tells of those to `target`. It ends with the
-/// receiver of what it tells.
-fn wire(target: SocketAddr) -> (SocketAddr, mpsc::Receiver<Header>) {
+/// receiver of what it tells. The bits of ECN it carries on, or clears.
+fn wire(target: SocketAddr, carries_marks: bool) -> (SocketAddr, mpsc::Receiver<Header>) {
     let any = |port| match target.ip() {
         IpAddr::V4(_) => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port),
         IpAddr::V6(_) => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port),
@@ -108,8 +109,18 @@ fn wire(target: SocketAddr) -> (SocketAddr, mpsc::Receiver<Header>) {
             if let Some(to) = to {
                 let slices = [IoSlice::new(&bytes[..length])];
                 let to = SockaddrStorage::from(to);
+                let marks = if carries_marks {
+                    header.type_of_service & 3
+                } else {
+                    0
+                };
+                let class = i32::from(marks);
+                let message = match target {
+                    SocketAddr::V4(_) => ControlMessage::Ipv4Tos(&marks),
+                    SocketAddr::V6(_) => ControlMessage::Ipv6TClass(&class),
+                };
                 // What has no room is lost, as on any network.
-                let _ = sendmsg(fd, &slices, &[], MsgFlags::empty(), Some(&to));
+                let _ = sendmsg(fd, &slices, &[message], MsgFlags::empty(), Some(&to));
             }
         }
     });
@@ -117,9 +128,9 @@ fn wire(target: SocketAddr) -> (SocketAddr, mpsc::Receiver<Header>) {
 }
 
 /// Sends 100 full packets through a wire to a listener on `host`; what the wire saw of it.
-async fn headers(host: IpAddr, caller: Options) -> Vec<Header> {
+async fn headers(host: IpAddr, caller: Options, carries_marks: bool) -> Vec<Header> {
     let listener = Endpoint::bind(SocketAddr::new(host, 0), options().build().unwrap()).unwrap();
-    let (address, told) = wire(listener.local_address());
+    let (address, told) = wire(listener.local_address(), carries_marks);
     let (called, accepted) = tokio::join!(comity::connect(address, caller), listener.accept());
     let (called, accepted) = (called.unwrap(), accepted.unwrap());
     for _ in 0..4 {
@@ -140,7 +151,7 @@ async fn headers(host: IpAddr, caller: Options) -> Vec<Header> {
 
 async fn check(host: IpAddr) {
     let marked = options().type_of_service(EF).time_to_live(23);
-    let seen = headers(host, marked.build().unwrap()).await;
+    let seen = headers(host, marked.build().unwrap(), true).await;
     assert!(seen.len() > 100, "{}", seen.len());
     for header in &seen {
         assert_eq!(
@@ -152,16 +163,22 @@ async fn check(host: IpAddr) {
     // ECN goes on beside it: sections ask for marks, ECT(0).
     let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);
     assert!(capable.count() >= 100, "{seen:?}");
+    // A path that clears those bits is noticed by the first acknowledgements, and not asked any more.
+    let marked = options().type_of_service(EF).time_to_live(23);
+    let seen = headers(host, marked.build().unwrap(), false).await;
+    let capable = seen.iter().filter(|header| header.type_of_service & 3 == 2);
+    let capable = capable.count();
+    assert!((1..=20).contains(&capable) && seen.len() > 100, "{capable}");
 
     let without = options().type_of_service(EF).ecn(false);
-    let seen = headers(host, without.build().unwrap()).await;
+    let seen = headers(host, without.build().unwrap(), true).await;
     assert!(seen.len() > 100);
     for header in &seen {
         assert_eq!(header.type_of_service, EF, "{header:?}");
         assert_ne!(header.hops, 23, "as the system has it");
     }
 
-    let seen = headers(host, options().build().unwrap()).await;
+    let seen = headers(host, options().build().unwrap(), true).await;
     assert!(seen.iter().all(|header| header.type_of_service & !3 == 0));
 }
 

@@ -39,14 +39,14 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
         .take(MOST)
         .read_to_string(&mut text)
         .map_err(unreadable)?;
-    let key = text
-        .parse()
-        .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))?;
-    // What holds no secret may be open to everybody.
-    if let Some(warning) = exposure(file) {
+    // A public key may be open to everybody; whatever else it is may be a secret.
+    if !text.starts_with("comity-public-")
+        && let Some(warning) = exposure(file)
+    {
         say(&format!("warning: {warning}"));
     }
-    Ok(key)
+    text.parse()
+        .map_err(|error| complain(&format!("{} holds no key: {error}", file.display())))
 }
 
 /// What is to be said of the file of a secret that others than its owner can read, or write to.
