@@ -99,7 +99,7 @@ fn lost_packets_cost_the_units_that_they_were_part_of() {
             true => Notice::Break { pid },
             false => Notice::Damaged { pid },
         };
-        assert_eq!(notices, [told.clone()], "packet {lost}");
+        assert_eq!(notices, std::slice::from_ref(&told), "packet {lost}");
         assert_eq!(named, usize::from(told == Notice::Damaged { pid }));
         // One unit is missing, or two when the packet was where one ends and the other begins; the rest is as
         // it was.
