@@ -1,6 +1,6 @@
 //! The clock of a program: clock references from decoding times.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use comity_units::Span;
 
@@ -11,8 +11,8 @@ const JUMP: i64 = 10 * 90_000;
 
 /// References closer than 10 ms serve nobody, and would fill the stream.
 const SHORTEST: u64 = 900;
-/// After so many units in a row that come when the clock has passed them, it is the clock that is wrong: a source began
-/// again a little before where it had stopped. Single ones are late.
+/// After so many units in a row that come when the clock has passed them, each in a stream that had come further itself, it is the
+/// clock that is wrong: a source began again a little before where it had stopped. Others are late.
 const IN_A_ROW: u32 = 16;
 /// For how long after a jump units of the old clock may come.
 const SOON: u64 = 2 * 90_000;
@@ -42,7 +42,9 @@ pub(super) struct Clock {
     left: Option<(u64, u64)>,
     /// The streams that have jumped with it: none of them comes back.
     jumped: BTreeSet<u16>,
-    /// How many units in a row came when it had passed them.
+    /// The latest decoding time of each stream since the last jump.
+    latest: BTreeMap<u16, u64>,
+    /// How many units in a row came when it had passed them, and their own stream had.
     passed: u32,
 }
 
@@ -55,6 +57,7 @@ impl Clock {
             referenced: 0,
             left: None,
             jumped: BTreeSet::new(),
+            latest: BTreeMap::new(),
             passed: 0,
         }
     }
@@ -70,9 +73,13 @@ impl Clock {
 
     /// Whether a unit with this decoding time comes when the clock has passed it.
     pub(super) fn is_late(&self, stamp: u64) -> bool {
-        let lead = i64::try_from(self.lead).unwrap_or(i64::MAX);
         self.stamp
-            .is_some_and(|latest| difference(latest, stamp) > lead)
+            .is_some_and(|latest| self.is_passed(stamp, latest))
+    }
+
+    fn is_passed(&self, stamp: u64, latest: u64) -> bool {
+        let lead = i64::try_from(self.lead).unwrap_or(i64::MAX);
+        difference(latest, stamp) > lead
     }
 
     /// Moves the clock to the decoding time of a unit of a stream; gives the references due up to there, at most `interval`
@@ -88,13 +95,16 @@ impl Clock {
         let interval = in_ticks(interval).max(SHORTEST);
         let Some(latest) = self.stamp else {
             self.stamp = Some(stamp);
+            self.latest.insert(stream, stamp);
             return Some(vec![self.step(self.place, false)]);
         };
         let step = difference(stamp, latest);
-        self.passed = match self.is_late(stamp) {
-            true => self.passed + 1,
-            false => 0,
-        };
+        let own = self.latest.get(&stream).copied();
+        let goes_back = own.is_some_and(|own| self.is_passed(stamp, own));
+        match self.is_late(stamp) {
+            true => self.passed += u32::from(goes_back),
+            false => self.passed = 0,
+        }
         // One stream jumps before the others do: their last units still belong to the old clock.
         if self.has_left(stream, stamp) {
             return None;
@@ -105,12 +115,16 @@ impl Clock {
             self.passed = 0;
             self.left = Some((latest, self.place));
             self.jumped = BTreeSet::from([stream]);
+            self.latest = BTreeMap::from([(stream, stamp)]);
             self.stamp = Some(stamp);
             self.referenced = self.place;
             return Some(vec![self.step(self.place, true)]);
         }
         if self.left.is_some() {
             self.jumped.insert(stream);
+        }
+        if own.is_none_or(|own| difference(stamp, own) > 0) {
+            self.latest.insert(stream, stamp);
         }
         let Ok(step) = u64::try_from(step) else {
             return Some(Vec::new());
@@ -274,5 +288,21 @@ mod tests {
             let steps = advance(&mut clock, stamp, false, INTERVAL);
             assert!(steps.iter().all(|step| !step.discontinuity), "unit {unit}");
         }
+    }
+
+    /// Sound that comes behind pictures, a whole packet of frames and more, is late: its own stream goes on.
+    #[test]
+    fn a_stream_that_stays_behind_does_not_take_the_clock_back() {
+        let mut clock = Clock::new(Span::from_secs(1));
+        for frame in 0..100 {
+            clock.advance(256, 900_000 + 3_600 * frame, false, INTERVAL);
+        }
+        for frame in 0..40 {
+            let steps = clock.advance(257, 900_000 + 1_920 * frame, false, INTERVAL);
+            assert_eq!(steps, Some(Vec::new()), "frame {frame}");
+        }
+        assert_eq!(clock.now(), 3_600 * 99);
+        let steps = clock.advance(256, 900_000 + 3_600 * 100, false, INTERVAL);
+        assert!(steps.is_some_and(|steps| steps.iter().all(|step| !step.discontinuity)));
     }
 }
