@@ -118,6 +118,27 @@ fn an_idle_hour_earns_no_law_anything() {
     }
 }
 
+/// Its timeout is little more than a round trip, and what the receiver held back would pass for silence: RAP uses a path of
+/// 8 Mb/s of its own however sparingly the receiver is told to acknowledge.
+#[test]
+fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
+    for (ack_frequency, ack_delay) in [(1, 0), (2, 25), (4, 25)] {
+        let config = Config {
+            ack_frequency,
+            ack_delay: Span::from_millis(ack_delay),
+            ..Config::default()
+        };
+        let mut pair = pair("rap", &Parameters::new(), config, &path());
+        run_greedily(&mut pair, Span::from_secs(20));
+        let bytes = pair.ends[0].statistics().outbox.bytes.acknowledged;
+        let carried = bytes as f64 * 8.0 / 20e6;
+        assert!(
+            (6.0..8.0).contains(&carried),
+            "{carried} Mb/s, one of {ack_frequency}"
+        );
+    }
+}
+
 /// The rows of table "libra" that this test sets: no β, which would need a queue, and no forgetting.
 fn libra(capacity: Option<Rate>) -> Parameters {
     let parameters = Parameters::new()
