@@ -309,6 +309,10 @@ impl Controller for Steady {
     fn on_sent(&mut self, sent: &Sent) {
         self.sent = self.sent.saturating_add(sent.payload.get());
         let is_first = sent.in_flight <= sent.payload;
+        if is_first && self.delivered.is_old(sent.now) {
+            self.delivered.restart(sent.now);
+            self.decide();
+        }
         if is_first || self.silent_at.is_none() {
             self.arm(sent.now, sent.in_flight);
         }
