@@ -139,6 +139,44 @@ fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
     }
 }
 
+/// All that goes for two seconds, little for `pause`, and all that goes for eight: the share of these that gets lost.
+fn lost_after_little(pause: Span) -> f64 {
+    let config = Config {
+        drop: DropPolicy::Expired,
+        ..Config::default()
+    };
+    let mut pair = pair("steady", &Parameters::new(), config, &path());
+    let run = |pair: &mut Pair<Bytes>, length: usize, apart: Span, span: Span| {
+        let until = pair.now() + span;
+        while pair.now() < until {
+            submit(pair, length, Span::from_millis(400));
+            pair.run_until(pair.now() + apart);
+        }
+    };
+    let (apart, little) = (Span::from_millis(10), Span::from_millis(100));
+    run(&mut pair, 20_000, apart, Span::from_secs(2));
+    run(&mut pair, 6_000, little, pause);
+    let before = pair.ends[0].statistics().sent;
+    run(&mut pair, 30_000, apart, Span::from_secs(8));
+    let after = pair.ends[0].statistics().sent;
+    let sent = after.packets - before.packets;
+    (after.lost_packets - before.lost_packets) as f64 / sent as f64
+}
+
+/// What an application does not use it has not earned: after minutes of 0.5 Mb/s `steady` gives way as after seconds.
+#[test]
+fn little_data_makes_losses_count_for_no_less() {
+    let short = lost_after_little(Span::from_secs(3));
+    assert!((0.001..0.15).contains(&short), "{short}");
+    for pause in [20, 120, 900] {
+        let long = lost_after_little(Span::from_secs(pause));
+        assert!(
+            long > 0.0 && long < short * 1.5,
+            "{long} after {pause} s, {short} after 3 s"
+        );
+    }
+}
+
 /// The rows of table "libra" that this test sets: no β, which would need a queue, and no forgetting.
 fn libra(capacity: Option<Rate>) -> Parameters {
     let parameters = Parameters::new()
