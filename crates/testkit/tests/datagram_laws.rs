@@ -118,6 +118,65 @@ fn an_idle_hour_earns_no_law_anything() {
     }
 }
 
+/// Its timeout is little more than a round trip, and what the receiver held back would pass for silence: RAP uses a path of
+/// 8 Mb/s of its own however sparingly the receiver is told to acknowledge.
+#[test]
+fn rap_fills_a_path_of_its_own_whatever_is_held_back() {
+    for (ack_frequency, ack_delay) in [(1, 0), (2, 25), (4, 25)] {
+        let config = Config {
+            ack_frequency,
+            ack_delay: Span::from_millis(ack_delay),
+            ..Config::default()
+        };
+        let mut pair = pair("rap", &Parameters::new(), config, &path());
+        run_greedily(&mut pair, Span::from_secs(20));
+        let bytes = pair.ends[0].statistics().outbox.bytes.acknowledged;
+        let carried = bytes as f64 * 8.0 / 20e6;
+        assert!(
+            (6.0..8.0).contains(&carried),
+            "{carried} Mb/s, one of {ack_frequency}"
+        );
+    }
+}
+
+/// All that goes for two seconds, little for `pause`, and all that goes for eight: the share of these that gets lost.
+fn lost_after_little(pause: Span) -> f64 {
+    let config = Config {
+        drop: DropPolicy::Expired,
+        ..Config::default()
+    };
+    let mut pair = pair("steady", &Parameters::new(), config, &path());
+    let run = |pair: &mut Pair<Bytes>, length: usize, apart: Span, span: Span| {
+        let until = pair.now() + span;
+        while pair.now() < until {
+            submit(pair, length, Span::from_millis(400));
+            pair.run_until(pair.now() + apart);
+        }
+    };
+    let (apart, little) = (Span::from_millis(10), Span::from_millis(100));
+    run(&mut pair, 20_000, apart, Span::from_secs(2));
+    run(&mut pair, 6_000, little, pause);
+    let before = pair.ends[0].statistics().sent;
+    run(&mut pair, 30_000, apart, Span::from_secs(8));
+    let after = pair.ends[0].statistics().sent;
+    let sent = after.packets - before.packets;
+    (after.lost_packets - before.lost_packets) as f64 / sent as f64
+}
+
+/// What an application does not use it has not earned: after minutes of 0.5 Mb/s `steady` gives way as after seconds.
+#[test]
+fn little_data_makes_losses_count_for_no_less() {
+    let short = lost_after_little(Span::from_secs(3));
+    assert!((0.001..0.15).contains(&short), "{short}");
+    for pause in [20, 120, 900] {
+        let long = lost_after_little(Span::from_secs(pause));
+        assert!(
+            long > 0.0 && long < short * 1.5,
+            "{long} after {pause} s, {short} after 3 s"
+        );
+    }
+}
+
 /// The rows of table "libra" that this test sets: no β, which would need a queue, and no forgetting.
 fn libra(capacity: Option<Rate>) -> Parameters {
     let parameters = Parameters::new()

@@ -197,12 +197,14 @@ fn tfrc_reports_as_on_the_page() {
 
 /// Every packet that asks for an answer is answered at once, and there is nothing else to say.
 #[test]
-fn iftp_answers_every_packet() {
-    let mut meter = build("iftp", "");
-    assert_eq!(meter.wakeup(), None);
-    let now = Time::from_millis(7);
-    arrive(&mut *meter, now, Tag::None);
-    assert_eq!(meter.wakeup(), Some(now));
-    meter.on_wakeup(now);
-    assert_eq!((meter.report(now), meter.wakeup()), (Report::None, None));
+fn iftp_and_rap_answer_every_packet() {
+    for name in ["iftp", "rap"] {
+        let mut meter = build(name, "");
+        assert_eq!(meter.wakeup(), None);
+        let now = Time::from_millis(7);
+        arrive(&mut *meter, now, Tag::None);
+        assert_eq!(meter.wakeup(), Some(now), "{name}");
+        meter.on_wakeup(now);
+        assert_eq!((meter.report(now), meter.wakeup()), (Report::None, None));
+    }
 }

@@ -429,7 +429,7 @@ impl Controller for Iftp {
     }
 }
 
-/// The receiver's half of IFTP: every packet is acknowledged when it comes.
+/// The receiver's half of IFTP and of RAP: every packet is acknowledged when it comes.
 ///
 /// The acknowledgement itself names the packets that arrived and is the transport's, so there is nothing to report.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,7 +8,7 @@ use alloc::collections::VecDeque;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time, Windows};
 
-use crate::{Answered, Sent};
+use crate::{Answered, Arrived, Sent};
 use floors::{Floors, Probe};
 
 /// Estimates the speed of the slowest link by packet pairs.
@@ -69,6 +69,9 @@ use floors::{Floors, Probe};
 /// they tick in microseconds or milliseconds. Clocks that drift against each other make pairs look earlier or later by as
 /// much as they drifted since.
 ///
+/// The stamps of the datagram transport begin again every 71.6 minutes. Of the moments that one can stand for, the nearest to the
+/// last arrival plus the time since its answer is meant.
+///
 /// Pairs whose packets did not leave together for certain are left out (the time between them has to be less than
 /// half of that between their arrivals), and so are packets that differ in size by more than a sixty-fourth, that were sent
 /// again, or whose acknowledgement was not in order.
@@ -89,6 +92,8 @@ pub(super) struct Capacity {
     seen: Windows<Seen>,
     /// The least time from an arrival, on the clock of the receiver, to its answer here.
     back: Windows<Option<i64>>,
+    /// When the last arrival was, on the clock of the receiver as if it never wrapped, and its answer here.
+    told: Option<(Time, Time)>,
 }
 
 /// What is remembered of groups. A window begins with a group, so that a pair and its delays are forgotten together.
@@ -194,6 +199,7 @@ impl Capacity {
             groups: VecDeque::new(),
             seen: Windows::default(),
             back: Windows::default(),
+            told: None,
         }
     }
 
@@ -271,6 +277,12 @@ impl Capacity {
 
     /// The arrival of a packet was acknowledged.
     pub(super) fn on_answered(&mut self, answered: &Answered) {
+        let answered = &Answered {
+            arrived_at: answered
+                .arrived_at
+                .map(|arrived| self.unwrap(answered.now, arrived)),
+            ..*answered
+        };
         if let Some(arrived_at) = answered.arrived_at {
             let back = nanos_between(arrived_at.at, answered.now);
             self.back.turn(answered.now, self.memory);
@@ -299,6 +311,25 @@ impl Capacity {
         if let Some(pair) = earlier.and_then(|earlier| Pair::of(group, &earlier, answered)) {
             self.take(&pair);
         }
+    }
+
+    /// Of the moments that a stamp can stand for, the one nearest to where that clock is by ours.
+    fn unwrap(&mut self, now: Time, arrived: Arrived) -> Arrived {
+        let at = match self.told {
+            None => arrived.at,
+            Some((at, told_at)) => {
+                let expected = at + now.saturating_since(told_at);
+                let ahead = nanos_between(expected, arrived.at).rem_euclid(WRAP);
+                let ahead = if ahead < WRAP / 2 {
+                    ahead
+                } else {
+                    ahead - WRAP
+                };
+                Time::from_nanos(expected.as_nanos().saturating_add_signed(ahead))
+            }
+        };
+        self.told = Some((at, now));
+        Arrived { at, ..arrived }
     }
 
     fn take(&mut self, pair: &Pair) {
@@ -398,6 +429,10 @@ impl Pair {
 const fn nanos_between(from: Time, to: Time) -> i64 {
     to.as_nanos().wrapping_sub(from.as_nanos()).cast_signed()
 }
+
+/// Stamps of the datagram transport count microseconds modulo 2³²; those of TCP are told unwrapped, and differ from where
+/// they are expected by less than half of this.
+const WRAP: i64 = (1 << 32) * 1_000;
 
 /// Packets further apart than this did not leave together.
 const TOGETHER: Span = Span::from_millis(1);

@@ -62,6 +62,9 @@ pub struct RapConfig {
 /// by the one in force when the packet before it left, so that one more leaves right behind a reaction; 6. ns-2 takes a
 /// packet for lost when a number three above its own arrives, whatever is missing between the two; 7. ns-2's second
 /// packet leaves 2 s after the first where no acknowledgement comes, and its clock of round trips runs from the start.
+///
+/// The receiver acknowledges each packet ([`EveryPacket`](crate::growth::EveryPacket)), as that of the paper does: the timeout is
+/// little more than a round trip, and one that waits for several packets, or for time, would look silent.
 #[derive(Clone, Debug)]
 pub struct Rap {
     config: RapConfig,

@@ -7,14 +7,17 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// ```text
 /// at the first event   window = what was carried in a round trip
 /// at each later event  window = window / 2, one segment at least
-/// in between           window + 1 segment each round trip
+/// in between           window + 1 segment each round trip, up to what has been used
 /// ```
 ///
 /// The first losses of a flow come in its own slow start or in that of its rivals, one soon after another. An average over
 /// loss intervals remembers such a beginning until as many intervals as it spans have passed, which may take half a
 /// minute; TCP has climbed back in a few seconds.
 ///
-/// Source: RFC 5681, section 3.1, for the increase and the decrease. What was carried is half of what was sent, as at the
+/// Used is the faster of twice the most that was delivered of late and the initial window in a round trip: what a source
+/// of little data never asked for it has not found to be there, and later losses would halve it in vain.
+///
+/// Source: RFC 5681, section 3.1, for the increase and the decrease, and RFC 7661 for the bound. What was carried is half of what was sent, as at the
 /// end of a slow start that doubles.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Climb {
@@ -56,6 +59,11 @@ impl Climb {
         self.grown_at = now;
     }
 
+    /// No more than so many segments, and one at least: what is not used does not grow.
+    pub(super) fn cap(&mut self, segments: f64) {
+        self.window = self.window.min(segments.max(1.0));
+    }
+
     pub(super) fn rate(&self, mss: Bytes, rtt: Span) -> Rate {
         Rate::of(mss, rtt).mul_f64(self.window)
     }
@@ -85,6 +93,21 @@ mod tests {
         assert!((segments(&climb) - 16.0).abs() < 1e-3);
         climb.on_event(Time::from_millis(1_600), 99.0);
         assert!((segments(&climb) - 8.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn what_is_not_used_does_not_grow() {
+        let mut climb = Climb::default();
+        climb.cap(12.0);
+        assert_eq!(segments(&climb), 0.0, "nothing before the first event");
+        climb.on_event(Time::ZERO, 10.0);
+        climb.cap(12.0);
+        assert_eq!(segments(&climb), 10.0);
+        climb.grow(Time::from_secs(60), RTT);
+        climb.cap(12.0);
+        assert_eq!(segments(&climb), 12.0);
+        climb.cap(0.0);
+        assert_eq!(segments(&climb), 1.0);
     }
 
     #[test]

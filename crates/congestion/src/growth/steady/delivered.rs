@@ -4,6 +4,9 @@ use comity_units::{Bytes, Rate, Span, Time, Windows};
 
 /// The rate at which data was acknowledged: over the last round trip, and the most of the last seconds.
 ///
+/// A pause in which nothing was under way is left out, from [`MEMORY`] on: divided by it what arrived would be next to nothing. Shorter
+/// ones count, and what came before them is still remembered.
+///
 /// Source: `X_recv` and the set of its last values of RFC 5348, sections 4.3 and 6.2; measured at the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
@@ -31,7 +34,19 @@ impl Delivered {
         self.most.raise(now, MEMORY, self.latest);
     }
 
-    /// Over the last whole round trip.
+    /// Whether what is being measured began so long ago that a pause is in it.
+    pub(super) fn is_old(&self, now: Time) -> bool {
+        self.began_at
+            .is_some_and(|began_at| now.saturating_since(began_at) > MEMORY)
+    }
+
+    /// Sending begins again after a pause, which is no slowness of the path.
+    pub(super) fn restart(&mut self, now: Time) {
+        (self.amount, self.began_at) = (0, None);
+        self.most.turn(now, MEMORY);
+    }
+
+    /// Over the last whole round trip that was measured.
     pub(super) const fn latest(&self) -> Rate {
         self.latest
     }
@@ -68,5 +83,30 @@ mod tests {
             }
         }
         assert_eq!(delivered.latest(), Rate::from_mbps(1));
+    }
+
+    #[test]
+    fn a_pause_is_no_slow_delivery() {
+        let rtt = Span::from_millis(100);
+        for (pause, is_old) in [(1_900, false), (10_000, true)] {
+            let mut delivered = Delivered::default();
+            let acked = Bytes::new(12_500);
+            for step in 0..=20 {
+                delivered.on_acked(Time::from_millis(step * 100), acked, rtt);
+            }
+            let again = 2_000 + pause;
+            assert_eq!(delivered.is_old(Time::from_millis(again)), is_old);
+            if is_old {
+                delivered.restart(Time::from_millis(again));
+                assert_eq!(delivered.most(), Rate::ZERO, "too long ago");
+            }
+            for step in 1..=3 {
+                delivered.on_acked(Time::from_millis(again + step * 100), acked, rtt);
+                let is_slow = delivered.latest() < Rate::from_kbps(100);
+                assert_eq!(is_slow, !is_old && step == 1, "{pause}, {step}");
+            }
+            assert_eq!(delivered.latest(), Rate::from_mbps(1));
+            assert_eq!(delivered.most(), Rate::from_mbps(1));
+        }
     }
 }

@@ -40,7 +40,8 @@ pub struct SteadyConfig {
 /// ```text
 /// share  = min( max( X(p, srtt), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
-/// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`)
+/// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
+///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time, 100 ms), and again after each such time;
 ///          two segments per srtt after a persistent congestion, and at least that when a silence ends
@@ -57,6 +58,10 @@ pub struct SteadyConfig {
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
 /// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so.
 ///
+/// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
+/// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
+/// outweigh the losses of the seconds behind them.
+///
 /// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark always
 /// counts.
 ///
@@ -64,7 +69,9 @@ pub struct SteadyConfig {
 /// kept by the sender, from acknowledgements; 2. the share is an average that may be saved up and overdrawn,
 /// not a ceiling of each instant; 3. losses that no queue explains are left out; 4. the least rate is a segment
 /// a second, not one in 64 seconds; 5. no damping of oscillations
-/// (section 4.5) and no history discounting.
+/// (section 4.5) and no history discounting;
+/// 6. an interval does not grow while the source uses less than half of the rate that it allows, in place of the rules for
+/// a loss after such a time (section 4.3).
 #[derive(Clone, Debug)]
 pub struct Steady {
     config: SteadyConfig,
@@ -254,7 +261,10 @@ impl Controller for Steady {
         self.judge(rtt);
         self.latest = rtt.or(self.latest);
         let segments = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;
-        self.intervals.on_acked(segments);
+        // Packets without a loss tell nothing of a rate at which none was sent.
+        if self.tcp() < self.proved() {
+            self.intervals.on_acked(segments);
+        }
         self.delivered
             .on_acked(ack.now, ack.acked, self.round_trip());
         self.evidence
@@ -263,6 +273,8 @@ impl Controller for Steady {
             self.ramp = self.ramp.max(self.restart());
         }
         self.climb.grow(ack.now, self.round_trip());
+        let used = self.proved().amount_in(self.round_trip()).get() as f64;
+        self.climb.cap(used / self.config.mss.get().max(1) as f64);
         self.grow(ack.now);
         self.decide();
         self.arm(ack.now, ack.in_flight);
@@ -309,6 +321,10 @@ impl Controller for Steady {
     fn on_sent(&mut self, sent: &Sent) {
         self.sent = self.sent.saturating_add(sent.payload.get());
         let is_first = sent.in_flight <= sent.payload;
+        if is_first && self.delivered.is_old(sent.now) {
+            self.delivered.restart(sent.now);
+            self.decide();
+        }
         if is_first || self.silent_at.is_none() {
             self.arm(sent.now, sent.in_flight);
         }

@@ -115,6 +115,34 @@ fn the_first_loss_of_a_full_queue_leaves_what_the_path_carried() {
     assert!((3.6..4.4).contains(&share(&law)), "{}", share(&law));
 }
 
+/// The first loss sets the rate by what was carried. A pause before it carried nothing, and is not meant.
+#[test]
+fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
+    for pause in [Span::ZERO, Span::from_secs(10)] {
+        let mut law = law();
+        let paused = carry(&mut law, Time::ZERO, Time::from_secs(3), GAP, |_| BASE);
+        let again = paused + pause;
+        law.on_sent(&Sent {
+            now: again,
+            payload: MSS,
+            wire: MSS,
+            number: PacketNumber::new(0),
+            in_flight: MSS,
+            app_limited: false,
+        });
+        let now = carry(&mut law, again, again + GAP * 8, GAP, |_| BASE);
+        law.on_loss(&loss(now, LossCause::Mark));
+        law.on_ack(&ack(now, BASE));
+        // Ten segments in a round trip are what it may begin with.
+        let least = if pause.is_zero() { 3.6 } else { 2.0 };
+        let found = share(&law);
+        assert!((least..4.4).contains(&found), "{found}, {pause:?}");
+        carry(&mut law, now, now + Span::from_millis(200), GAP, |_| BASE);
+        let found = share(&law);
+        assert!((3.6..5.0).contains(&found), "{found}, {pause:?}");
+    }
+}
+
 /// A law that has seen losses of a full queue every `segments` segments.
 fn congested(segments: u64) -> (Steady, Time) {
     let mut law = law();

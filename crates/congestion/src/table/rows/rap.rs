@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 
 use super::super::{Parameter, ParameterError, Parameters, Row, Setup};
 use super::{flag, number};
-use crate::Controller;
-use crate::growth::{Rap, RapConfig};
+use crate::growth::{EveryPacket, Rap, RapConfig};
+use crate::{Controller, Meter};
 
 pub(super) const ROW: Row = Row {
     name: "rap",
@@ -13,7 +13,7 @@ pub(super) const ROW: Row = Row {
               trip, half on a loss event.",
     source: "Rejaie, Handley and Estrin, INFOCOM 1999; constants as in ns-2",
     parameters: PARAMETERS,
-    meter: None,
+    meter: Some(build_meter),
     build,
 };
 
@@ -104,4 +104,8 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         long_gain: parameters.number(&LONG_GAIN)?,
         used_share: parameters.number(&USED_SHARE)?,
     })))
+}
+
+fn build_meter(_: &Setup, _: &Parameters) -> Result<Box<dyn Meter>, ParameterError> {
+    Ok(Box::new(EveryPacket::default()))
 }

@@ -163,3 +163,80 @@ proptest! {
         }
     }
 }
+
+/// The datagram transport tells arrivals modulo 2³² microseconds. Pairs of a path of 10 Mb/s, one in 100 ms; from shortly before the
+/// wrap on all are later behind other traffic, and compressed to a quarter, so that none is as good as those before.
+#[test]
+fn stamps_that_wrap_make_no_pair_better() {
+    let wrap = 1_u64 << 32;
+    let mut capacity = Capacity::new(Span::from_secs(60));
+    let mut megabits = Vec::new();
+    for pair in 0..200_u64 {
+        let sent_at = wrap - 10_000_000 + pair * 100_000;
+        let (delay, apart) = if pair < 99 {
+            (20_000, 1_200)
+        } else {
+            (70_000, 300)
+        };
+        for place in 0..2 {
+            let sent = Sent {
+                now: Time::from_micros(sent_at),
+                payload: WIRE,
+                wire: WIRE,
+                number: PacketNumber::new(2 * pair + place),
+                in_flight: WIRE,
+                app_limited: false,
+            };
+            capacity.on_sent(&sent, place == 0);
+        }
+        for place in 0..2 {
+            let arrival = sent_at + delay + place * apart;
+            capacity.on_answered(&Answered {
+                now: Time::from_micros(arrival + 20_000),
+                number: PacketNumber::new(2 * pair + place),
+                arrived_at: Some(Arrived {
+                    at: Time::from_micros(arrival % wrap),
+                    tick: Span::from_micros(1),
+                }),
+            });
+        }
+        let estimate = capacity.estimate().expect("a pair was answered");
+        megabits.push(estimate.rate.as_mbps_f64());
+    }
+    let is_right = |rate: &f64| (rate - 10.0).abs() < 0.01;
+    assert!(megabits.iter().all(is_right), "{megabits:?}");
+}
+
+/// A pause of an hour, and a receiver whose stamps wrap in it and behind it: the way back stays as long as it is.
+#[test]
+fn stamps_are_unwrapped_over_long_pauses() {
+    let wrap = 1_u64 << 32;
+    let mut capacity = Capacity::new(Span::MAX);
+    for (at, late) in [
+        (1_000, 0),
+        (40, 60),
+        (3_600_000_000, 0),
+        (3_600_000_000, 500),
+    ] {
+        let (now, told) = capacity
+            .told
+            .map_or((wrap - 500, wrap - 500), |(told, now)| {
+                (
+                    now.as_nanos() / 1_000 + at,
+                    told.as_nanos() / 1_000 + at - late,
+                )
+            });
+        capacity.on_answered(&Answered {
+            now: Time::from_micros(now),
+            number: PacketNumber::new(0),
+            arrived_at: Some(Arrived {
+                at: Time::from_micros(told % wrap),
+                tick: Span::from_micros(1),
+            }),
+        });
+        assert_eq!(
+            capacity.told,
+            Some((Time::from_micros(told), Time::from_micros(now)))
+        );
+    }
+}
