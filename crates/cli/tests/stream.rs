@@ -22,6 +22,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -41,8 +44,29 @@ fn command(args: &[&str]) -> Command {
 
 /// Runs the command to its end, which has to be with `code`; what it said on the standard error.
 fn ends(code: i32, args: &[&str]) -> String {
-    let output = command(args).output().unwrap();
+    let child = command(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let _watch = watch(&child);
+    let output = child.wait_with_output().unwrap();
     checked(code, &output)
+}
+
+/// What no command of a test takes: one that still runs then hangs, and is ended so that its test fails and the others go on.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Ends a child that hangs, until what this gives is dropped.
+fn watch(child: &Child) -> Sender<()> {
+    let (watch, ended) = mpsc::channel();
+    let pid = Pid::from_child(child);
+    thread::spawn(move || {
+        if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    });
+    watch
 }
 
 fn checked(code: i32, output: &Output) -> String {
@@ -73,6 +97,8 @@ fn tool(command: &mut Command) -> Option<Child> {
 struct Running {
     child: Child,
     lines: BufReader<ChildStdout>,
+    /// Dropped when it is not watched any more.
+    _watch: Sender<()>,
 }
 
 impl Running {
@@ -87,7 +113,12 @@ impl Running {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Self { child, lines }
+        let watch = watch(&child);
+        Self {
+            child,
+            lines,
+            _watch: watch,
+        }
     }
 
     /// The next object of this kind.

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use comity_congestion::table::{self, Parameters, Setup, Value};
 use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
 use comity_transport::datagram::{Config, Connection, Ecn, Event, Transmit};
+use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{
-    Delivery, DropPolicy, Elided, Importance, Outgoing, Reliability, StreamId,
+    Delivery, DropPolicy, Elided, Importance, Outgoing, Reliability, SectionId, StreamId,
 };
+use comity_transport::wire::CloseCode;
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
 const MS: fn(u64) -> Time = Time::from_millis;
@@ -42,6 +44,7 @@ struct Net {
     now: Time,
     outcomes: Vec<Fate>,
     whole: usize,
+    gaps: Vec<(StreamId, SectionId, GapReason)>,
     last_ecn: Ecn,
 }
 
@@ -60,6 +63,7 @@ impl Net {
             now: Time::ZERO,
             outcomes: Vec::new(),
             whole: 0,
+            gaps: Vec::new(),
             last_ecn: Ecn::NotCapable,
         }
     }
@@ -109,7 +113,12 @@ impl Net {
                     }
                 }
                 while let Some(delivery) = end.poll_delivery(now) {
-                    self.whole += usize::from(matches!(delivery, Delivery::Section(_)));
+                    match delivery {
+                        Delivery::Section(_) => self.whole += 1,
+                        Delivery::Gap(gap) => {
+                            self.gaps.push((gap.stream, gap.section, gap.reason));
+                        }
+                    }
                 }
                 while let Some(event) = end.poll_event() {
                     if let Event::Outcome(outcome) = event {
@@ -337,4 +346,27 @@ fn the_second_probe_repeats_what_is_missing_as_the_first_does() {
         (from == 1 || sizes.len() > 2).then_some(now + HALF)
     });
     assert!(sizes[2].1 > 800, "{sizes:?}");
+}
+
+/// The first of four sections arrives, of the others nothing ever does, nor an end of their stream: the peer closes, and
+/// the first time that it says so is lost too.
+#[test]
+fn a_close_names_the_sections_that_the_peer_never_learnt_of() {
+    let mut net = Net::new(config(), law("reno", &Parameters::new()));
+    net.submit(800, Time::MAX);
+    net.run(MS(200), |now, _, _| Some(now + HALF));
+    for _ in 0..3 {
+        net.submit(800, Time::MAX);
+    }
+    net.run(MS(210), |_, _, _| None);
+    net.ends[0].close(net.now, CloseCode::SHUTDOWN, "");
+    let mut closes = 0;
+    net.run(MS(2_000), |now, from, _| {
+        closes += u32::from(from == 0);
+        (closes > 1).then_some(now + HALF)
+    });
+    assert!(net.ends.iter().all(Connection::is_closed));
+    assert_eq!(net.whole, 1);
+    let missing = [1, 2, 3].map(|number| (StreamId(0), SectionId(number), GapReason::Closed));
+    assert_eq!(net.gaps, missing);
 }

@@ -63,7 +63,7 @@ fn a_section_that_waits_for_room_at_the_stop_is_written_or_named() {
             .collect()
     };
     let mut pipe = sender.child.stdin.take().unwrap();
-    let feeding = std::thread::spawn(move || {
+    let feeding = thread::spawn(move || {
         let mut pieces = (0_u32..).map(|piece| words(piece * 4_096..(piece + 1) * 4_096));
         pieces.find_map(|piece| pipe.write_all(&piece).err())
     });

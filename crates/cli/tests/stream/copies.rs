@@ -196,7 +196,7 @@ fn the_only_receiver_is_waited_for_until_another_one_comes() {
     let asleep = copying.sleeper();
     let pipe = copying.pipe.as_fd().try_clone_to_owned().unwrap();
     let given = bytes.clone();
-    let feeding = std::thread::spawn(move || fs::File::from(pipe).write_all(&given));
+    let feeding = thread::spawn(move || fs::File::from(pipe).write_all(&given));
     // It is stalled when statistics do not grow any more, all its room being full, and still connected.
     let mut sent = u64::MAX;
     loop {

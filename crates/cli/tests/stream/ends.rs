@@ -419,6 +419,34 @@ fn either_end_may_be_stopped_and_keeps_what_it_has() {
     }
 }
 
+/// From three seconds on nothing comes back from the receiver, which the sender therefore cannot know to have anything.
+#[test]
+fn an_end_that_is_not_confirmed_is_an_end_all_the_same() {
+    let folder = Folder::new();
+    let receiver_uri = format!("comity://:0?{SECRET}");
+    let (out, gaps) = (folder.path("out.ts"), folder.path("gaps.jsonl"));
+    let mut receiver = Running::start(&["recv", &receiver_uri, &out, "--gaps", &gaps]);
+    let to = format!("127.0.0.1:{}", receiver.port());
+    let path = ["emulate", "--listen", "127.0.0.1:0", "--to", &to];
+    let faults = ["--delay", "5ms", "--down-outage", "3s+60s"];
+    let mut path = Running::start(&[&path[..], &faults[..]].concat());
+    let target = format!("comity://127.0.0.1:{}?latency=500ms&{SECRET}", path.port());
+    let clip = clip();
+    let args = ["send", clip.to_str().unwrap(), &target, "--speed", "2"];
+    let (sent, said) = Running::start(&args).end(0);
+    assert!(said.contains("did not confirm the end in time"), "{said}");
+    // It does not wait for another caller, and names what it never learnt of.
+    let (received, said) = receiver.end(0);
+    assert!(said.contains("not confirmed in time"), "{said}");
+    path.interrupt();
+    let totals = &received["input"]["totals"];
+    let whole = ["sectionsOnTime", "sectionsLate"].map(|name| totals[name].as_u64().unwrap());
+    let listed = folder.listed("gaps.jsonl");
+    assert_eq!(sent["output"]["totals"]["sectionsSubmitted"], SECTIONS);
+    assert_eq!(whole.iter().sum::<u64>() + listed.len() as u64, SECTIONS);
+    assert!(!listed.is_empty(), "no window opens without answers");
+}
+
 #[test]
 fn json_stands_in_the_place_of_status_lines() {
     let folder = Folder::new();

@@ -554,9 +554,12 @@ impl<P: Payload> Connection<P> {
         Some(self.commit(now, size, false, 0, contents))
     }
 
+    /// The close, behind how many sections each stream had, as far as there is room: what the peer never learnt of is
+    /// missing by name then.
     fn transmit_close(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let start = out.len();
         frame::encode_departure(self.stamp(now), out);
+        let most = self.size.base() as usize;
         let State::Closing {
             code,
             reason,
@@ -571,6 +574,21 @@ impl<P: Payload> Connection<P> {
             code: *code,
             reason: reason.as_str(),
         });
+        let mut builder = Builder {
+            out,
+            start,
+            elided: 0,
+            limit: most.saturating_sub(close.size()),
+            is_eliciting: false,
+            section_bytes: 0,
+            leave_by: Time::MAX,
+        };
+        for (stream, sections) in self.outbox.counts() {
+            builder.push(&Frame::End(End {
+                stream: stream.0,
+                sections,
+            }));
+        }
         if close.encode(out).is_err() {
             out.truncate(start);
             return None;

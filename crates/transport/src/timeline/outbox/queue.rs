@@ -238,6 +238,13 @@ impl<P: Payload> Outbox<P> {
         }
     }
 
+    /// How many sections each stream has had, by the number of the stream.
+    pub fn counts(&self) -> impl Iterator<Item = (StreamId, u64)> + '_ {
+        self.streams
+            .iter()
+            .map(|(&stream, state)| (stream, state.next))
+    }
+
     /// Withdraws a section and what needs it; whether there was anything to withdraw.
     pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
         self.give_up((stream, section), Reason::Cancelled)

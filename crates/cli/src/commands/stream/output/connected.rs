@@ -309,6 +309,12 @@ impl ConnectedOutput {
                 })
                 .await;
                 let finished = tokio::time::timeout(patience, leg.connection.finish()).await;
+                if finished.is_err() {
+                    // This was all that there is: a receiver that waited for another connection would wait for ever.
+                    leg.connection
+                        .close(CloseCode::DONE, "not confirmed in time");
+                    leg.connection.closed().await;
+                }
                 let statistics = leg.connection.statistics().await;
                 (leg, finished, statistics, (unsent, missing))
             });
