@@ -101,7 +101,15 @@ fn what_cannot_be_played_is_refused_with_the_reason() {
         (&["--latency", "0ms"][..], "latency"),
         (&["--copies", "17"][..], "17"),
     ] {
-        let output = demo(args);
+        let folder = tempfile::tempdir().unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_comity"))
+            .current_dir(folder.path())
+            .arg("demo")
+            .args(args)
+            .output()
+            .unwrap();
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 0, "no report of nothing: {args:?}");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(part), "{args:?}: {said}");

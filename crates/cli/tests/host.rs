@@ -91,7 +91,7 @@ fn what_is_no_key_or_no_place_for_one_is_named() {
     }
     let (_, said) = ends(1, &["keygen", "--public", file]);
     assert!(
-        said.contains("holds no key: a key of 3 characters, expected 64 hexadecimal digits"),
+        said.contains("holds no key: a key of 3 characters beside its mark, expected comity-public- or comity-secret-"),
         "{said}"
     );
     #[cfg(unix)]

@@ -113,7 +113,7 @@ pub use comity_units::Rate;
 pub use crate::core::Transport;
 pub use crate::endpoint::{
     Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSize, PathSizes,
-    TargetBitrate, connect,
+    SYSTEM_BUFFER, TargetBitrate, connect,
 };
 pub use crate::error::{BindError, ConnectError, End, OptionsError, SendError};
 pub use crate::options::{Options, OptionsBuilder};

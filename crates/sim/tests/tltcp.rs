@@ -2,12 +2,14 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_sim::frames::{Frame, FrameKind};
 use comity_sim::network::{Network, TimelineSpec, TransportSpec, Workload};
 use comity_sim::report::{RunReport, TimelineReport};
+use comity_sim::scenario::{Reading, Scenario};
 use comity_sim::{Body, FlowEvent, FlowEventKind, Observer, RunOptions, run, run_observed};
 use comity_transport::tcp::Config;
 use comity_transport::tcp::timeline::TimelineConfig;
@@ -62,11 +64,24 @@ fn timeline(report: &RunReport) -> TimelineReport {
         .expect("the first flow is time-lined")
 }
 
+/// The scenario of the figure with each of its seeds.
 #[test]
 fn figure_5_each_deadline_leads_to_the_next_multiple_of_467() {
-    let network = beside_tcp(14, greedy(Span::from_secs(1)));
-    let mut sent = Sent::default();
-    let report = run_observed(&network, Seed::new(1), &RunOptions::default(), &mut sent).unwrap();
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/tltcp/fig05_jumps.toml");
+    let scenario =
+        Scenario::load(&file, &Reading::default()).unwrap_or_else(|problems| panic!("{problems}"));
+    let runs = scenario.runs();
+    assert_eq!(runs.len(), 5);
+    for point in runs {
+        let network = scenario.prepare(&point).0;
+        let mut sent = Sent::default();
+        let report = run_observed(&network, point.seed, &RunOptions::default(), &mut sent).unwrap();
+        each_deadline_leads_to_the_next_multiple(&report, &sent);
+    }
+}
+
+fn each_deadline_leads_to_the_next_multiple(report: &RunReport, sent: &Sent) {
     let start = report.flows[0].started.as_nanos();
     let mut jumps = Vec::new();
     for pair in sent.0.windows(2) {
@@ -94,7 +109,7 @@ fn figure_5_each_deadline_leads_to_the_next_multiple_of_467() {
         assert!((810..=990).contains(&packets(flow)), "{}", packets(flow));
     }
     assert!(packets(0).abs_diff(packets(1)) * 20 <= packets(1));
-    let timeline = timeline(&report);
+    let timeline = timeline(report);
     assert_eq!(timeline.jumps, sections.len() as u64);
     assert!(timeline.gaps >= 13 && timeline.gap_bytes >= timeline.discarded_bytes * 12 / 13);
 }

@@ -1,5 +1,6 @@
 //! What the sender makes of packets that were late, doubted, or sent on a path that is no longer there.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use comity_congestion::table::{self, Parameters, Setup, Value};
@@ -10,7 +11,8 @@ use comity_transport::timeline::outbox::Fate;
 use comity_transport::timeline::{
     Delivery, DropPolicy, Elided, Importance, Outgoing, Reliability, SectionId, StreamId,
 };
-use comity_transport::wire::CloseCode;
+use comity_transport::wire::frame::{self, AckRange, AckRanges, Content, Frame, encode_departure};
+use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
 const MS: fn(u64) -> Time = Time::from_millis;
@@ -369,4 +371,58 @@ fn a_close_names_the_sections_that_the_peer_never_learnt_of() {
     assert_eq!(net.whole, 1);
     let missing = [1, 2, 3].map(|number| (StreamId(0), SectionId(number), GapReason::Closed));
     assert_eq!(net.gaps, missing);
+}
+
+/// A peer that keeps three sections apart, of whatever streams: a fourth begins when it has one less.
+#[test]
+fn no_more_sections_are_open_than_the_peer_keeps_apart() {
+    let mut sender = end(config(), law("reno", &Parameters::new()));
+    sender.set_initial_credit(1 << 20, 3);
+    for stream in 0..3 {
+        for _ in 0..2 {
+            let section = Outgoing {
+                stream: StreamId(stream),
+                importance: Importance(9),
+                source_time: Time::ZERO,
+                deadline: Time::MAX,
+                needs: None,
+                payload: Elided(100),
+            };
+            sender.submit(Time::ZERO, section).unwrap();
+        }
+    }
+    let begun = |sender: &mut Connection<Elided>, now| {
+        let (mut payload, mut begun, mut largest) = (Vec::new(), BTreeSet::new(), None);
+        while let Some(sent) = sender.poll_transmit(now, &mut payload) {
+            let packet = frame::decode(&payload, Content::Elided).unwrap();
+            for frame in packet.frames {
+                if let Frame::Section(section) = frame.unwrap() {
+                    begun.insert((section.header.stream, section.header.section));
+                }
+            }
+            (largest, payload) = (Some(sent.number), Vec::new());
+        }
+        (begun, largest)
+    };
+    let (first, largest) = begun(&mut sender, MS(1));
+    assert_eq!(first.len(), 3, "{first:?}");
+    let ranges = [AckRange {
+        first: PacketNumber::ZERO,
+        last: largest.unwrap(),
+    }];
+    let ack = frame::Ack {
+        ranges: AckRanges::new(&ranges).unwrap(),
+        delay: Span::ZERO,
+        arrival: Stamp::from_micros(0),
+        ecn: None,
+    };
+    let mut answer = Vec::new();
+    encode_departure(Stamp::from_micros(0), &mut answer);
+    Frame::Ack(ack).encode(&mut answer).unwrap();
+    sender
+        .on_packet(MS(41), PacketNumber::ZERO, Ecn::NotCapable, &answer)
+        .unwrap();
+    let (second, _) = begun(&mut sender, MS(42));
+    assert_eq!(second.len(), 3, "{second:?}");
+    assert!(first.is_disjoint(&second));
 }

@@ -142,7 +142,7 @@ pub(crate) struct Common {
     pub(crate) insecure: bool,
 
     /// Whether a caller calls again, with growing pauses: when the connection is lost, also when the first call
-    /// fails, or never
+    /// fails, or never; with `no` a listener ends as well when its connection is lost
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Reconnect::Lost)]
     pub(crate) reconnect: Reconnect,
 

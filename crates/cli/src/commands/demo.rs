@@ -56,8 +56,11 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         demand,
     };
     let files = [report(args), args.picture.as_deref()];
+    let mut made = Vec::new();
     for file in files.into_iter().flatten() {
-        open(file)?;
+        if open(file)? {
+            made.push(file);
+        }
     }
     let opening = wrap(&format!("Playing {}", situation(&setup)), WIDTH);
     // Not before everything that was asked for is known to be possible.
@@ -74,7 +77,13 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
     });
     let recording = runtime.block_on(played);
     live.clear();
-    let recording = recording.map_err(|trouble| refuse(&trouble))?;
+    let recording = recording.map_err(|trouble| {
+        for file in made {
+            // It is empty, and of nothing: that it stays is no reason to say something else.
+            let _ = std::fs::remove_file(file);
+        }
+        refuse(&trouble)
+    })?;
     let account = Account::of(&recording);
     finish(args, &recording, &account)?;
     if is_stopped.load(Ordering::Relaxed) {
@@ -149,8 +158,9 @@ fn report(args: &args::Demo) -> Option<&Path> {
     (!args.no_report).then_some(args.report.as_path())
 }
 
-/// Makes sure that a file can be written before anybody has waited for what goes into it; what it has is kept.
-fn open(file: &Path) -> Result<(), Failure> {
+/// Makes sure that a file can be written before anybody has waited for what goes into it; what it has is kept. Whether it
+/// is a new one.
+fn open(file: &Path) -> Result<bool, Failure> {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -158,11 +168,12 @@ fn open(file: &Path) -> Result<(), Failure> {
         let made = std::fs::create_dir_all(folder);
         made.map_err(|error| complain(&format!("cannot make {}: {error}", folder.display())))?;
     }
+    let is_new = !file.exists();
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
     let opened = options.open(file);
     opened.map_err(|error| unwritable(file, &error))?;
-    Ok(())
+    Ok(is_new)
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Failure> {

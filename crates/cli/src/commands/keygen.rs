@@ -38,7 +38,12 @@ fn read(file: &Path) -> Result<StaticKey, Failure> {
     opened
         .take(MOST)
         .read_to_string(&mut text)
-        .map_err(unreadable)?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => {
+                complain(&format!("{} holds no key: it is no text", file.display()))
+            }
+            _ => unreadable(error),
+        })?;
     // A public key may be open to everybody; whatever else it is may be a secret.
     if !text.starts_with("comity-public-")
         && let Some(warning) = exposure(file)

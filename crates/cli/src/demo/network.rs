@@ -356,7 +356,7 @@ async fn feed(
         if is_stopped.load(Ordering::Relaxed) {
             break;
         }
-        if let (true, Some(target)) = (sheds, target.current()) {
+        if let (true, Some(target)) = (sheds, target.offer()) {
             shedder.retarget(Time::ZERO + planned.at, target, None);
         }
         // It keeps everything until it is told a target.

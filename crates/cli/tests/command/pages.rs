@@ -26,10 +26,18 @@ fn scenarios_are_listed() {
         "[package]\nname = \"x\"\n",
     )
     .unwrap();
+    fs::write(
+        folder.path().join("claims.toml"),
+        "[[claim]]\nid = \"x\"\nscenario = \"b.toml\"\n",
+    )
+    .unwrap();
     let dir = folder.path().to_str().unwrap();
     let text = out(&ends(0, &["sim", "list", dir]));
     assert!(text.contains("does not read"), "{text}");
-    assert!(!text.contains("Cargo.toml"), "{text}");
+    assert!(
+        !text.contains("Cargo.toml") && !text.contains("claims.toml"),
+        "{text}"
+    );
     let document: Value =
         serde_json::from_slice(&ends(0, &["sim", "list", "--json"]).stdout).unwrap();
     let scenarios = document["scenarios"].as_array().unwrap();

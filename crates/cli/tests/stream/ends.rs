@@ -728,3 +728,30 @@ fn a_law_that_sends_nothing_again_is_told() {
         assert_eq!(notes(settings), [""; 0], "{settings}");
     }
 }
+
+/// What would do nothing is refused, before anything is opened.
+#[test]
+fn options_of_connections_are_refused_where_there_are_none() {
+    let folder = Folder::new();
+    let clip = clip();
+    let (from, to, trace) = (
+        clip.to_str().unwrap(),
+        folder.path("copy.ts"),
+        folder.path("copy.sqlog"),
+    );
+    for option in [
+        &["--qlog", &trace][..],
+        &["--insecure"],
+        &["--reconnect", "always"],
+    ] {
+        let said = ends(2, &[&["relay", from, &to], option].concat());
+        assert!(said.contains(option[0]), "{said}");
+        assert!(!Path::new(&to).exists() && !Path::new(&trace).exists());
+    }
+    let listener = format!("comity://:0?{SECRET}");
+    let said = ends(2, &["send", "rtp://192.0.2.1:5000", &listener]);
+    assert!(
+        said.contains("rtp://:5000") && !said.contains("udp"),
+        "{said}"
+    );
+}

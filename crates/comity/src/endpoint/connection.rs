@@ -11,7 +11,7 @@ use comity_units::{Rate, Span, Time};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use super::Handle;
-use super::shared::{Command, ConnectionShared, Outbound, Target, lock};
+use super::shared::{Advice, Command, ConnectionShared, Outbound, lock};
 use crate::error::{End, SendError};
 use crate::section::{Item, Outcome, Section, SectionId, StreamId};
 use crate::session::{Cipher, PublicKey};
@@ -116,24 +116,33 @@ impl Events {
 
 /// What an encoder should be set to, as it changes.
 #[derive(Clone, Debug)]
-pub struct TargetBitrate(watch::Receiver<Target>);
+pub struct TargetBitrate(watch::Receiver<Advice>);
 
 impl TargetBitrate {
     /// What the application may send now; `None` before anything is known of the path.
     pub fn current(&self) -> Option<Rate> {
-        self.0.borrow().rate
+        self.0.borrow().target.map(|target| target.rate)
     }
 
-    /// Waits for another value; `None` when the connection is over.
+    /// Up to which rate it is worth giving sections some of which may be left out, for who sheds
+    /// frames: no less than [`current`](Self::current), and no more than the path was seen to carry. What
+    /// the congestion controller allows beside others goes up and down by more than half of it within seconds. What does not fit
+    /// when it is less, the connection leaves out itself, the least important first; what was never given is missing
+    /// when it is more. `None` before anything is known of the path.
+    pub fn offer(&self) -> Option<Rate> {
+        self.0.borrow().target.map(|target| target.offer)
+    }
+
+    /// Waits until one of the two has changed, and gives what an encoder should be set to; `None` when the connection is over.
     pub async fn changed(&mut self) -> Option<Rate> {
         loop {
             if self.0.borrow().is_over {
                 return None;
             }
             self.0.changed().await.ok()?;
-            let Target { rate, is_over } = *self.0.borrow_and_update();
-            if !is_over && rate.is_some() {
-                return rate;
+            let Advice { target, is_over } = *self.0.borrow_and_update();
+            if let (false, Some(target)) = (is_over, target) {
+                return Some(target.rate);
             }
         }
     }

@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 use super::clock::Clock;
 use super::connection::{Event, PathSize};
 use super::outgoing::Outgoing as OutgoingDatagrams;
-use super::shared::{Command, ConnectionShared, Target, lock};
+use super::shared::{Advice, Command, ConnectionShared, lock};
 use crate::core::Transport;
 use crate::error::End;
 use crate::section::{About, Fate, Gap, Item, Outcome, Partial, Received};
@@ -360,9 +360,9 @@ impl Link {
                     self.shared.size.send_replace(Some(size));
                     self.shared.tell(Event::PathSize(size));
                 }
-                TransportEvent::TargetBitrate(rate) => {
-                    self.shared.target.send_replace(Target {
-                        rate: Some(rate),
+                TransportEvent::TargetBitrate(target) => {
+                    self.shared.target.send_replace(Advice {
+                        target: Some(target),
                         is_over: false,
                     });
                 }

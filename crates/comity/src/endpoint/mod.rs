@@ -38,6 +38,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::{Mutex, broadcast, mpsc, oneshot};
 
 pub use connection::{Connection, Event, Events, PathSize, PathSizes, TargetBitrate};
+pub use socket::SYSTEM_BUFFER;
 
 use self::driver::Driver;
 use self::shared::{EndpointShared, Request};

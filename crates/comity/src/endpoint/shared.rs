@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
+use comity_transport::datagram::Target;
 use comity_transport::timeline::Outgoing;
 use comity_transport::wire::CloseCode;
-use comity_units::{Rate, Span, Time};
+use comity_units::{Span, Time};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 
 use super::clock::Clock;
@@ -232,8 +233,8 @@ pub(crate) struct Facts {
 
 /// What the application may send, and whether that is the last word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) rate: Option<Rate>,
+pub(crate) struct Advice {
+    pub(crate) target: Option<Target>,
     pub(crate) is_over: bool,
 }
 
@@ -246,7 +247,7 @@ pub(crate) struct ConnectionShared {
     pub(crate) inbound: Mutex<Inbound>,
     pub(crate) arrived: Notify,
     pub(crate) end: watch::Sender<Option<End>>,
-    pub(crate) target: watch::Sender<Target>,
+    pub(crate) target: watch::Sender<Advice>,
     pub(crate) address: watch::Sender<SocketAddr>,
     /// What the path was found to carry, where that was not to be expected.
     pub(crate) size: watch::Sender<Option<PathSize>>,
@@ -269,7 +270,7 @@ impl ConnectionShared {
             inbound: Mutex::default(),
             arrived: Notify::new(),
             end: watch::Sender::new(None),
-            target: watch::Sender::new(Target::default()),
+            target: watch::Sender::new(Advice::default()),
             size: watch::Sender::new(None),
             events: OnceLock::new(),
             is_scheduled: AtomicBool::new(false),

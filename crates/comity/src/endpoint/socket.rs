@@ -13,8 +13,8 @@ use rustix::net::sockopt;
 use crate::options::Marking;
 use crate::session::{Addresses, Datagram, Ecn};
 
-/// What the system is asked to hold in either direction, as far as it allows.
-const SYSTEM_BUFFER: usize = 4 << 20;
+/// What an endpoint asks the system to hold in either direction, in bytes; the system may allow less.
+pub const SYSTEM_BUFFER: usize = 4 << 20;
 /// The largest UDP datagram; with offloads, so many bytes of several.
 const LARGEST: usize = 65_535;
 

@@ -23,7 +23,9 @@ pub enum CredentialError {
     #[error("a passphrase of {0} bytes, expected at most {most}", most = Passphrase::MOST)]
     PassphraseLong(usize),
     /// A key in text that does not have 64 digits, its mark aside.
-    #[error("a key of {0} characters, expected 64 hexadecimal digits")]
+    #[error(
+        "a key of {0} characters beside its mark, expected comity-public- or comity-secret- and 64 hexadecimal digits"
+    )]
     KeyLength(usize),
     /// A key in text with a character that is no hexadecimal digit.
     #[error("a key with {found:?} as character {at}, expected a hexadecimal digit")]

@@ -403,6 +403,45 @@ async fn laws_of_gaps_run_between_sockets() {
     exchange("psp").await;
 }
 
+/// As their papers have them, nothing is sent again: what the network loses is missing by name, and all else is whole.
+#[tokio::test]
+async fn laws_of_gaps_run_between_sockets_without_repeating() {
+    const SECTIONS: u64 = 400;
+    for controller in ["iftp", "psp"] {
+        let options = options().controller(controller).build().unwrap();
+        let (caller, listener, _endpoint) = pair(options.clone(), options).await;
+        let give = async {
+            for section in 0..SECTIONS {
+                let given = Section::new(payload(section, 5_000)).deadline(Duration::MAX);
+                caller.send(given).await.unwrap();
+            }
+            caller.finish().await.unwrap();
+        };
+        let take = async {
+            let (mut whole, mut missing) = (0, 0);
+            for section in 0..SECTIONS {
+                match listener.recv().await.unwrap() {
+                    Item::Section(received) => {
+                        assert_eq!(received.id, SectionId(section), "{controller}");
+                        assert!(received.payload == payload(section, 5_000));
+                        whole += 1;
+                    }
+                    Item::Gap(gap) => {
+                        assert_eq!(gap.id, SectionId(section), "{controller}");
+                        missing += 1;
+                    }
+                }
+            }
+            (whole, missing)
+        };
+        let ((), (whole, missing)) = tokio::join!(give, take);
+        let sent = caller.statistics().await.sent;
+        assert_eq!(whole + missing, SECTIONS);
+        assert_eq!(sent.repeated_bytes, 0, "{controller}");
+        assert!(whole > SECTIONS / 2, "{controller}: {whole} of {SECTIONS}");
+    }
+}
+
 #[tokio::test]
 async fn laws_of_rates_run_between_sockets() {
     exchange("rap").await;

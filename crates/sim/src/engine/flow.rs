@@ -124,8 +124,8 @@ pub(super) enum ReaderState {
 ///
 /// # Source
 /// Zhang and Tsaoussidis, "TCP-Real: Improving Real-time Capabilities of TCP over Heterogeneous Networks", NOSSDAV 2001,
-/// section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms or as much as that every 100 ms; what counts is the share of reads that
-/// find their data.
+/// section 3 (VREAL): 1 Mb/s, 5 KB every 40 ms, or every 100 ms what that rate has in them (12.5 KB, of which the paper
+/// says nothing: 5 KB would be 0.4 Mb/s); what counts is the share of reads that find their data.
 ///
 /// Differs from the paper in: 1. playback begins a given time after the first byte, of which the paper says nothing; with
 /// none the first read is due at once; 2. a read that fails takes nothing and is not tried again before the next is due, so

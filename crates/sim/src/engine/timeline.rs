@@ -446,8 +446,8 @@ mod tests {
 
     #[test]
     fn the_stream_of_the_paper_has_the_deadlines_of_its_table() {
-        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, a frame each 40 ms: d1 for the first group and for B11, which
-        // lies between P21 and I12; d2 for the second and for B12, which lies between P12 and I13; d3.
+        // Sent as I11 P11 P21 I12 B11 P12 I13 B12, a frame each 40 ms: d1 for the first group and for B11, which is
+        // sent behind I12 (the paper shows it between P11 and P21; it is d1 by either); d2 for the second and for B12, which lies between P12 and I13; d3.
         let stream: Vec<_> = [I, P, P, I, B, P, I, B]
             .into_iter()
             .zip(0..)

@@ -265,8 +265,8 @@ impl<P: Payload> Connection<P> {
         if let Some(allowed) = allowed {
             self.target.on_allowed(now, allowed, is_slow_start);
         }
-        if let Some(rate) = self.target.poll(now, is_slow_start) {
-            self.events.push_back(Event::TargetBitrate(rate));
+        if let Some(target) = self.target.poll(now, is_slow_start) {
+            self.events.push_back(Event::TargetBitrate(target));
         }
     }
 }

@@ -141,7 +141,7 @@ impl<P: Payload> Connection<P> {
             pacer: Pacer::default(),
             account: Account::default(),
             ceiling: Pacer::default(),
-            target: TargetBitrate::new(),
+            target: TargetBitrate::new(config.max_rate),
             episode: Episode::default(),
             // Until the peer says otherwise it is taken to have as much room as this end.
             credit: Credit {
@@ -178,6 +178,7 @@ impl<P: Payload> Connection<P> {
             config,
         };
         connection.control.report_at = now + REPORT_INTERVAL;
+        connection.set_most_open(connection.config.receive_sections);
         let keeps = connection.controller.needs_packet_numbers();
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
@@ -400,7 +401,7 @@ impl<P: Payload> Connection<P> {
         self.pacer = Pacer::default();
         self.account = Account::default();
         self.limited_before = None;
-        self.target = TargetBitrate::new();
+        self.target = TargetBitrate::new(self.config.max_rate);
         self.ecn_works = self.config.ecn;
         self.obey();
     }
@@ -510,7 +511,13 @@ impl<P: Payload> Connection<P> {
     pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
         self.credit.buffer = bytes;
         self.credit.bytes = bytes;
+        self.set_most_open(sections);
+    }
+
+    /// What the peer said last of how many sections it keeps apart.
+    pub(super) const fn set_most_open(&mut self, sections: u32) {
         self.credit.sections = sections as u64;
+        self.outbox.set_most_open(sections as u64);
     }
 
     /// The settings.

@@ -8,6 +8,16 @@ use comity_units::{PacketNumber, Rate};
 use crate::timeline::{Outcome, inbox};
 use crate::wire::{CloseCode, DecodeError};
 
+/// What the application may send, in bytes of sections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// What an encoder should be set to: it all arrives, as far as can be told.
+    pub rate: Rate,
+    /// Up to which rate it is worth giving sections some of which may be left out. What does not fit of them, the
+    /// connection leaves out, the least important first; more would only wait for that. No less than `rate`.
+    pub offer: Rate,
+}
+
 /// What happened, for the owner of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -16,7 +26,7 @@ pub enum Event {
     /// What became of a section of this end.
     Outcome(Outcome),
     /// What the application may send has changed.
-    TargetBitrate(Rate),
+    TargetBitrate(Target),
     /// It was found out how large packets may be on the path, and that is not what it was: at first,
     /// [`Config::payload`](super::Config::payload).
     PathSize {

@@ -60,7 +60,7 @@ mod transmit;
 
 pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD, MIN_RATE};
 pub use connection::Connection;
-pub use events::{CloseReason, Event, LostPacket, PathFrame, Violation};
+pub use events::{CloseReason, Event, LostPacket, PathFrame, Target, Violation};
 pub use received::Ecn;
 pub use statistics::{PathStatistics, PeerReport, ReceivedStatistics, SentStatistics, Statistics};
 pub use transmit::Transmit;

@@ -46,9 +46,10 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// [`Config::give_up_after`] sets it, and there is no earlier warning (R1);
 /// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
 ///
-/// Differs from RFC 5681 in: a lost SYN does not reduce the initial window to one segment, as in ns-2; from
-/// RFC 7323 in: timestamps that claim to echo the future are taken for none; and from RFC 2018 in: with the
-/// scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
+/// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in ns-2; 2. a flow that has
+/// sent nothing for longer than the retransmission timeout keeps its window, which section 4.1 says should start
+/// anew; it does not grow meanwhile. Differs from RFC 7323 in: timestamps that claim to echo the future are taken
+/// for none; and from RFC 2018 in: with the scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
     state: State,

@@ -108,6 +108,7 @@ fn check(report: &CheckReport<'_>) -> Value {
         "expected": match report.expected {
             Expected::Holds => "holds",
             Expected::Fails => "fails",
+            Expected::Chance => "chance",
         },
         "as_expected": report.is_as_expected(),
         "reason": report.reason,

@@ -145,6 +145,9 @@ fn claim(text: &mut String, report: &ClaimReport<'_>) {
             (Outcome::Fails, Expected::Fails, Some(reason)) => {
                 writeln!(text, "  {}: known to fail: {reason}", check.says)
             }
+            (Outcome::Holds | Outcome::Fails, Expected::Chance, Some(reason)) => {
+                writeln!(text, "  {}: chance decides: {reason}", check.says)
+            }
             (Outcome::Holds, Expected::Fails, Some(reason)) => {
                 writeln!(
                     text,

@@ -1,5 +1,6 @@
 //! From facts to verdicts, without looking at anything.
 
+use comity::SYSTEM_BUFFER;
 use comity_units::{Bytes, Rate, Span};
 
 use crate::commands::mtu::Mtu;
@@ -62,9 +63,8 @@ impl Finding {
     }
 }
 
-/// What socket buffers are held against: so much of this rate.
+/// What the time that socket buffers last is told for.
 const RATE: Rate = Rate::from_mbps(100);
-const HELD: Span = Span::from_secs(1);
 
 /// All findings, in the order of the report.
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
@@ -87,21 +87,28 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Good from 12.5 MB, which are a second of 100 Mb/s; bad below the 212,992 bytes that Linux has by itself.
+/// Good from what an endpoint asks for; bad below the 212,992 bytes that Linux has by itself.
 fn buffer(check: &str, name: &str, limit: Option<u64>) -> Finding {
     const USUAL: u64 = 212_992;
+    const ASKED: u64 = SYSTEM_BUFFER as u64;
     let Some(limit) = limit else {
         return Finding::unknown(check);
     };
-    let needed = RATE.amount_in(HELD).get();
     let verdict = match limit {
-        limit if limit >= needed => Verdict::Good,
-        limit if limit >= USUAL => Verdict::CouldBeBetter,
+        ASKED.. => Verdict::Good,
+        USUAL.. => Verdict::CouldBeBetter,
         _ => Verdict::Bad,
     };
-    let milliseconds = RATE.transmission_time(Bytes::new(limit)).as_millis();
-    let found = format!("{limit} bytes, {milliseconds} ms of 100 Mb/s; a second needs {needed}");
-    Finding::new(check, found, verdict).mend(format!("sudo sysctl -w {name}={needed}"))
+    let milliseconds = RATE
+        .transmission_time(Bytes::new(limit.min(ASKED)))
+        .as_millis();
+    let found =
+        format!("{limit} bytes of the {ASKED} that are asked for: {milliseconds} ms of 100 Mb/s");
+    let found = match limit {
+        ASKED.. => format!("{ASKED} bytes, {milliseconds} ms of 100 Mb/s"),
+        _ => found,
+    };
+    Finding::new(check, found, verdict).mend(format!("sudo sysctl -w {name}={ASKED}"))
 }
 
 fn loopback(found: Option<&Result<Loopback, String>>) -> Vec<Finding> {

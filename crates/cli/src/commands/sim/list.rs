@@ -101,12 +101,17 @@ fn find(dir: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a file has a table `[scenario]`.
+/// Whether a file has a table `scenario`, in whatever spelling: claims have a key of that name, with a text.
 fn is_scenario(path: &Path) -> bool {
     fs::read_to_string(path).is_ok_and(|text| {
         text.lines().any(|line| {
             let line = line.trim_start();
-            line.starts_with("[scenario]") || line.starts_with("scenario")
+            let behind = line.strip_prefix("scenario").map(str::trim_start);
+            let is_part = |rest: &str| {
+                let value = rest.strip_prefix('=').map(str::trim_start);
+                rest.starts_with('.') || value.is_some_and(|value| value.starts_with('{'))
+            };
+            line.starts_with("[scenario]") || behind.is_some_and(is_part)
         })
     })
 }

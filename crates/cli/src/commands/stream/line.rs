@@ -480,11 +480,11 @@ fn read(file: &Path) -> Result<String, Trouble> {
     match read {
         Ok(length) if length as u64 <= MOST => Ok(text),
         Ok(_) => Err(Trouble::usage(format!(
-            "{}: is longer than 1 MiB; expected keys of 64 hexadecimal digits",
+            "{}: is longer than 1 MiB; expected lines of comity-public- and 64 hexadecimal digits",
             file.display()
         ))),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Trouble::usage(format!(
-            "{}: is no text; expected keys of 64 hexadecimal digits",
+            "{}: is no text; expected lines of comity-public- and 64 hexadecimal digits",
             file.display()
         ))),
         Err(error) => Err(Trouble::open(file, &error)),

@@ -34,7 +34,7 @@ use comity::Qlog;
 use comity::uri::{Role, Uri};
 
 use super::{Failure, say};
-use crate::args;
+use crate::args::{self, Reconnect};
 use advice::LatencyAdvice;
 use gaps::GapList;
 use input::{Input, Reading};
@@ -119,6 +119,7 @@ fn run(
     if let Some(sending) = sending {
         check_sending(sending, (to, &output))?;
     }
+    check_connecting(args, &[&input, &output])?;
     places::check(&input, &output, args.gaps.as_deref())?;
     let json = args.json.then_some(match output {
         Uri::Pipe => Channel::Error,
@@ -285,6 +286,23 @@ fn check(
             "-, a file, udp:// or rtp://",
             "relay passes on to comity://",
         ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses options of connections where none is made.
+fn check_connecting(args: &args::Common, ends: &[&Uri]) -> Result<(), Trouble> {
+    let given = [
+        ("--insecure", args.insecure),
+        ("--qlog", args.qlog.is_some()),
+        ("--reconnect", args.reconnect != Reconnect::Lost),
+    ];
+    let given = given.into_iter().find(|(_, is_given)| *is_given);
+    let is_connected = |end: &&Uri| matches!(end, Uri::Comity(_));
+    match given {
+        Some((option, _)) if !ends.iter().any(is_connected) => Err(Trouble::usage(format!(
+            "{option}: is for connections; expected comity:// as one of the two places, or no {option}"
+        ))),
         _ => Ok(()),
     }
 }

@@ -30,8 +30,10 @@ pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble
 /// host has no other.
 pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
     let Direction::From { address, port } = uri.direction else {
+        let scheme = text.split(':').next().unwrap_or_default();
         return Err(Trouble::usage(format!(
-            "{text}: names a host to send to; as an input, expected a port as in udp://:5000, or a group as in udp://@239.1.1.1:5000"
+            "{text}: names a host to send to; as an input, expected a port as in {scheme}://:5000, or a group as in \
+             {scheme}://@239.1.1.1:5000"
         )));
     };
     let interface = uri.bind.and_then(|bind| bind.address);

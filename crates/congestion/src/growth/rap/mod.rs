@@ -50,11 +50,16 @@ pub struct RapConfig {
 /// belong to the same cluster and are ignored. There is no slow start: the first packets leave one in a second until
 /// an acknowledgement comes, then one in a round trip.
 ///
+/// The receiver acknowledges each packet ([`EveryPacket`](crate::growth::EveryPacket)), as that of the paper does: the timeout is
+/// little more than a round trip, and one that waits for several packets, or for time, would look silent.
+///
 /// Source: Rejaie, Handley and Estrin, "RAP: An End-to-end Rate-based Congestion Control Mechanism for Realtime
 /// Streams in the Internet", INFOCOM 1999; the constants are those of ns-2 2.35, whose agent is the peer of the
 /// reference rows. Losses are found here, by these rules, from the packets that the transport tells to have arrived: what
 /// its own rules say (RFC 9002, sooner or later than these) is not heard, save a mark, which is a loss event as in
-/// RFC 3168. Differs from them in: 1. any packet that arrives counts, in whatever order, where the receiver of the paper
+/// RFC 3168.
+///
+/// Differs from the paper and ns-2 in: 1. any packet that arrives counts, in whatever order, where the receiver of the paper
 /// tells of the last hole alone; 2. a rate that was not used does not grow (`used_share`), and an idle flow's clock
 /// starts again with its next packet; 3. ns-2 looks at the timer when a packet is due, and leaves that packet out
 /// when it finds a loss; 4. ns-2 keeps the flag of the first measurement once for all agents of a run, so that all but
@@ -62,9 +67,6 @@ pub struct RapConfig {
 /// by the one in force when the packet before it left, so that one more leaves right behind a reaction; 6. ns-2 takes a
 /// packet for lost when a number three above its own arrives, whatever is missing between the two; 7. ns-2's second
 /// packet leaves 2 s after the first where no acknowledgement comes, and its clock of round trips runs from the start.
-///
-/// The receiver acknowledges each packet ([`EveryPacket`](crate::growth::EveryPacket)), as that of the paper does: the timeout is
-/// little more than a round trip, and one that waits for several packets, or for time, would look silent.
 #[derive(Clone, Debug)]
 pub struct Rap {
     config: RapConfig,

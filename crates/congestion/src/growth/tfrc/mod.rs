@@ -95,7 +95,9 @@ impl TfrcConfig {
 /// the round-trip time (`rtt_memory`), discounts the past to no less than a half as RFC 3448 did (`least_discount`),
 /// and raises the rate of slow start packet by packet.
 ///
-/// Source: RFC 5348, sections 4.1 to 4.6; RFC 4828, section 4. Differs from them in: 1. round trips are those that
+/// Source: RFC 5348, sections 4.1 to 4.6; RFC 4828, section 4.
+///
+/// Differs from the RFCs in: 1. round trips are those that
 /// the transport measures, sequence numbers travel in [`Tag::Numbered`]; 2. whether an interval was data-limited
 /// is what the transport says of the packets acknowledged in it, not the two times of section 8.2.1; 3. `s` is the
 /// full packet, not a mean; sizes on the wire are those of late, so that the pacer spaces packets by payload;

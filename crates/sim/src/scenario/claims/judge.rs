@@ -107,8 +107,8 @@ impl CheckReport<'_> {
     /// Whether it came out as it was known to.
     pub fn is_as_expected(&self) -> bool {
         match self.outcome {
-            Outcome::Holds => self.expected == Expected::Holds,
-            Outcome::Fails => self.expected == Expected::Fails,
+            Outcome::Holds => self.expected != Expected::Fails,
+            Outcome::Fails => self.expected != Expected::Holds,
             Outcome::HoldsInPart | Outcome::Shown | Outcome::Skipped => true,
         }
     }

@@ -595,7 +595,7 @@ impl Reader<'_, '_> {
     fn check(&mut self, table: &CheckTable, claim: &mut Claim) {
         let at = &table.written;
         match (table.expected, &table.reason) {
-            (Expected::Fails, None) => {
+            (Expected::Fails | Expected::Chance, None) => {
                 self.problem(at, "expected", ProblemKind::Needs { other: "reason" });
             }
             (Expected::Holds, Some(_)) if table.shows.is_none() => {

@@ -57,6 +57,8 @@ pub enum Expected {
     Holds,
     /// It does not, and the file says why.
     Fails,
+    /// What is compared is the same but for chance, and the file says why: it holds in one run and not in another.
+    Chance,
 }
 
 /// All claims of a folder, in one form, with the scenarios that they need.

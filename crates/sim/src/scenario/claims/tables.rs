@@ -187,6 +187,7 @@ table! {
             Choice(&[
                 ("holds", Expected::Holds, "it holds"),
                 ("fails", Expected::Fails, "it does not, for the `reason`"),
+                ("chance", Expected::Chance, "what is compared is the same but for chance, for the `reason`"),
             ]),
             "\"holds\"",
         );

@@ -8,6 +8,8 @@
 //! * every section of which the first acknowledgement came after the credit was said.
 //!
 //! What of a section is left needs no credit: its room is there.
+//!
+//! The peer also says how many sections it keeps apart. Those that are begun and have no outcome count, of all streams.
 
 use super::Outbox;
 use super::entry::{Entry, Urgency};
@@ -42,6 +44,8 @@ pub(super) struct Claims {
     open: u64,
     /// Of all sections of which something was ever acknowledged.
     answered: u64,
+    /// How many sections are begun and have no outcome.
+    sections: u64,
 }
 
 impl Claims {
@@ -50,6 +54,11 @@ impl Claims {
             return;
         }
         let length = u64::from(length);
+        match (before, after) {
+            (Claim::None, _) => self.sections += 1,
+            (_, Claim::None) => self.sections -= 1,
+            _ => {}
+        }
         match before {
             Claim::Open => self.open -= length,
             Claim::None | Claim::Answered => {}
@@ -66,6 +75,11 @@ impl<P: Payload> Outbox<P> {
     /// The lengths of all sections, in bytes, of which something was acknowledged since the beginning.
     pub const fn answered(&self) -> u64 {
         self.claims.answered
+    }
+
+    /// How many sections the peer keeps apart: no more are begun beside those that have no outcome.
+    pub const fn set_most_open(&mut self, sections: u64) {
+        self.most_open = sections;
     }
 
     /// Whether something may leave with this credit ([`Outlook::credit`](super::Outlook::credit)).
@@ -89,6 +103,9 @@ impl<P: Payload> Outbox<P> {
     /// that waits, such sections are begun in the order of their stream: else one that nothing but its predecessors could
     /// free might take their room.
     fn in_place_of(&self, key: Key, credit: u64) -> Option<Key> {
+        if self.claims.sections >= self.most_open {
+            return None;
+        }
         let left = credit.saturating_sub(self.claims.open);
         let entry = self.entries.get(&key)?;
         let is_scarce = left < self.accounts.bytes.queued;

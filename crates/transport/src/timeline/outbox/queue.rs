@@ -57,6 +57,8 @@ pub struct Outbox<P: Payload> {
     pub(super) submitted: u64,
     /// What the peer may be asked to set aside, or was.
     pub(super) claims: Claims,
+    /// How many sections the peer keeps apart.
+    pub(super) most_open: u64,
     pub(super) accounts: Accounts,
     pub(super) look: Look,
 }
@@ -96,6 +98,7 @@ impl<P: Payload> Outbox<P> {
             held: 0,
             submitted: 0,
             claims: Claims::default(),
+            most_open: u64::MAX,
             accounts: Accounts::default(),
             look: Look::new(&config),
         }

@@ -5,7 +5,7 @@ use super::*;
 /// A host with nothing to mend.
 fn healthy() -> Facts {
     Facts {
-        receive_buffer: Some(12_500_000),
+        receive_buffer: Some(4_194_304),
         send_buffer: Some(16 << 20),
         loopback: Some(Ok(Loopback {
             segments: 64,
@@ -74,28 +74,35 @@ fn a_system_that_says_nothing_is_not_called_bad() {
     }
 }
 
-/// 212,992 B = 1,703,936 bit: 17.04 ms of 100 Mb/s.
+/// 212,992 B = 1,703,936 bit: 17.04 ms of 100 Mb/s; 4 MiB = 33,554,432 bit.
 #[test]
-fn buffers_are_held_against_a_second_of_100_megabits() {
+fn buffers_are_held_against_what_an_endpoint_asks_for() {
     let found = only(|facts| facts.receive_buffer = Some(212_992));
     assert_eq!(found.check, "receive buffer");
     assert_eq!(
         found.found,
-        "212992 bytes, 17 ms of 100 Mb/s; a second needs 12500000"
+        "212992 bytes of the 4194304 that are asked for: 17 ms of 100 Mb/s"
     );
     assert_eq!(found.verdict, Verdict::CouldBeBetter);
     assert_eq!(
         found.remedy.as_deref(),
-        Some("sudo sysctl -w net.core.rmem_max=12500000")
+        Some("sudo sysctl -w net.core.rmem_max=4194304")
     );
     let found = only(|facts| facts.send_buffer = Some(212_991));
     assert_eq!(found.verdict, Verdict::Bad);
     assert_eq!(
         found.remedy.as_deref(),
-        Some("sudo sysctl -w net.core.wmem_max=12500000")
+        Some("sudo sysctl -w net.core.wmem_max=4194304")
     );
-    let found = only(|facts| facts.receive_buffer = Some(12_499_999));
+    let found = only(|facts| facts.receive_buffer = Some(4_194_303));
     assert_eq!(found.verdict, Verdict::CouldBeBetter);
+    let mut facts = healthy();
+    facts.receive_buffer = Some(1 << 30);
+    let found = &judge(&facts)[0];
+    assert_eq!(
+        (found.verdict, found.found.as_str()),
+        (Verdict::Good, "4194304 bytes, 335 ms of 100 Mb/s")
+    );
 }
 
 /// 1,429 and 1,200 bytes with 28 of UDP and IPv4.

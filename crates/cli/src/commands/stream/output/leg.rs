@@ -269,7 +269,7 @@ impl Leg {
         };
         let is_shed = match (&passing.media, &mut self.shedder) {
             (Some(section), Some(shedder)) => {
-                if let Some(target) = self.target.current() {
+                if let Some(target) = self.target.offer() {
                     shedder.retarget(section.source_time, target, None);
                 }
                 shedder.offer(section) != Verdict::Keep
