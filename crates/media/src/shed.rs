@@ -11,7 +11,7 @@ use crate::section::{FrameType, MediaSection};
 pub struct ShedderConfig {
     /// The part of the target bitrate that the sections may take (0.95): headers and retransmissions take some.
     pub headroom: f64,
-    /// Over how long the source is measured (2 s).
+    /// Over how long the source is measured (2 s), in whole groups of pictures where there are some in it.
     pub window: Span,
     /// How much more than now must be allowed before less is left out than at present (a tenth).
     pub rise: f64,
@@ -152,7 +152,7 @@ pub struct Shedder {
     rising: Option<(Time, Rate)>,
     /// What is said of the source's rate by who knows it better.
     stated: Option<Rate>,
-    recent: VecDeque<(Time, Class, Bytes)>,
+    recent: VecDeque<Recent>,
     plan: Plan,
     is_shedding: bool,
     /// How much of a picture of the boundary's class is to go by now.
@@ -162,10 +162,21 @@ pub struct Shedder {
     account: ShedAccount,
 }
 
+/// A section of the time over which the source is measured.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    source_time: Time,
+    class: Class,
+    is_intra: bool,
+    size: Bytes,
+}
+
 /// Of how many sections that went a stream is remembered: more than any section lies behind what it needs.
 const REMEMBERED: usize = 512;
-/// At least so much of the source must be known before anything is left out.
+/// At least so long must the groups be that the source is measured by.
 const LEAST_MEASURED: Span = Span::from_millis(500);
+/// Without whole groups, so much of the window must be known before anything is left out.
+const LEAST_OF_WINDOW: f64 = 0.75;
 /// While shedding, the source must fall so far below what is allowed to be whole again.
 const WHOLE_AGAIN: f64 = 0.95;
 
@@ -275,12 +286,17 @@ impl Shedder {
 
     fn measure(&mut self, section: &MediaSection) {
         let now = section.source_time;
-        self.recent.push_back((now, class(section), size(section)));
+        self.recent.push_back(Recent {
+            source_time: now,
+            class: class(section),
+            is_intra: section.frame.is_intra(),
+            size: size(section),
+        });
         // Times of several streams are not quite in order; what is left of the window is what matters.
         while self
             .recent
             .front()
-            .is_some_and(|&(when, ..)| now.saturating_since(when) > self.config.window)
+            .is_some_and(|oldest| now.saturating_since(oldest.source_time) > self.config.window)
         {
             self.recent.pop_front();
         }
@@ -289,14 +305,33 @@ impl Shedder {
         }
     }
 
-    /// The measured rate, and all bytes that it comes from.
+    /// The measured rate, and all bytes that are known.
+    ///
+    /// A group begins with what is many times as long as the rest of it: whole groups are counted, from one intra picture to
+    /// another, or else all that is known, if that is most of the window.
     fn measured(&self) -> Option<(Rate, Bytes)> {
-        let (first, last) = (self.recent.front()?.0, self.recent.back()?.0);
-        let span = last.saturating_since(first);
+        let (first, last) = (
+            self.recent.front()?.source_time,
+            self.recent.back()?.source_time,
+        );
+        let between = |from: Time, to: Time| -> Bytes {
+            let within = |one: &&Recent| from <= one.source_time && one.source_time < to;
+            self.recent.iter().filter(within).map(|one| one.size).sum()
+        };
         // The last section's own time has only begun: it counts for what comes.
-        let before = self.recent.iter().filter(|&&(when, ..)| when < last);
-        let bytes = before.map(|&(.., bytes)| bytes).sum();
-        (span >= LEAST_MEASURED).then(|| (Rate::of(bytes, span), bytes))
+        let bytes = between(Time::ZERO, last);
+        let mut intra = self.recent.iter().filter(|one| one.is_intra);
+        let (begin, end) = match (intra.next(), intra.next_back()) {
+            (Some(begin), Some(end)) => (begin.source_time, end.source_time),
+            _ => (last, last),
+        };
+        let groups = end.saturating_since(begin);
+        if groups >= LEAST_MEASURED {
+            return Some((Rate::of(between(begin, end), groups), bytes));
+        }
+        let span = last.saturating_since(first);
+        let is_enough = span >= self.config.window.mul_f64(LEAST_OF_WINDOW);
+        is_enough.then(|| (Rate::of(bytes, span), bytes))
     }
 
     fn decide(&mut self) {
@@ -317,8 +352,8 @@ impl Shedder {
         }
         let mut excess = bytes.get() as f64 * (1.0 - allowed / source).max(0.0);
         let mut classes: BTreeMap<Class, f64> = BTreeMap::new();
-        for &(_, class, bytes) in &self.recent {
-            *classes.entry(class).or_default() += bytes.get() as f64;
+        for one in &self.recent {
+            *classes.entry(one.class).or_default() += one.size.get() as f64;
         }
         self.plan = Plan {
             boundary: Class::Kept,
@@ -505,6 +540,31 @@ mod tests {
             }
             assert_eq!(shedder.offer(&section), Verdict::Keep, "{}", section.number);
         }
+    }
+
+    /// Each group begins with a picture that has nine times as much as each of the others: 200 kb/s. All of it fits, in every
+    /// part of every group, from the first on.
+    #[test]
+    fn a_group_that_has_only_begun_does_not_pass_for_a_faster_source() {
+        let mut shedder = Shedder::new(ShedderConfig {
+            headroom: 1.0,
+            ..ShedderConfig::default()
+        });
+        for mut section in sections(0..5) {
+            if section.frame == I {
+                section.payload = vec![0; 9_000].into();
+            }
+            shedder.retarget(section.source_time, Rate::from_kbps(210), None);
+            assert_eq!(shedder.offer(&section), Verdict::Keep, "{}", section.number);
+        }
+        let rate = shedder.source_rate().map(|rate| rate.as_bps() / 1_000);
+        assert_eq!(rate, Some(200));
+        // With less, it is no later than in the second group that pictures go.
+        let mut shedder = Shedder::new(ShedderConfig::default());
+        shedder.retarget(Time::ZERO, Rate::from_kbps(100), None);
+        let verdicts = sections(0..2).map(|section| shedder.offer(&section));
+        let gone = verdicts.filter(|verdict| *verdict != Verdict::Keep).count();
+        assert!(gone >= 4, "{gone}");
     }
 
     #[test]
