@@ -147,7 +147,6 @@ impl<P: Payload> Connection<P> {
             credit: Credit {
                 buffer: config.receive_buffer,
                 bytes: config.receive_buffer,
-                sections: u64::from(config.receive_sections),
                 told_by: None,
                 answered_by: None,
                 answered_before: 0,
@@ -178,7 +177,8 @@ impl<P: Payload> Connection<P> {
             config,
         };
         connection.control.report_at = now + REPORT_INTERVAL;
-        connection.set_most_open(connection.config.receive_sections);
+        let sections = u64::from(connection.config.receive_sections);
+        connection.outbox.set_most_open(sections);
         let keeps = connection.controller.needs_packet_numbers();
         connection.sent.keep_numbers(keeps);
         connection.sent.set_base(connection.size.base());
@@ -222,8 +222,8 @@ impl<P: Payload> Connection<P> {
         }
         // The peer keeps only so many sections of a stream apart.
         let limit = self
-            .credit
-            .sections
+            .outbox
+            .most_open()
             .min(u64::from(self.config.send_sections));
         if self.outbox.span(section.stream) >= limit {
             return Err(outbox::SubmitError::TooManySections {
@@ -511,12 +511,6 @@ impl<P: Payload> Connection<P> {
     pub const fn set_initial_credit(&mut self, bytes: u64, sections: u32) {
         self.credit.buffer = bytes;
         self.credit.bytes = bytes;
-        self.set_most_open(sections);
-    }
-
-    /// What the peer said last of how many sections it keeps apart.
-    pub(super) const fn set_most_open(&mut self, sections: u32) {
-        self.credit.sections = sections as u64;
         self.outbox.set_most_open(sections as u64);
     }
 

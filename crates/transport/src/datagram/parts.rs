@@ -147,7 +147,6 @@ pub(super) struct Credit {
     /// All of the peer's buffer.
     pub(super) buffer: u64,
     pub(super) bytes: u64,
-    pub(super) sections: u64,
     /// The packet that said so.
     pub(super) told_by: Option<PacketNumber>,
     /// The newest packet whose acknowledgement was the first of a section.

@@ -285,7 +285,7 @@ impl<P: Payload> Connection<P> {
             if self.credit.answered_by <= Some(number) {
                 self.credit.answered_before = self.outbox.answered();
             }
-            self.set_most_open(credit.sections);
+            self.outbox.set_most_open(u64::from(credit.sections));
         }
     }
 

@@ -113,18 +113,18 @@ impl TargetBitrate {
 
     /// The rate that sections may have now; `None` before anything is known.
     pub(super) fn current(&self) -> Option<Rate> {
-        let carried = self.carried.rate().map(|rate| self.net(rate));
-        match (self.allowance(), carried) {
-            (Some(allowed), Some(carried)) => Some(allowed.min(carried)),
-            (allowed, carried) => allowed.or(carried),
-        }
+        Some(self.net(self.bounded(1.0)?))
     }
 
     /// The rate up to which it is worth offering sections; `None` before anything is known.
     fn offer(&self) -> Option<Rate> {
-        let law = (self.average > 0.0).then(|| Rate::from_bps_f64(self.average * OVERBOOKING));
-        let most = law.into_iter().chain(self.carried.rate()).min()?;
-        Some(self.net(most.min(self.ceiling)))
+        Some(self.net(self.bounded(OVERBOOKING)?.min(self.ceiling)))
+    }
+
+    /// So many times what the law allows on the average, and no more than the path carries, on the wire.
+    fn bounded(&self, times: f64) -> Option<Rate> {
+        let law = (self.average > 0.0).then(|| Rate::from_bps_f64(self.average * times));
+        law.into_iter().chain(self.carried.rate()).min()
     }
 
     /// Whether somebody follows the target, and only the law still says how far.

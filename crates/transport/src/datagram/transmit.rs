@@ -50,7 +50,19 @@ struct Builder<'a> {
     leave_by: Time,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    const fn new(out: &'a mut Vec<u8>, start: usize, limit: usize) -> Self {
+        Self {
+            out,
+            start,
+            elided: 0,
+            limit,
+            is_eliciting: false,
+            section_bytes: 0,
+            leave_by: Time::MAX,
+        }
+    }
+
     fn size(&self) -> usize {
         self.out.len() - self.start + self.elided
     }
@@ -95,15 +107,7 @@ impl<P: Payload> Connection<P> {
             return None;
         }
         let start = out.len();
-        let mut builder = Builder {
-            out,
-            start,
-            elided: 0,
-            limit: self.most_payload() as usize,
-            is_eliciting: false,
-            section_bytes: 0,
-            leave_by: Time::MAX,
-        };
+        let mut builder = Builder::new(out, start, self.most_payload() as usize);
         frame::encode_departure(self.stamp(now), builder.out);
         let mut contents = Contents::default();
         // The peer must not count sections against the credit for whose room it already stands: it hears of both at once.
@@ -574,15 +578,7 @@ impl<P: Payload> Connection<P> {
             code: *code,
             reason: reason.as_str(),
         });
-        let mut builder = Builder {
-            out,
-            start,
-            elided: 0,
-            limit: most.saturating_sub(close.size()),
-            is_eliciting: false,
-            section_bytes: 0,
-            leave_by: Time::MAX,
-        };
+        let mut builder = Builder::new(out, start, most.saturating_sub(close.size()));
         for (stream, sections) in self.outbox.counts() {
             builder.push(&Frame::End(End {
                 stream: stream.0,

@@ -94,19 +94,23 @@ fn buffer(check: &str, name: &str, limit: Option<u64>) -> Finding {
     let Some(limit) = limit else {
         return Finding::unknown(check);
     };
-    let verdict = match limit {
-        ASKED.. => Verdict::Good,
-        USUAL.. => Verdict::CouldBeBetter,
-        _ => Verdict::Bad,
-    };
-    let milliseconds = RATE
-        .transmission_time(Bytes::new(limit.min(ASKED)))
-        .as_millis();
-    let found =
-        format!("{limit} bytes of the {ASKED} that are asked for: {milliseconds} ms of 100 Mb/s");
-    let found = match limit {
-        ASKED.. => format!("{ASKED} bytes, {milliseconds} ms of 100 Mb/s"),
-        _ => found,
+    let lasts = |bytes| RATE.transmission_time(Bytes::new(bytes)).as_millis();
+    let (verdict, found) = match limit {
+        ASKED.. => (
+            Verdict::Good,
+            format!("{ASKED} bytes, {} ms of 100 Mb/s", lasts(ASKED)),
+        ),
+        _ => (
+            if limit >= USUAL {
+                Verdict::CouldBeBetter
+            } else {
+                Verdict::Bad
+            },
+            format!(
+                "{limit} bytes of the {ASKED} that are asked for: {} ms of 100 Mb/s",
+                lasts(limit)
+            ),
+        ),
     };
     Finding::new(check, found, verdict).mend(format!("sudo sysctl -w {name}={ASKED}"))
 }

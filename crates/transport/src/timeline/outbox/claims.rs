@@ -82,6 +82,11 @@ impl<P: Payload> Outbox<P> {
         self.most_open = sections;
     }
 
+    /// How many sections the peer keeps apart.
+    pub const fn most_open(&self) -> u64 {
+        self.most_open
+    }
+
     /// Whether something may leave with this credit ([`Outlook::credit`](super::Outlook::credit)).
     pub fn has_credit(&self, credit: u64) -> bool {
         !self.begun.is_empty()
