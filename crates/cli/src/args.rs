@@ -2,6 +2,7 @@
 
 mod claims;
 mod demo;
+mod lab;
 mod stream;
 
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use comity_units::{Bytes, ParseError, Span};
 
 pub(crate) use claims::Claims;
 pub(crate) use demo::Demo;
+pub(crate) use lab::{Lab, LabEndpoint, LabRun};
 pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
 
 /// Deadline-aware media transport, and a simulator to try it in.
@@ -34,6 +36,7 @@ pub(crate) use stream::{Common, Reconnect, Recv, Relay, Send, Sending};
   comity send clip.ts 'comity://media.example:9000?latency=400ms&passphrase=correct horse battery'
   comity sim run experiments/demo/dumbbell.toml
   comity sim list experiments
+  comity lab run experiments/lab/contended.toml
   comity list
   comity sim schema > scenario.md
   comity claims packet_spacing
@@ -63,6 +66,9 @@ pub(crate) enum Command {
     /// Simulate networks that scenario files describe
     #[command(subcommand, arg_required_else_help = true)]
     Sim(Sim),
+    /// Run scenarios on real packets, beside the TCP of the Linux kernel and other programs
+    #[command(subcommand, arg_required_else_help = true)]
+    Lab(Lab),
     /// Say which claims of the papers hold, by playing the experiments that show them
     Claims(Claims),
     /// Put the links of the simulator between real programs: a UDP proxy that needs no privileges
@@ -175,6 +181,41 @@ pub(crate) enum Sim {
     Trace(Trace),
 }
 
+/// With which seeds a scenario is run, and what becomes of its results.
+#[derive(Debug, Args)]
+pub(crate) struct Printing {
+    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files (NAME.csv) or
+    /// a JSON file (NAME.json)
+    #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
+    pub(crate) out: Option<Out>,
+
+    /// Run every point with this seed instead of those of the file
+    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+
+    /// Run every point with these seeds, such as 1-5 or 1,2,7
+    #[arg(long, value_name = "LIST", value_parser = seeds)]
+    pub(crate) seeds: Option<Seeds>,
+
+    /// Print one JSON document (docs/run-json.md) instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print no tables and no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl Printing {
+    /// The seeds that were asked for instead of those of the file.
+    pub(crate) fn seeds(&self) -> Option<Vec<u64>> {
+        match (self.seed, &self.seeds) {
+            (Some(seed), _) => Some(vec![seed]),
+            (None, seeds) => seeds.as_ref().map(|seeds| seeds.0.clone()),
+        }
+    }
+}
+
 /// How a scenario is read.
 #[derive(Debug, Args)]
 pub(crate) struct Reading {
@@ -202,30 +243,12 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// Store the results: a folder of Parquet files (also NAME.parquet), a folder of CSV files (NAME.csv) or
-    /// a JSON file (NAME.json)
-    #[arg(long, short, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(Out::new))]
-    pub(crate) out: Option<Out>,
+    #[command(flatten)]
+    pub(crate) printing: Printing,
 
     /// How many runs to play at a time [default: one on each processor]
     #[arg(long, short, value_name = "N", value_parser = jobs)]
     pub(crate) jobs: Option<NonZeroUsize>,
-
-    /// Run every point with this seed instead of those of the file
-    #[arg(long, value_name = "N", conflicts_with = "seeds", value_parser = seed)]
-    pub(crate) seed: Option<u64>,
-
-    /// Run every point with these seeds, such as 1-5 or 1,2,7
-    #[arg(long, value_name = "LIST", value_parser = seeds)]
-    pub(crate) seeds: Option<Seeds>,
-
-    /// Print one JSON document (docs/run-json.md) instead of tables
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Print no tables and no progress
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -104,7 +104,8 @@ impl Timing {
     /// Errors beyond this are counted as this.
     const MOST: Span = Span::from_secs(60);
 
-    pub(crate) fn new(bound: Span) -> Self {
+    /// No releases yet; those later than `bound` will count as late.
+    pub fn new(bound: Span) -> Self {
         let errors = Histogram::new_with_bounds(1, Self::MOST.as_nanos(), 2)
             .expect("the bounds are constants that fit together");
         Self {
@@ -114,7 +115,8 @@ impl Timing {
         }
     }
 
-    pub(crate) fn record(&mut self, error: Span) {
+    /// A packet was released so long after its time.
+    pub fn record(&mut self, error: Span) {
         self.errors.saturating_record(error.as_nanos());
         self.late += u64::from(error > self.bound);
     }

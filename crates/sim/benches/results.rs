@@ -58,6 +58,7 @@ fn sweep() -> ResultSet {
         )],
         seed: Seed::new(number),
         report: RunReport {
+            world: comity_sim::report::World::default(),
             seed: Seed::new(number),
             fingerprint: Seed::new(number).index(0).get(),
             duration: Span::from_secs(500),

@@ -5,8 +5,10 @@
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 //! A [`scenario::Scenario`] is a network as text, with what is to be varied from run to run.
 
+pub mod dependencies;
 pub mod frames;
 pub mod histogram;
+pub mod ledger;
 pub mod metrics;
 pub mod network;
 pub mod report;
@@ -19,6 +21,7 @@ mod engine;
 
 pub use scenario::claims;
 
+pub use engine::host;
 pub use engine::{
     Body, BuildError, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet,
     RunOptions, SectionPacket, SenderState, run, run_observed,

@@ -85,6 +85,8 @@ pub enum TransportSpec {
     Datagram(DatagramSpec),
     /// The deadline transport: sections, each with its deadline.
     Sections(SectionsSpec),
+    /// Two programs, which only the lab runs.
+    Command(CommandSpec),
 }
 
 /// TCP, as configured for one flow.
@@ -158,6 +160,15 @@ impl Headers {
 
 /// The size of an IPv4 header without options.
 pub(crate) const IPV4_HEADER: u32 = 20;
+
+/// The programs of a flow. `{address}`, `{source}`, `{port}`, `{seconds}` and `{seed}` stand for values of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandSpec {
+    /// What the shell runs at the source.
+    pub sender: String,
+    /// What it runs at the destination.
+    pub receiver: Option<String>,
+}
 
 /// Datagrams, as configured for one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

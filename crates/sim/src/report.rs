@@ -7,6 +7,8 @@ use crate::metrics::{Convergence, convergence_time};
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
+    /// Where the run took place.
+    pub world: World,
     /// The seed that the run was made from.
     pub seed: Seed,
     /// A hash over every packet's fate at every link and every acknowledgement at every sender. Equal for
@@ -85,6 +87,49 @@ pub(crate) fn is_within(group: &str, name: &str) -> bool {
     group
         .strip_prefix(name)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('+'))
+}
+
+/// Where a run took place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum World {
+    /// In virtual time.
+    #[default]
+    Simulator,
+    /// On real packets between network namespaces, and so late at times.
+    Lab(Lateness),
+}
+
+/// How late the lab's router handed packets on, compared with the times that its links gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Lateness {
+    /// Packets handed on.
+    pub packets: u64,
+    /// How many of them were later than the bound.
+    pub late_packets: u64,
+    /// The 99th percentile, in seconds.
+    pub p99_s: f64,
+    /// The largest, in seconds.
+    pub max_s: f64,
+    /// Whether the results can be trusted.
+    pub is_trusted: bool,
+}
+
+impl World {
+    /// The name that results carry: `sim` or `lab`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulator => "sim",
+            Self::Lab(_) => "lab",
+        }
+    }
+
+    /// How late the lab was; `None` in virtual time.
+    pub const fn lateness(self) -> Option<Lateness> {
+        match self {
+            Self::Simulator => None,
+            Self::Lab(lateness) => Some(lateness),
+        }
+    }
 }
 
 /// What a run cost.
@@ -477,6 +522,7 @@ mod tests {
             ..FlowReport::default()
         };
         RunReport {
+            world: World::Simulator,
             seed: Seed::new(1),
             fingerprint: 0,
             duration: Span::from_secs(1),

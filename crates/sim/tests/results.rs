@@ -90,6 +90,7 @@ fn two_runs() -> ResultSet {
         convergence: None,
     };
     let report = RunReport {
+        world: comity_sim::report::World::default(),
         seed: Seed::new(u64::MAX),
         fingerprint: 0xfedc_ba98_7654_3210,
         duration: Span::from_secs(500),

@@ -26,9 +26,7 @@ fn first(scenario: &Scenario) -> Network {
 fn tcp(flow: &FlowSpec) -> &TcpSpec {
     match &flow.transport {
         TransportSpec::Tcp(spec) => spec,
-        TransportSpec::Datagram(_) | TransportSpec::Sections(_) => {
-            panic!("{} is no TCP flow", flow.name)
-        }
+        _ => panic!("{} is no TCP flow", flow.name),
     }
 }
 
@@ -39,6 +37,8 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/deadline/contended_sections.toml", 2 * 6 * 5),
         ("experiments/deadline/lossy.toml", 2 * 4 * 5),
         ("experiments/deadline/friendly.toml", 8 * 4 * 5),
+        ("experiments/lab/kernel.toml", 1),
+        ("experiments/lab/contended.toml", 1),
         ("experiments/demo/dumbbell.toml", 2 * 5),
         ("experiments/reference/drops.toml", 5 * 5 * 2 * 2),
         ("experiments/reference/dumbbell_delay.toml", 2 * 5),

@@ -49,6 +49,17 @@ const PLAN: &[(&str, Imports)] = &[
             "comity-qlog",
         ]),
     ),
+    (
+        "comity-lab",
+        Imports::Only(&[
+            "comity-units",
+            "comity-link",
+            "comity-transport",
+            "comity-emulator",
+            "comity-sim",
+            "comity",
+        ]),
+    ),
     ("comity-capi", Imports::Leaf),
     ("comity-cli", Imports::Leaf),
     ("comity-harness", Imports::Leaf),

@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod emulate;
 mod keygen;
+mod lab;
 mod list;
 mod mtu;
 mod progress;
@@ -65,6 +66,7 @@ pub(crate) fn dispatch(cli: Cli) -> ExitCode {
         Command::Sim(Sim::List(args)) => sim::list::list(&args),
         Command::Sim(Sim::Schema(args)) => sim::schema::schema(&args),
         Command::Sim(Sim::Trace(args)) => sim::trace::trace(&args),
+        Command::Lab(args) => lab::lab(args),
         Command::Claims(args) => claims::claims(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Keygen(args) => keygen::keygen(&args),

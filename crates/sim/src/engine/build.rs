@@ -9,6 +9,7 @@ use comity_units::{Seed, Time};
 
 pub use error::BuildError;
 pub(super) use links::{first_delay, mean_rate};
+pub(super) use sections::section_producer;
 
 use super::links::Watch;
 use super::packet::Arena;
@@ -56,6 +57,10 @@ impl<'o, O: Observer> Engine<'o, O> {
                 TransportSpec::Datagram(_) => (Use::Datagrams, Use::Nothing),
                 TransportSpec::Sections(_) => (Use::Sections, Use::Reports),
                 TransportSpec::Tcp(_) => (Use::Segments, Use::Answers),
+                TransportSpec::Command(_) => {
+                    let flow = spec.name.clone();
+                    return Err(BuildError::Command { flow });
+                }
             };
             let (source, destination) = (spec.source, spec.destination);
             let forward = paths.find(network, &mut router, spec, (source, destination, there))?;

@@ -21,11 +21,12 @@ mod arrivals;
 mod build;
 mod fingerprint;
 mod flow;
-mod ledger;
+pub mod host;
 mod links;
 mod observe;
 mod packet;
 mod paths;
+mod producer;
 mod queue;
 mod room;
 mod route;
@@ -660,6 +661,7 @@ impl<O: Observer> Engine<'_, O> {
             })
             .collect();
         RunReport {
+            world: crate::report::World::default(),
             seed,
             fingerprint: fingerprint.finish(),
             duration: network.duration,

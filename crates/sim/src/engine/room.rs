@@ -81,6 +81,8 @@ fn byte_limit(config: &LinkConfig) -> Option<u64> {
 fn full_packet(flow: &FlowSpec) -> u64 {
     match &flow.transport {
         TransportSpec::Datagram(datagram) => datagram.wire.get(),
+        // What programs send is theirs to decide.
+        TransportSpec::Command(_) => 0,
         TransportSpec::Sections(sections) => {
             let piece = sections.section.get().min(sections.config.payload.into());
             piece + u64::from(sections.config.overhead)
@@ -98,7 +100,7 @@ fn full_packet(flow: &FlowSpec) -> u64 {
 /// The size of a segment without payload, SACK blocks and a level; zero where nothing comes back.
 fn acknowledgement(flow: &FlowSpec) -> u64 {
     match &flow.transport {
-        TransportSpec::Datagram(_) => 0,
+        TransportSpec::Datagram(_) | TransportSpec::Command(_) => 0,
         // A departure and an acknowledgement of one range, in the smallest numbers.
         TransportSpec::Sections(sections) => sections
             .acknowledgement

@@ -1,23 +1,22 @@
 //! Flows of sections: two ends of the deadline transport, and what gives the sections.
 
-use std::sync::Arc;
-
 use comity_transport::datagram::{
     Connection, Event as ConnectionEvent, SentStatistics, Statistics,
 };
-use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, SectionId, StreamId};
+use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::Engine;
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
 use super::flow::Agent;
-use super::ledger::Ledger;
 use super::observe::{FlowEventKind, Observer, SenderState};
 use super::packet::{Body, Header, SectionPacket, Slot};
+use super::producer::Producer;
 use super::queue::{Class, Event};
-use super::schedule::Schedule;
-use crate::frames::{Encoder, Frame, FrameKind};
+use crate::dependencies::Dependencies;
+use crate::frames::FrameKind;
+use crate::ledger::Ledger;
 use crate::network::SectionsSpec;
 use crate::report::FlowReport;
 
@@ -32,12 +31,7 @@ pub(super) struct SectionFlow {
     producer: Producer,
     ledger: Ledger,
     latency: Option<Span>,
-    /// The last frame that others are predicted from.
-    reference: Option<SectionId>,
-    /// Predicted frames since the last intra frame.
-    depth: u32,
-    /// A reference was refused: nothing can be decoded before the next intra frame.
-    is_broken: bool,
+    dependencies: Dependencies,
     has_stopped: bool,
     closed_at: Option<Time>,
     at_warmup: AtWarmup,
@@ -61,58 +55,6 @@ struct AtWarmup {
     received_marked: u64,
 }
 
-/// What gives sections.
-#[derive(Debug)]
-pub(super) enum Producer {
-    /// As many of this size as are taken.
-    Greedy(u32),
-    /// One of this size at each time of a calendar.
-    Schedule(Schedule, u32),
-    /// Frames of a synthetic encoder.
-    Encoder(Encoder),
-    /// Frames of a list, from the start of the flow.
-    List {
-        frames: Arc<[Frame]>,
-        next: usize,
-        start: Time,
-    },
-}
-
-impl Producer {
-    /// When the next section comes into being; [`Time::MAX`] for never, or whenever there is room.
-    pub(super) fn peek(&self) -> Time {
-        match self {
-            Self::Greedy(_) => Time::MAX,
-            Self::Schedule(schedule, _) => schedule.peek(),
-            Self::Encoder(encoder) => encoder.peek(),
-            Self::List {
-                frames,
-                next,
-                start,
-            } => frames
-                .get(*next)
-                .map_or(Time::MAX, |frame| *start + frame.at),
-        }
-    }
-
-    /// The next section.
-    pub(super) fn next(&mut self) -> Option<(u32, FrameKind)> {
-        match self {
-            Self::Greedy(bytes) => Some((*bytes, FrameKind::Other)),
-            Self::Schedule(schedule, bytes) => {
-                schedule.advance();
-                Some((*bytes, FrameKind::Other))
-            }
-            Self::Encoder(encoder) => Some(encoder.next()),
-            Self::List { frames, next, .. } => {
-                let frame = frames.get(*next)?;
-                *next += 1;
-                Some((frame.bytes, frame.kind))
-            }
-        }
-    }
-}
-
 impl SectionFlow {
     pub(super) fn new(
         source: Connection<Elided>,
@@ -131,9 +73,7 @@ impl SectionFlow {
             producer,
             ledger: Ledger::new(warmup, latency),
             latency,
-            reference: None,
-            depth: 0,
-            is_broken: false,
+            dependencies: Dependencies::default(),
             has_stopped: false,
             closed_at: None,
             at_warmup: AtWarmup::default(),
@@ -189,44 +129,25 @@ impl SectionFlow {
     }
 
     fn submit(&mut self, now: Time, bytes: u32, kind: FrameKind) {
-        let needs_more = matches!(kind, FrameKind::Predicted | FrameKind::Bidirectional);
-        let is_reference = matches!(kind, FrameKind::Intra | FrameKind::Predicted);
         let section = self.section(now, bytes, kind);
         let needs = section.needs;
         let connection = &mut self.source.connection;
-        let is_worthless = needs_more && self.is_broken;
-        let taken = if is_worthless || !connection.is_open() {
+        let accepted = if self.dependencies.is_worthless(kind) || !connection.is_open() {
             None
         } else {
             connection.submit(now, section).ok()
         };
-        let Some(id) = taken else {
-            self.is_broken |= is_reference;
+        let Some(id) = accepted else {
+            self.dependencies.on_refused(kind);
             self.ledger.on_refused(now, bytes);
             return;
         };
         self.ledger.on_submitted(now, (bytes, kind), needs);
-        if is_reference {
-            self.reference = Some(id);
-            self.depth += 1;
-        }
-        if kind == FrameKind::Intra {
-            self.is_broken = false;
-            self.depth = 0;
-        }
+        self.dependencies.on_accepted(kind, id);
     }
 
     fn section(&self, now: Time, bytes: u32, kind: FrameKind) -> Outgoing<Elided> {
-        let (importance, needs) = match kind {
-            FrameKind::Intra => (u8::MAX, None),
-            FrameKind::Predicted => {
-                let below = u8::try_from(self.depth).unwrap_or(u8::MAX);
-                let importance = (u8::MAX - 1).saturating_sub(below).max(2);
-                (importance, self.reference)
-            }
-            FrameKind::Bidirectional => (1, self.reference),
-            FrameKind::Other => (128, None),
-        };
+        let (importance, needs) = self.dependencies.of(kind);
         Outgoing {
             stream: STREAM,
             importance: Importance(importance),

@@ -71,7 +71,7 @@ fn acknowledges_for_nothing(flow: &FlowSpec) -> bool {
         TransportSpec::Sections(sections) => sections
             .acknowledgement
             .is_some_and(|bytes| bytes.get() == 0),
-        TransportSpec::Datagram(_) => false,
+        TransportSpec::Datagram(_) | TransportSpec::Command(_) => false,
     }
 }
 

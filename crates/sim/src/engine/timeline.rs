@@ -6,7 +6,7 @@ use comity_transport::tcp::Connection;
 use comity_transport::tcp::timeline::Piece;
 use comity_units::{Span, Time};
 
-use super::sections::Producer;
+use super::producer::Producer;
 use crate::frames::FrameKind;
 use crate::network::TimelineSpec;
 use crate::report::TimelineReport;

@@ -207,6 +207,7 @@ mod tests {
             ..FlowReport::default()
         };
         let report = RunReport {
+            world: crate::report::World::default(),
             seed: Seed::new(1),
             fingerprint: 7,
             duration: Span::from_secs(1),

@@ -24,6 +24,7 @@ pub(crate) fn columns(table: &str) -> &'static [String] {
     static KNOWN: LazyLock<BTreeMap<&'static str, Vec<String>>> = LazyLock::new(|| {
         let series = Series::default();
         let report = RunReport {
+            world: crate::report::World::default(),
             seed: Seed::new(0),
             fingerprint: 0,
             duration: Span::ZERO,

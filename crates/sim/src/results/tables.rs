@@ -2,7 +2,7 @@
 
 use comity_units::Span;
 
-use super::column::{Columns, Table, Visitor};
+use super::column::{Columns, Table, Values, Visitor};
 use super::things::{Row, Things};
 use super::variation::{Variation, variations};
 use super::{CompletedRun, ENGINE_VERSION, ScenarioInfo, WriteError, hash};
@@ -108,6 +108,7 @@ impl<'a> Tables<'a> {
             .things
             .with_axes(first, |row| row.run)
             .unsigned("seed", |row| row.run.seed.get())
+            .text("world", |row| row.run.report.world.name().into())
             .text("version", |_| env!("CARGO_PKG_VERSION").into())
             .unsigned("engine_version", |_| u64::from(ENGINE_VERSION))
             .text("fingerprint", |row| {
@@ -150,6 +151,25 @@ impl<'a> Tables<'a> {
             .unsigned("events", |row| row.run.report.cost.events)
             .unsigned("packet_hops", |row| row.run.report.cost.packet_hops)
             .unsigned("peak_packets", |row| row.run.report.cost.peak_packets)
+            .maybe_unsigned("late_packets", |row| {
+                row.run
+                    .report
+                    .world
+                    .lateness()
+                    .map(|late| late.late_packets)
+            })
+            .maybe_number("lateness_p99_s", |row| {
+                row.run.report.world.lateness().map(|late| late.p99_s)
+            })
+            .maybe_number("lateness_max_s", |row| {
+                row.run.report.world.lateness().map(|late| late.max_s)
+            })
+            .maybe(
+                "trusted".into(),
+                Values::Boolean(Box::new(|row: &Row<'_, Sharing>| {
+                    row.run.report.world.lateness().map(|late| late.is_trusted)
+                })),
+            )
             .unsigned("memory_bytes", |row| row.run.report.cost.memory_bytes);
         let rows = self.things.runs.iter().zip(&self.shares);
         let rows = rows.map(|(run, shares)| Row {

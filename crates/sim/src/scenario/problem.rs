@@ -317,6 +317,8 @@ pub enum Unfit {
     BinsTooShort,
     /// Datagrams have no feedback that would stop a greedy source.
     GreedyDatagrams,
+    /// A workload of a flow whose programs send what they like.
+    WorkloadOfCommand,
     /// A buffer that no section fits into.
     BufferBelowSection,
     /// Frames without the transport for them.
@@ -372,6 +374,9 @@ impl fmt::Display for Unfit {
             }
             Self::WarmupCoversRun => "the warm-up has to end before the run does",
             Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
+            Self::WorkloadOfCommand => {
+                "a command sends what it likes; expected no workload, or another transport"
+            }
             Self::GreedyDatagrams => {
                 "datagrams have no feedback, a greedy source would send without end: \
                  give a workload such as { kind = \"cbr\", rate = \"1Mbps\" }"

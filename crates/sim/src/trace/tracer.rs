@@ -185,6 +185,7 @@ impl<'n, W: Write> Tracer<'n, W> {
             crate::network::TransportSpec::Tcp(_) => "TCP",
             crate::network::TransportSpec::Datagram(_)
             | crate::network::TransportSpec::Sections(_) => "UDP",
+            crate::network::TransportSpec::Command(_) => "unknown",
         };
         let description = Description {
             title,

@@ -16,7 +16,7 @@ use super::{Failure, has_colours, say};
 use crate::args;
 
 /// Reads a scenario, saying everything that is wrong with it.
-fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Failure> {
+pub(crate) fn load(reading: &args::Reading, seeds: Option<Vec<u64>>) -> Result<Scenario, Failure> {
     let options = comity_sim::scenario::Reading {
         set: reading.set.clone(),
         seeds,

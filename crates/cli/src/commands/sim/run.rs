@@ -21,36 +21,58 @@ const FEW: usize = 1_000;
 const INTERRUPTED: &str = "interrupted: no results were stored";
 
 pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
-    let seeds = match (&args.seed, &args.seeds) {
-        (Some(seed), _) => Some(vec![*seed]),
-        (None, seeds) => seeds.as_ref().map(|seeds| seeds.0.clone()),
-    };
-    let scenario = Arc::new(load(&args.reading, seeds)?);
+    let scenario = Arc::new(load(&args.reading, args.printing.seeds())?);
+    let playing = playing(&scenario, args.jobs);
+    run_all(&scenario, &args.printing, playing)
+}
+
+/// Does all runs of a scenario, whoever does them, and prints and stores what comes out.
+pub(crate) fn run_all(
+    scenario: &Arc<Scenario>,
+    printing: &args::Printing,
+    playing: impl FnOnce(
+        &'static AtomicBool,
+        &Teller<Outcome, Result<(), Interrupted>>,
+    ) -> Result<(), Interrupted>
+    + Send
+    + 'static,
+) -> Result<(), Failure> {
     let began = now();
     let mut summary = Summary::default();
     let mut completed = Vec::new();
     let mut failed = 0;
+    let mut is_trusted = true;
     let axes: Vec<String> = scenario.axes().iter().map(|axis| (*axis).into()).collect();
     let end = follow(
-        (scenario.run_count(), args.quiet),
+        (scenario.run_count(), printing.quiet),
         Some(INTERRUPTED),
-        playing(&scenario, args.jobs),
-        |(run, outcome), progress| match outcome {
-            Ok((report, backbone)) => {
-                summary.add(&run, &report, backbone);
-                if args.out.is_some() {
-                    completed.push(complete(&axes, &run, report));
-                }
-            }
-            Err(reason) => {
-                failed += 1;
+        playing,
+        |(run, outcome), progress| {
+            let say = |message: &str| {
                 progress.pause(|| {
                     complain(&format!(
-                        "run {} (seed {}): {reason}",
+                        "run {} (seed {}): {message}",
                         run.number,
                         run.seed.get()
                     ));
                 });
+            };
+            match outcome {
+                Ok(played) => {
+                    for complaint in &played.complaints {
+                        say(complaint);
+                    }
+                    let lateness = played.report.world.lateness();
+                    is_trusted &= lateness.is_none_or(|lateness| lateness.is_trusted);
+                    summary.add(&run, &played.report, played.backbone);
+                    if printing.out.is_some() {
+                        completed.push(complete(&axes, &run, played.report));
+                    }
+                }
+                Err(reason) => {
+                    failed += 1;
+                    say(&reason);
+                }
             }
         },
     )?;
@@ -63,20 +85,32 @@ pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
         complain(&format!("{failed} of {} runs failed", scenario.run_count()));
         return Err(Failure::Failed);
     }
-    if let Some(out) = &args.out {
-        store(&scenario, completed, out)?;
+    if let Some(out) = &printing.out {
+        store(scenario, completed, out)?;
     }
-    if args.json {
-        print(format!("{:#}\n", summary.json(&scenario, wall_seconds)))
-    } else if args.quiet {
+    if printing.json {
+        print(format!("{:#}\n", summary.json(scenario, wall_seconds)))?;
+    } else if !printing.quiet {
+        print(summary.text(scenario, wall_seconds))?;
+    }
+    if is_trusted {
         Ok(())
     } else {
-        print(summary.text(&scenario, wall_seconds))
+        Err(Failure::Overloaded)
     }
 }
 
-/// What comes out of a run: its report and the number of links of the topology itself, or why it failed.
-type Outcome = (Run, Result<(RunReport, usize), String>);
+/// A run that was done.
+pub(crate) struct Played {
+    pub(crate) report: RunReport,
+    /// The number of links of the topology itself.
+    pub(crate) backbone: usize,
+    /// What went wrong with single flows, or makes the results doubtful.
+    pub(crate) complaints: Vec<String>,
+}
+
+/// What comes out of a run, or why it failed.
+pub(crate) type Outcome = (Run, Result<Played, String>);
 
 /// Plays the runs of a scenario in order.
 fn playing(
@@ -102,7 +136,11 @@ fn playing(
             &execution,
             |network, run, settings| {
                 play(network, run, settings)
-                    .map(|report| (report, settings.backbone))
+                    .map(|report| Played {
+                        report,
+                        backbone: settings.backbone,
+                        complaints: Vec::new(),
+                    })
                     .map_err(|error| error.to_string())
             },
             |done| teller.finished(done),

@@ -73,6 +73,11 @@ pub enum BuildError {
         /// What is wrong: what was given and what is expected.
         reason: &'static str,
     },
+    /// A flow of programs, which need a host that runs them.
+    Command {
+        /// The flow.
+        flow: String,
+    },
     /// A flow that always has more to send, over links there and back that have neither a delay nor a rate: no time
     /// would pass between a packet, its acknowledgement and the next packet.
     Standstill {
@@ -108,6 +113,10 @@ impl fmt::Display for BuildError {
             Self::Parameter { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Sections { flow, error } => write!(f, "flow {flow:?}: {error}"),
             Self::Flow { flow, reason } => write!(f, "flow {flow:?}: {reason}"),
+            Self::Command { flow } => write!(
+                f,
+                "flow {flow:?} has transport = \"command\", which only the lab runs: `comity lab run`"
+            ),
             Self::Standstill { flow } => write!(
                 f,
                 "flow {flow:?} always has more to send, and no link there or back has a rate or a delay, so that \

@@ -80,6 +80,10 @@ pub(super) fn build_flow(
                 arrivals: Arrivals::default(),
             }))
         }
+        TransportSpec::Command(_) => {
+            let flow = spec.name.clone();
+            return Err(BuildError::Command { flow });
+        }
         TransportSpec::Sections(sections) => {
             let random = stream("workload");
             let producer = section_producer(spec, sections.section, started_at, random)?;

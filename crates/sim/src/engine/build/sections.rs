@@ -9,7 +9,8 @@ use comity_units::{Bytes, Seed, Time};
 
 use super::BuildError;
 use super::flow::calendar;
-use crate::engine::sections::{Producer, SectionFlow};
+use crate::engine::producer::Producer;
+use crate::engine::sections::SectionFlow;
 use crate::frames::{Encoder, LARGEST_FRAME};
 use crate::network::{CbrSpacing, FlowSpec, SectionsSpec, Workload};
 
@@ -75,7 +76,7 @@ pub(super) fn build_sections(
     ))
 }
 
-pub(super) fn section_producer(
+pub(in crate::engine) fn section_producer(
     spec: &FlowSpec,
     section: Bytes,
     start: Time,

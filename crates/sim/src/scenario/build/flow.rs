@@ -21,8 +21,8 @@ use super::preset::{PresetRest, Setting};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
 use super::{Library, Limits, sections};
 use crate::network::{
-    CbrSpacing, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec, TimelineSpec,
-    TransportSpec, Workload,
+    CbrSpacing, CommandSpec, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec,
+    TimelineSpec, TransportSpec, Workload,
 };
 
 /// The largest window without scaling.
@@ -316,9 +316,12 @@ fn check_workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<()> {
     let are_sections = match &table.transport {
         TransportTable::Sections(_) => true,
         TransportTable::Tcp(tcp) => tcp.timeline.is_some(),
-        TransportTable::Datagram(_) => false,
+        TransportTable::Datagram(_) | TransportTable::Command(_) => false,
     };
     let reason = match &table.workload {
+        Some(_) if matches!(table.transport, TransportTable::Command(_)) => {
+            Unfit::WorkloadOfCommand
+        }
         Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_)) if !are_sections => {
             Unfit::FramesWithoutSections
         }
@@ -380,6 +383,10 @@ fn transport(table: &FlowTable, cx: &mut Context<'_>) -> Option<TransportSpec> {
         TransportTable::Sections(table_of_sections) => {
             sections::spec(table_of_sections, table, cx).map(TransportSpec::Sections)
         }
+        TransportTable::Command(command) => Some(TransportSpec::Command(CommandSpec {
+            sender: command.sender.clone(),
+            receiver: command.receiver.clone(),
+        })),
     }
 }
 

@@ -391,6 +391,7 @@ mod tests {
             ..FlowSeries::default()
         };
         RunReport {
+            world: crate::report::World::default(),
             seed: Seed::new(1),
             fingerprint: 0,
             duration: Span::from_secs(4),

@@ -6,7 +6,7 @@ use comity_units::{Bytes, Rate, Span};
 
 use super::super::kinds::{
     Amount, Choice, Count, Either, Extent, ExtentKind, Flag, Name, NameTemplate, PACKET,
-    POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, TICK, Template, Word,
+    POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SPAN, TICK, Template, Text, Word,
 };
 use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
@@ -82,6 +82,7 @@ tagged! {
         "tcp" => Tcp(TcpTable);
         "datagram" => Datagram(DatagramTable);
         "sections" => Sections(SectionsTable);
+        "command" => Command(CommandTable);
     }
 }
 
@@ -390,6 +391,19 @@ table! {
         floor_before_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether four back-offs in a row make the estimate start anew.
         forget_after_backoff: Option<bool> = Optional(Flag, FROM_PRESET);
+    }
+}
+
+table! {
+    /// Any two programs, in the lab only (`comity lab run`): each in a network namespace of its own at the ends of
+    /// the path. `sh` runs the commands. `{address}` stands for the destination's address, `{source}` for the
+    /// source's, `{port}` for a port that no other flow has, `{seconds}` for how long the flow runs, `{seed}`
+    /// for the seed of the run.
+    struct CommandTable ("commands") {
+        /// What runs at the source, from `start` on, such as `"iperf3 -c {address} -p {port} -t {seconds}"`.
+        sender: String = Required(Text("a command"));
+        /// What runs at the destination, from the beginning of the run, such as `"iperf3 -s -p {port}"`.
+        receiver: Option<String> = Optional(Text("a command"), "nothing runs there");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What became of the sections of a flow.
+//! Follows the sections of a flow from submission to delivery or gap, for every host that runs one.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::report::{FrameCounts, SectionsReport};
 
 /// Follows each section from its submission to its delivery or gap.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub struct Ledger {
     warmup: Time,
     /// From a section's source time to its deadline.
     latency: Option<Span>,
@@ -43,7 +43,8 @@ enum Fate {
 }
 
 impl Ledger {
-    pub(super) fn new(warmup: Time, latency: Option<Span>) -> Self {
+    /// A ledger that counts what is submitted from `warmup` on, with deadlines `latency` after submission.
+    pub fn new(warmup: Time, latency: Option<Span>) -> Self {
         Self {
             warmup,
             latency,
@@ -52,7 +53,7 @@ impl Ledger {
     }
 
     /// The transport took a section; its number is one above that of the last.
-    pub(super) fn on_submitted(
+    pub fn on_submitted(
         &mut self,
         now: Time,
         (bytes, kind): (u32, FrameKind),
@@ -77,7 +78,7 @@ impl Ledger {
     }
 
     /// The transport did not take a section.
-    pub(super) fn on_refused(&mut self, now: Time, bytes: u32) {
+    pub fn on_refused(&mut self, now: Time, bytes: u32) {
         if now >= self.warmup {
             self.counts.refused += 1;
             self.counts.bytes.refused += u64::from(bytes);
@@ -85,7 +86,7 @@ impl Ledger {
     }
 
     /// A section was whole at `completed`.
-    pub(super) fn on_section(&mut self, section: SectionId, completed: Time) {
+    pub fn on_section(&mut self, section: SectionId, completed: Time) {
         let latency = self.latency;
         let fate = |entry: &Entry| {
             let deadline = latency.map_or(Time::MAX, |latency| entry.source_time + latency);
@@ -115,7 +116,7 @@ impl Ledger {
     }
 
     /// Something of a section is missing for good.
-    pub(super) fn on_gap(&mut self, section: SectionId, reason: GapReason) {
+    pub fn on_gap(&mut self, section: SectionId, reason: GapReason) {
         let Some((entry, _)) = self.settle(section, |_| Fate::Gap) else {
             return;
         };
@@ -177,7 +178,7 @@ impl Ledger {
     }
 
     /// What there is to say at the end.
-    pub(super) fn report(&self) -> SectionsReport {
+    pub fn report(&self) -> SectionsReport {
         let mut counts = self.counts.clone();
         for entry in &self.entries {
             if entry.is_measured && entry.fate.is_none() {
@@ -198,7 +199,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>() + self.age.memory()
     }
 }

@@ -1,0 +1,91 @@
+//! The command line of the lab.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{Printing, Reading};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Lab {
+    /// Run a scenario on real packets and print per-group results
+    Run(Box<LabRun>),
+    /// Say whether a lab can run on this host, and what is missing
+    Check,
+    /// Remove what a lab left behind that was killed
+    Clean,
+    /// Run one end of a flow of sections, for `lab run`
+    #[command(hide = true)]
+    Endpoint(LabEndpoint),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each end of a flow is a network namespace; a router between them has the links of the scenario. Flows with
+transport = \"tcp\" are kernel TCP, flows of sections are Comity endpoints, and transport = \"command\" runs any
+program. Needs Linux, root, /dev/net/tun and iproute2 (`comity lab check`). A run takes as long as its duration.
+
+Exit codes:
+  0    all runs were done
+  1    a run failed, parts are missing, or results could not be stored
+  2    the command line or the scenario is wrong
+  3    a run was done, but its results are not to be trusted: the router was late or lost packets
+  130  interrupted; nothing was stored
+
+Examples:
+  sudo comity lab run experiments/lab/contended.toml
+  sudo comity lab run experiments/lab/contended.toml --set flow.tcp.controller=bbr --seeds 1-5 --out results/bbr
+  sudo comity lab run experiments/lab/contended.toml --pcapng bottleneck=bottleneck.pcapng --qlog qlogs
+  sudo comity lab run experiments/lab/srt.toml --logs logs"
+)]
+pub(crate) struct LabRun {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) printing: Printing,
+
+    /// Write the packets that a link is offered to a file; may be given many times
+    #[arg(long, value_name = "LINK=FILE", value_parser = link_and_file)]
+    pub(crate) pcapng: Vec<(String, PathBuf)>,
+
+    /// Write what Comity's endpoints saw and decided into this folder, as qlog
+    #[arg(long, value_name = "DIR")]
+    pub(crate) qlog: Option<PathBuf>,
+
+    /// Write what programs print into this folder, a file for each of their outputs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) logs: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabEndpoint {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    #[arg(long)]
+    pub(crate) seed: u64,
+    #[arg(long)]
+    pub(crate) point: usize,
+    #[arg(long)]
+    pub(crate) flow: usize,
+    #[arg(long)]
+    pub(crate) is_source: bool,
+    #[arg(long)]
+    pub(crate) origin: u64,
+    #[arg(long)]
+    pub(crate) address: IpAddr,
+    #[arg(long)]
+    pub(crate) port: u16,
+    #[arg(long)]
+    pub(crate) qlog: Option<PathBuf>,
+}
+
+fn link_and_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((link, file)) if !link.is_empty() && !file.is_empty() => {
+            Ok((link.into(), file.into()))
+        }
+        _ => Err("expected LINK=FILE, such as bottleneck=bottleneck.pcapng".into()),
+    }
+}

@@ -1,0 +1,107 @@
+//! Packets offered to links, as files that packet analysers open.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use comity_units::Time;
+use pcap_file::DataLink;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+
+use crate::error::Error;
+
+/// A packet and when it was offered.
+type Offered = (Time, Box<[u8]>);
+
+/// The captures of a run. A thread writes them, so that no disk makes the router late.
+#[derive(Debug, Default)]
+pub(crate) struct Captures {
+    /// For each link of the network, where its packets go.
+    links: Vec<Option<Sender<Offered>>>,
+}
+
+/// The files of the captures, until they are whole.
+#[derive(Debug, Default)]
+pub(crate) struct Writers(Vec<(PathBuf, JoinHandle<Result<(), String>>)>);
+
+impl Captures {
+    /// Captures at these links, each into its file. `start_ns` is the start of the run in nanoseconds since 1970.
+    pub(crate) fn begin(
+        links: usize,
+        files: &[(usize, String, PathBuf)],
+        start_ns: u64,
+    ) -> Result<(Self, Writers), Error> {
+        let mut captures = Self::default();
+        captures.links.resize_with(links, || None);
+        let mut writers = Writers::default();
+        for (link, name, path) in files {
+            let purpose = format!("cannot write {}", path.display());
+            let file = File::create(path).map_err(Error::system(purpose))?;
+            let (sender, packets) = channel::<Offered>();
+            let name = name.clone();
+            let thread = std::thread::spawn(move || {
+                let say = |error: pcap_file::PcapError| error.to_string();
+                let mut writer = PcapNgWriter::new(BufWriter::new(file)).map_err(say)?;
+                let interface = InterfaceDescriptionBlock {
+                    linktype: DataLink::RAW,
+                    snaplen: 0,
+                    options: vec![
+                        InterfaceDescriptionOption::IfName(Cow::Owned(name)),
+                        // Time stamps in nanoseconds: ten to the power of minus nine.
+                        InterfaceDescriptionOption::IfTsResol(9),
+                    ],
+                };
+                writer.write_pcapng_block(interface).map_err(say)?;
+                for (time, bytes) in packets {
+                    let block = EnhancedPacketBlock {
+                        interface_id: 0,
+                        timestamp: Duration::from_nanos(start_ns + time.as_nanos()),
+                        // An IP packet has fewer than 2^16 bytes.
+                        original_len: bytes.len() as u32,
+                        data: Cow::Borrowed(&bytes),
+                        options: Vec::new(),
+                    };
+                    writer.write_pcapng_block(block).map_err(say)?;
+                }
+                Ok(())
+            });
+            if let Some(place) = captures.links.get_mut(*link) {
+                *place = Some(sender);
+            }
+            writers.0.push((path.clone(), thread));
+        }
+        Ok((captures, writers))
+    }
+
+    /// A packet is offered to a link.
+    pub(crate) fn take(&self, link: usize, now: Time, packet: &[u8]) {
+        if let Some(Some(sender)) = self.links.get(link) {
+            // A writer that failed says so at the end.
+            let _ = sender.send((now, packet.into()));
+        }
+    }
+}
+
+impl Writers {
+    /// Waits until all files are whole; the captures must be gone.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        for (path, thread) in self.0 {
+            let end = thread
+                .join()
+                .unwrap_or_else(|_| Err("its thread panicked".into()));
+            end.map_err(|message| Error::Tool {
+                command: format!("capture into {}", path.display()),
+                message,
+            })?;
+        }
+        Ok(())
+    }
+}

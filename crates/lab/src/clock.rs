@@ -1,0 +1,70 @@
+//! The clock that all parts of a lab share: nanoseconds since its start, on `CLOCK_MONOTONIC`.
+
+use std::time::{Duration, Instant};
+
+use comity_units::{Span, Time};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Time since the start of a lab. Its origin means the same in every process of this host.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    origin_ns: u64,
+}
+
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    // The monotonic clock is never negative.
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+impl Clock {
+    /// A clock that is zero after `lead`.
+    pub(crate) fn starting_in(lead: Span) -> Self {
+        Self {
+            origin_ns: monotonic_ns() + lead.as_nanos(),
+        }
+    }
+
+    /// The clock with the origin that another process gave.
+    pub const fn with_origin(origin_ns: u64) -> Self {
+        Self { origin_ns }
+    }
+
+    /// The origin in nanoseconds of `CLOCK_MONOTONIC`.
+    pub const fn origin_ns(self) -> u64 {
+        self.origin_ns
+    }
+
+    /// The present moment; zero before the start.
+    pub fn now(self) -> Time {
+        Time::from_nanos(monotonic_ns().saturating_sub(self.origin_ns))
+    }
+
+    /// How long it is until `time`; zero when that has passed.
+    pub(crate) fn until(self, time: Time) -> Duration {
+        let at = self.origin_ns.saturating_add(time.as_nanos());
+        Duration::from_nanos(at.saturating_sub(monotonic_ns()))
+    }
+
+    /// `time` as an instant.
+    #[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
+    pub(crate) fn instant(self, time: Time) -> Instant {
+        let (now, at) = (monotonic_ns(), self.origin_ns + time.as_nanos());
+        let instant = Instant::now();
+        match at.checked_sub(now) {
+            Some(ahead) => instant + Duration::from_nanos(ahead),
+            None => instant - Duration::from_nanos(now - at),
+        }
+    }
+
+    /// An instant as a time; zero before the start.
+    #[allow(clippy::disallowed_methods, reason = "this is a real-time host")]
+    pub(crate) fn time(self, instant: Instant) -> Time {
+        let (now_ns, now) = (monotonic_ns(), Instant::now());
+        let at = match now.checked_duration_since(instant) {
+            Some(ago) => now_ns.saturating_sub(Span::from(ago).as_nanos()),
+            None => now_ns + Span::from(instant.saturating_duration_since(now)).as_nanos(),
+        };
+        Time::from_nanos(at.saturating_sub(self.origin_ns))
+    }
+}

@@ -1,0 +1,71 @@
+//! Flows of programs.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use comity_sim::network::CommandSpec;
+use comity_units::{Seed, Span};
+
+/// What stands in the commands of a flow for values of the run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    pub(crate) port: u16,
+    pub(crate) length: Span,
+    pub(crate) seed: Seed,
+}
+
+impl Values {
+    /// The text with the values in it.
+    fn fill(&self, text: &str) -> String {
+        text.replace("{address}", &self.destination.to_string())
+            .replace("{source}", &self.source.to_string())
+            .replace("{port}", &self.port.to_string())
+            .replace("{seconds}", &self.length.as_secs_f64().to_string())
+            .replace("{seed}", &self.seed.get().to_string())
+    }
+
+    fn shell(&self, text: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", &self.fill(text)]);
+        command
+    }
+
+    /// What runs at the source, and at the destination.
+    pub(crate) fn commands(&self, spec: &CommandSpec) -> (Command, Option<Command>) {
+        let receiver = spec.receiver.as_ref().map(|text| self.shell(text));
+        (self.shell(&spec.sender), receiver)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_in_for_their_names() {
+        let values = Values {
+            source: [198, 18, 0, 1].into(),
+            destination: [198, 19, 0, 1].into(),
+            port: 5_000,
+            length: Span::from_millis(2_500),
+            seed: Seed::new(7),
+        };
+        let spec = CommandSpec {
+            sender: "iperf3 -c {address} -B {source} -p {port} -t {seconds}".into(),
+            receiver: Some("serve --seed {seed} {unknown}".into()),
+        };
+        let (sender, receiver) = values.commands(&spec);
+        let words: Vec<_> = sender.get_args().collect();
+        assert_eq!(
+            words,
+            ["-c", "iperf3 -c 198.19.0.1 -B 198.18.0.1 -p 5000 -t 2.5"]
+        );
+        let receiver = receiver.unwrap();
+        assert_eq!(
+            receiver.get_args().nth(1).unwrap(),
+            "serve --seed 7 {unknown}"
+        );
+    }
+}

@@ -1,0 +1,432 @@
+//! One end of a flow of sections: a Comity endpoint in a process of its own, which writes down what it saw.
+//!
+//! [`run`] is what the process does; the lab starts it, and reads the [`Log`] that it prints.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use comity::session::PresharedKey;
+use comity::{
+    Connection, Endpoint, GapReason, Importance, Item, Options, Qlog, Reason, Section, SectionId,
+};
+use comity_sim::dependencies::Dependencies;
+use comity_sim::frames::FrameKind;
+use comity_sim::host::{FlowPlan, Source, plans};
+use comity_sim::network::{Network, SectionsSpec, TransportSpec};
+use comity_units::{Seed, Span, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::child::Role;
+use crate::clock::Clock;
+use crate::error::Error;
+
+/// What a header and a tag take of each datagram.
+const SEALING: u32 = 29;
+/// How long after the end of the run a receiver still waits for what it will never know otherwise.
+const AFTERWARDS: Span = Span::from_millis(200);
+/// How often the sender's state is written down.
+const SAMPLING: Span = Span::from_millis(20);
+/// How long a handshake may take: it is tried again on paths that lose packets.
+const CONNECT: Duration = Duration::from_secs(10);
+/// The most that a qlog file may grow to.
+const MOST_QLOG: u64 = 1 << 30;
+
+/// Which end of which flow this is, and where.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The flow, as an index into the network.
+    pub flow: usize,
+    /// The end.
+    pub role: Role,
+    /// The seed of the run.
+    pub seed: Seed,
+    /// The clock of the lab.
+    pub clock: Clock,
+    /// The address of the destination.
+    pub address: IpAddr,
+    /// The port of the destination.
+    pub port: u16,
+    /// The key that both ends have.
+    pub key: [u8; 32],
+    /// Where a qlog is written, if one is.
+    pub qlog: Option<PathBuf>,
+}
+
+/// What an end wrote down.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Log {
+    /// Sections that the sender submitted: time, bytes, kind, and the number of the section needed.
+    pub(crate) submitted: Vec<(u64, u32, u8, Option<u64>)>,
+    /// Sections that it could not submit: time and bytes.
+    pub(crate) refused: Vec<(u64, u32)>,
+    /// What became of sections at the receiver: number, time or code of the gap, bytes.
+    pub(crate) settled: Vec<(u64, Fate)>,
+    /// The counters of the sender when measuring began, and at the end.
+    pub(crate) at_warmup: Counters,
+    pub(crate) at_end: Counters,
+    pub(crate) samples: Vec<Sample>,
+    /// When the connection stood.
+    pub(crate) connected_ns: Option<u64>,
+    /// When and why the connection ended before the run did.
+    pub(crate) closed: Option<(u64, String)>,
+    /// What went wrong.
+    pub(crate) failure: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Fate {
+    /// Whole at this time, with so many bytes.
+    Whole(u64, u32),
+    /// A gap, by its place in [`GAPS`].
+    Gap(u8),
+}
+
+/// Counters of one end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    pub(crate) late_bytes: u64,
+    pub(crate) retransmitted_bytes: u64,
+    pub(crate) lost_packets: u64,
+    pub(crate) spurious_losses: u64,
+    pub(crate) marked_packets: u64,
+    pub(crate) loss_events: u64,
+    pub(crate) target_bps: Option<f64>,
+    pub(crate) window_bytes: Option<u64>,
+    pub(crate) ssthresh_bytes: Option<u64>,
+    pub(crate) srtt_s: Option<f64>,
+    pub(crate) min_rtt_s: Option<f64>,
+}
+
+/// The state of a sender at a time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) at_ns: u64,
+    pub(crate) window_bytes: u64,
+    pub(crate) ssthresh_bytes: u64,
+    pub(crate) srtt_ns: u64,
+}
+
+/// The reasons of gaps, by the number that stands for them in a [`Log`].
+pub(crate) const GAPS: [GapReason; 8] = [
+    GapReason::Closed,
+    GapReason::Obsolete,
+    GapReason::Overdue,
+    GapReason::Dropped(Reason::Dependency),
+    GapReason::Dropped(Reason::Expired),
+    GapReason::Dropped(Reason::Infeasible),
+    GapReason::Dropped(Reason::Cancelled),
+    GapReason::Dropped(Reason::Shed),
+];
+
+/// The kinds of frames, by the number that stands for them in a [`Log`].
+pub(crate) const KINDS: [FrameKind; 4] = [
+    FrameKind::Intra,
+    FrameKind::Predicted,
+    FrameKind::Bidirectional,
+    FrameKind::Other,
+];
+
+fn number_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
+    // The lists are short, and have all values.
+    list.iter().position(|one| one == value).unwrap_or(0) as u8
+}
+
+/// Runs one end until the end of the run, and returns what it wrote down as one line of JSON.
+///
+/// # Errors
+/// When the network cannot be run at all; what happens to the connection is part of the log.
+pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
+    let flow = network.flows.get(task.flow);
+    let (Some(flow), plans) = (flow, plans(network, task.seed)?) else {
+        return Err(Error::Flow {
+            flow: task.flow.to_string(),
+            reason: "there is no such flow".into(),
+        });
+    };
+    let (TransportSpec::Sections(sections), Some(plan)) = (&flow.transport, plans.get(task.flow))
+    else {
+        return Err(Error::Flow {
+            flow: flow.name.clone(),
+            reason: "it is no flow of sections".into(),
+        });
+    };
+    let refuse = |reason: String| Error::Flow {
+        flow: flow.name.clone(),
+        reason,
+    };
+    let qlog = match &task.qlog {
+        Some(path) => Some(
+            Qlog::create(path, MOST_QLOG)
+                .map_err(Error::system(format!("cannot write {}", path.display())))?,
+        ),
+        None => None,
+    };
+    let options =
+        options(sections, task, qlog.clone()).map_err(|error| refuse(error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(Error::system("cannot start a runtime"))?;
+    let log = runtime.block_on(async {
+        match task.role {
+            Role::Source => send(network, sections, plan, task, options).await,
+            Role::Destination => receive(network, task, options).await,
+        }
+    })?;
+    if let Some(qlog) = qlog {
+        let _ = qlog.finish();
+    }
+    serde_json::to_string(&log).map_err(|error| refuse(error.to_string()))
+}
+
+fn options(
+    spec: &SectionsSpec,
+    task: &Task,
+    qlog: Option<Qlog>,
+) -> Result<Options, comity::OptionsError> {
+    let config = &spec.config;
+    let mut builder = Options::builder()
+        .preshared_key(PresharedKey::new(task.key))
+        .controller(&spec.controller)
+        .controller_parameters(spec.parameters.clone())
+        .reliability(config.reliability)
+        .drop_policy(config.drop)
+        .deliver(config.deliver)
+        .datagram_size(config.payload + SEALING)
+        .ack_frequency(config.ack_frequency)
+        .ecn(config.ecn)
+        .send_buffer(config.send_buffer)
+        .idle_timeout(config.idle_timeout.into())
+        .connect_timeout(CONNECT);
+    if let Some(latency) = spec.latency {
+        builder = builder.latency(latency.into());
+    }
+    if let Some(qlog) = qlog {
+        builder = builder.qlog(qlog);
+    }
+    builder.build()
+}
+
+/// Sleeps until `time`.
+async fn sleep_until(clock: Clock, time: Time) {
+    tokio::time::sleep_until(clock.instant(time).into()).await;
+}
+
+async fn counters(connection: &Connection) -> Counters {
+    let statistics = connection.statistics().await;
+    let (sent, path) = (statistics.sent, statistics.path);
+    let seconds = |ms: Option<f64>| ms.map(|ms| ms / 1e3);
+    Counters {
+        late_bytes: sent.late_bytes,
+        retransmitted_bytes: sent.repeated_bytes,
+        lost_packets: sent.lost_packets,
+        spurious_losses: sent.spurious_losses,
+        marked_packets: sent.marked_packets,
+        loss_events: sent.loss_events,
+        target_bps: path.target_mbps.map(|mbps| mbps * 1e6),
+        window_bytes: path.window_bytes,
+        ssthresh_bytes: path.ssthresh_bytes,
+        srtt_s: seconds(path.rtt_ms),
+        min_rtt_s: seconds(path.min_rtt_ms),
+    }
+}
+
+async fn send(
+    network: &Network,
+    spec: &SectionsSpec,
+    plan: &FlowPlan,
+    task: &Task,
+    options: Options,
+) -> Result<Log, Error> {
+    let clock = task.clock;
+    let mut log = Log::default();
+    sleep_until(clock, plan.started_at).await;
+    let address = SocketAddr::new(task.address, task.port);
+    let connection = match comity::connect(address, options).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            log.failure = Some(format!("cannot connect: {error}"));
+            return Ok(log);
+        }
+    };
+    let started = clock.now();
+    log.connected_ns = Some(started.as_nanos());
+    let source = Source::new(network, task.flow, task.seed, started)?;
+    let warmup = Time::ZERO + network.warmup;
+    let watching = async {
+        let mut samples = Vec::new();
+        let mut at_warmup = None;
+        let mut next = clock.now();
+        loop {
+            sleep_until(clock, next).await;
+            let counters = counters(&connection).await;
+            samples.push(Sample {
+                at_ns: next.as_nanos(),
+                window_bytes: counters.window_bytes.unwrap_or(0),
+                ssthresh_bytes: counters.ssthresh_bytes.unwrap_or(u64::MAX),
+                srtt_ns: counters.srtt_s.map_or(0, |s| (s * 1e9) as u64),
+            });
+            if at_warmup.is_none() && next >= warmup {
+                at_warmup = Some(counters);
+            }
+            next = (next + SAMPLING).max(clock.now());
+            if next >= Time::ZERO + network.duration {
+                return (samples, at_warmup.unwrap_or_default());
+            }
+        }
+    };
+    let mut notes = Notes::default();
+    let (ended, (samples, at_warmup)) = tokio::join!(
+        submit(&connection, source, spec, plan, clock, &mut notes),
+        watching
+    );
+    log.submitted = notes.submitted;
+    log.refused = notes.refused;
+    log.samples = samples;
+    log.at_warmup = at_warmup;
+    sleep_until(clock, Time::ZERO + network.duration).await;
+    log.at_end = counters(&connection).await;
+    log.closed = ended;
+    Ok(log)
+}
+
+/// What a sender submitted.
+#[derive(Debug, Default)]
+struct Notes {
+    submitted: Vec<(u64, u32, u8, Option<u64>)>,
+    refused: Vec<(u64, u32)>,
+}
+
+/// Submits what the source gives until the flow stops. Returns when and why the connection ended before that.
+async fn submit(
+    connection: &Connection,
+    mut source: Source,
+    spec: &SectionsSpec,
+    plan: &FlowPlan,
+    clock: Clock,
+    notes: &mut Notes,
+) -> Option<(u64, String)> {
+    let mut dependencies = Dependencies::default();
+    let mut payload = Bytes::new();
+    while source.peek() < plan.stopped_at {
+        let due = if source.is_greedy() {
+            clock.now()
+        } else {
+            source.peek()
+        };
+        if due >= plan.stopped_at {
+            break;
+        }
+        if !source.is_greedy() {
+            sleep_until(clock, due).await;
+        }
+        let (bytes, kind) = source.next_section()?;
+        if payload.len() < bytes as usize {
+            payload = vec![0; bytes as usize].into();
+        }
+        let (importance, needs) = dependencies.of(kind);
+        let mut section = Section::new(payload.slice(..bytes as usize))
+            .importance(Importance(importance))
+            .source_time(clock.instant(due));
+        if let Some(needs) = needs {
+            section = section.needs(needs);
+        }
+        if spec.latency.is_none() {
+            section = section.deadline(Duration::MAX);
+        }
+        let accepted: Result<SectionId, _> = if source.is_greedy() {
+            let left = clock.until(plan.stopped_at);
+            match tokio::time::timeout(left, connection.send(section)).await {
+                Ok(accepted) => accepted,
+                // The flow stops.
+                Err(_) => break,
+            }
+        } else if dependencies.is_worthless(kind) {
+            dependencies.on_refused(kind);
+            notes.refused.push((due.as_nanos(), bytes));
+            continue;
+        } else {
+            connection.try_send(section)
+        };
+        match accepted {
+            Ok(id) => {
+                dependencies.on_accepted(kind, id);
+                let kind = number_of(&KINDS, &kind);
+                let at = if source.is_greedy() { clock.now() } else { due };
+                notes
+                    .submitted
+                    .push((at.as_nanos(), bytes, kind, needs.map(|needs| needs.0)));
+            }
+            Err(error) => {
+                if let Some(end) = connection.ended() {
+                    return Some((clock.now().as_nanos(), format!("{end}: {error}")));
+                }
+                dependencies.on_refused(kind);
+                notes.refused.push((due.as_nanos(), bytes));
+            }
+        }
+    }
+    None
+}
+
+async fn receive(network: &Network, task: &Task, options: Options) -> Result<Log, Error> {
+    let clock = task.clock;
+    let mut log = Log::default();
+    let address = SocketAddr::new(task.address, task.port);
+    let endpoint = Endpoint::bind(address, options).map_err(|error| {
+        Error::system(format!("cannot listen on {address}"))(std::io::Error::other(error))
+    })?;
+    let end = Time::ZERO + network.duration + AFTERWARDS;
+    let end = clock.instant(end).into();
+    let Ok(Some(connection)) = tokio::time::timeout_at(end, endpoint.accept()).await else {
+        log.failure = Some("nobody connected".into());
+        return Ok(log);
+    };
+    log.connected_ns = Some(clock.now().as_nanos());
+    while let Ok(Some(item)) = tokio::time::timeout_at(end, connection.recv()).await {
+        let id = item.id().0;
+        log.settled.push(match item {
+            Item::Section(section) => {
+                let bytes = section.payload.len() as u32;
+                (
+                    id,
+                    Fate::Whole(clock.time(section.completed).as_nanos(), bytes),
+                )
+            }
+            Item::Gap(gap) => (id, Fate::Gap(number_of(&GAPS, &gap.reason))),
+        });
+    }
+    let statistics = connection.statistics().await;
+    log.at_end.marked_packets = statistics.received.marked_packets;
+    Ok(log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_read_back() {
+        let log = Log {
+            submitted: vec![(5, 1_000, 1, Some(3))],
+            settled: vec![(0, Fate::Whole(9, 10)), (1, Fate::Gap(4))],
+            ..Log::default()
+        };
+        let text = serde_json::to_string(&log).unwrap();
+        let read: Log = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.submitted, log.submitted);
+        assert_eq!(read.settled, log.settled);
+    }
+
+    #[test]
+    fn every_reason_and_kind_has_a_number_of_its_own() {
+        for (place, reason) in GAPS.iter().enumerate() {
+            assert_eq!(usize::from(number_of(&GAPS, reason)), place);
+        }
+        for (place, kind) in KINDS.iter().enumerate() {
+            assert_eq!(usize::from(number_of(&KINDS, kind)), place);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Why there is no lab, or no longer.
+
+use std::io;
+
+use comity_link::ConfigError;
+use comity_sim::BuildError;
+
+/// Why there is no lab, or no longer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Parts are missing.
+    #[error("the lab cannot run here: {}", .0.join("; "))]
+    Missing(Vec<String>),
+    /// The network of the scenario cannot be built.
+    #[error(transparent)]
+    Network(#[from] BuildError),
+    /// A link cannot be built.
+    #[error("link {link:?}: {reason}")]
+    Link {
+        /// Its name.
+        link: String,
+        /// What is wrong with it.
+        reason: ConfigError,
+    },
+    /// A setting that the lab cannot give to a flow.
+    #[error("flow {flow:?}: {reason}")]
+    Flow {
+        /// Its name.
+        flow: String,
+        /// What was asked for and what is possible.
+        reason: String,
+    },
+    /// There is no link of this name to capture at.
+    #[error("there is no link {name:?} to capture at; there are: {known}")]
+    UnknownLink {
+        /// The name.
+        name: String,
+        /// The names of the links.
+        known: String,
+    },
+    /// The system refused something.
+    #[error("{purpose}: {reason}")]
+    System {
+        /// What it was needed for.
+        purpose: String,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// A tool of the system failed.
+    #[error("`{command}` failed: {message}")]
+    Tool {
+        /// The command.
+        command: String,
+        /// What it said.
+        message: String,
+    },
+    /// The run was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// What [`io::Error`]s become that stand in the way of `purpose`.
+    pub(crate) fn system<E: Into<io::Error>>(purpose: impl Into<String>) -> impl FnOnce(E) -> Self {
+        let purpose = purpose.into();
+        move |reason| Self::System {
+            purpose,
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! One end of a flow: a namespace with a TUN device.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use tun_rs::{DeviceBuilder, SyncDevice};
+
+use crate::error::Error;
+use crate::namespace::{Namespace, Session};
+
+/// What the device is called in every namespace.
+const DEVICE: &str = "lab0";
+/// How many packets wait in a device while the router is elsewhere.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// A host of the lab.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) namespace: Namespace,
+    pub(crate) addresses: Addresses,
+}
+
+/// The addresses of a host, in the networks that RFC 2544 and RFC 5180 set apart for benchmarks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Addresses {
+    pub(crate) v4: Ipv4Addr,
+    pub(crate) v6: Ipv6Addr,
+}
+
+impl Addresses {
+    /// The addresses of the source (`side` 0) or the destination (1) of a flow. There are 65,534 of each.
+    pub(crate) fn of(flow: u16, side: u8) -> Self {
+        let [high, low] = (flow + 1).to_be_bytes();
+        let number = flow + 1;
+        Self {
+            v4: Ipv4Addr::new(198, 18 + side, high, low),
+            v6: Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, u16::from(side) + 1, number),
+        }
+    }
+}
+
+/// What a host is made with.
+#[derive(Clone, Debug)]
+pub(crate) struct HostConfig {
+    /// What the namespace is called.
+    pub(crate) name: String,
+    pub(crate) addresses: Addresses,
+    /// The largest IP packet of its device.
+    pub(crate) mtu: u16,
+    /// Settings of the kernel below `/proc/sys/net`, with their values.
+    pub(crate) settings: Vec<(&'static str, String)>,
+}
+
+impl Host {
+    /// Makes a host; the router gets the other end of its device.
+    pub(crate) fn create(
+        session: &Session,
+        config: &HostConfig,
+    ) -> Result<(Self, SyncDevice), Error> {
+        let namespace = Namespace::create(session, &config.name)?;
+        let device = namespace.within(|| {
+            let purpose = || format!("cannot make the device of {}", namespace.name());
+            let device = DeviceBuilder::new()
+                .name(DEVICE)
+                .mtu(config.mtu)
+                .tx_queue_len(DEVICE_QUEUE)
+                .build_sync()
+                .map_err(Error::system(purpose()))?;
+            device
+                .set_nonblocking(true)
+                .map_err(Error::system(purpose()))?;
+            for (key, value) in &config.settings {
+                std::fs::write(format!("/proc/sys/net/{key}"), value)
+                    .map_err(Error::system(format!("cannot set net/{key} to {value}")))?;
+            }
+            Ok(device)
+        })?;
+        let Addresses { v4, v6 } = config.addresses;
+        namespace.configure(&format!(
+            "address add {v4}/15 dev {DEVICE}\n\
+             address add {v6}/48 dev {DEVICE} nodad\n\
+             link set {DEVICE} up\n"
+        ))?;
+        let host = Self {
+            namespace,
+            addresses: config.addresses,
+        };
+        Ok((host, device))
+    }
+
+    /// How many packets the device dropped because the router did not fetch them in time.
+    pub(crate) fn device_drops(&self) -> u64 {
+        let read = self.namespace.within(|| {
+            std::fs::read_to_string("/proc/thread-self/net/dev")
+                .map_err(Error::system("cannot read the counters of a device"))
+        });
+        read.ok()
+            .and_then(|counters| sent_drops(&counters))
+            .unwrap_or(0)
+    }
+}
+
+/// The packets that a device did not send, from the kernel's table.
+fn sent_drops(counters: &str) -> Option<u64> {
+    let line = counters
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'))?;
+    // Eight columns of what was received; then bytes, packets, errors and drops of what was sent.
+    line.split_whitespace().nth(11)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_those_of_benchmark_networks() {
+        let first = Addresses::of(0, 0);
+        assert_eq!(first.v4.to_string(), "198.18.0.1");
+        assert_eq!(first.v6.to_string(), "2001:2::1:1");
+        let far = Addresses::of(299, 1);
+        assert_eq!(far.v4.to_string(), "198.19.1.44");
+        assert_eq!(far.v6.to_string(), "2001:2::2:12c");
+    }
+
+    #[test]
+    fn drops_are_read_from_the_kernels_table() {
+        let table = "Inter-|   Receive  |  Transmit\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  \
+                     lab0: 10 1 0 0 0 0 0 0 9000 7 0 42 0 0 0 0\n";
+        assert_eq!(sent_drops(table), Some(42));
+        assert_eq!(sent_drops("nothing"), None);
+    }
+}

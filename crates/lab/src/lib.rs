@@ -1,0 +1,43 @@
+//! The third world: a scenario on real packets, beside the TCP of the Linux kernel and any other program.
+//!
+//! Each end of a flow is a network namespace with one TUN device. A [`router`](crate) thread reads IP packets
+//! from these devices, carries them over the links of `comity-link` along the paths that the simulator would
+//! choose, and writes them to the device of the other end. Rates, queues, losses and their random streams are
+//! those of a simulated run with the same seed.
+//!
+//! | flow | who runs it |
+//! |---|---|
+//! | `transport = "tcp"` | the kernel: one socket at each end, its controller by `TCP_CONGESTION` |
+//! | `transport = "sections"` | a Comity endpoint at each end, a process of its own, encrypted |
+//! | `transport = "datagram"` | a plain UDP socket at each end |
+//! | `transport = "command"` | any two programs |
+//!
+//! The result is a [`RunReport`](comity_sim::report::RunReport) with the columns of a simulated run, and with
+//! how late the router was ([`World::Lab`](comity_sim::report::World)).
+//!
+//! Needed: Linux, root, `/dev/net/tun` and iproute2 ([`missing`] names what is not there). The host's own network
+//! is left alone. Namespaces are removed at the end, and those of a lab that was killed at the next start.
+
+mod capture;
+mod child;
+mod clock;
+mod command;
+pub mod endpoint;
+mod error;
+mod host;
+mod namespace;
+mod packet;
+mod report;
+mod requirements;
+mod router;
+mod run;
+mod tcp;
+mod tcp_info;
+mod udp;
+
+pub use child::Role;
+pub use clock::Clock;
+pub use error::Error;
+pub use namespace::remove_stale;
+pub use requirements::missing;
+pub use run::{EndpointCall, EndpointCommand, Settings, run};

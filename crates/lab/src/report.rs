@@ -1,0 +1,193 @@
+//! From what the router saw to the report of a run.
+
+use comity_emulator::Record;
+use comity_link::{DropCause, Outcome};
+use comity_sim::histogram::Distribution;
+use comity_sim::host::link_rate;
+use comity_sim::metrics::utilisation;
+use comity_sim::network::Network;
+use comity_sim::report::{FlowReport, LinkReport, LinkSeries};
+use comity_units::{Bytes, Span, Time};
+
+use crate::router::{Interval, LinkOutcome, Traffic};
+
+/// What a link did.
+pub(crate) fn link_report(
+    network: &Network,
+    number: usize,
+    outcome: &LinkOutcome,
+    interval: Interval,
+) -> (LinkReport, LinkSeries) {
+    let Interval { warmup, end, bin } = interval;
+    let mut report = LinkReport::default();
+    let mut wait = Distribution::new();
+    let mut series = LinkSeries::default();
+    let mut queue_ns = 0_u64;
+    let mut queue = QueueBins::new(interval);
+    if let Some(bin) = bin {
+        let length = (end.as_nanos().div_ceil(bin.as_nanos().max(1))) as usize;
+        series.carried_bytes.resize(length, 0);
+        series.dropped_packets.resize(length, 0);
+    }
+    let bin_of = |at: Time| bin.map(|bin| (at.as_nanos() / bin.as_nanos().max(1)) as usize);
+    for (record, port) in outcome.records.iter().zip(&outcome.offered_by) {
+        let Record {
+            at,
+            packet,
+            outcome,
+        } = record;
+        report.offered_packets += 1;
+        let mut dropped = |report: &mut LinkReport| {
+            report.dropped_measured += u64::from(*at >= warmup);
+            report.dropped_returned += u64::from(port % 2 == 1);
+            if let Some(count) = bin_of(*at).and_then(|bin| series.dropped_packets.get_mut(bin)) {
+                *count += 1;
+            }
+        };
+        let (start, departure, arrival) = match outcome {
+            Some(Outcome::Carried(passage)) => {
+                report.marked += u64::from(passage.marked);
+                report.duplicated += u64::from(passage.duplicate.is_some());
+                (passage.start, passage.departure, Some(passage.arrival))
+            }
+            Some(Outcome::Lost {
+                start, departure, ..
+            }) => {
+                report.lost += 1;
+                dropped(&mut report);
+                (*start, *departure, None)
+            }
+            Some(Outcome::Dropped(cause)) => {
+                match cause {
+                    DropCause::QueueFull => report.dropped_full += 1,
+                    DropCause::EarlyDrop => report.dropped_early += 1,
+                    DropCause::Loss | DropCause::TooLarge => report.lost += 1,
+                }
+                dropped(&mut report);
+                continue;
+            }
+            None => {
+                report.queued_at_end += 1;
+                queue.add(*at, end);
+                continue;
+            }
+        };
+        queue.add(*at, departure);
+        let from = (*at).max(warmup);
+        queue_ns += departure.min(end).saturating_since(from).as_nanos();
+        if *at >= warmup {
+            wait.record(start.saturating_since(*at));
+        }
+        if departure > warmup && departure <= end {
+            report.carried_bytes += u64::from(packet.bytes);
+        }
+        if let Some(carried) = bin_of(departure).and_then(|bin| series.carried_bytes.get_mut(bin)) {
+            *carried += u64::from(packet.bytes);
+        }
+        match arrival {
+            _ if departure > end => report.queued_at_end += 1,
+            Some(arrival) if arrival > end => report.in_flight_at_end += 1,
+            Some(_) => report.delivered_packets += 1,
+            None => {}
+        }
+    }
+    series.max_queue_packets = queue.longest();
+    let watched = end.saturating_since(warmup);
+    let link = network.links.get(number);
+    report.name = link.map(|link| link.name.clone()).unwrap_or_default();
+    report.mean_queue_packets = queue_ns as f64 / watched.as_nanos().max(1) as f64;
+    report.wait = wait.summary();
+    report.utilisation = link
+        .and_then(|link| link_rate(network, &link.config))
+        .and_then(|rate| utilisation(Bytes::new(report.carried_bytes), rate, watched).ok());
+    (report, series)
+}
+
+/// The most packets in a queue in each bin.
+#[derive(Debug)]
+struct QueueBins {
+    bin: Option<Span>,
+    /// Arrivals and departures: time, and one more or one less. At one time departures come first.
+    changes: Vec<(Time, i32)>,
+}
+
+impl QueueBins {
+    const fn new(interval: Interval) -> Self {
+        Self {
+            bin: interval.bin,
+            changes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, arrival: Time, departure: Time) {
+        if self.bin.is_some() {
+            self.changes.push((arrival, 1));
+            self.changes.push((departure, -1));
+        }
+    }
+
+    fn longest(mut self) -> Vec<u32> {
+        let Some(bin) = self.bin else {
+            return Vec::new();
+        };
+        self.changes.sort_unstable();
+        let mut bins: Vec<u32> = Vec::new();
+        let mut held = 0_i32;
+        for (time, change) in self.changes {
+            let at = (time.as_nanos() / bin.as_nanos().max(1)) as usize;
+            // A bin begins with what the one before it ended with.
+            let now = held.max(0).cast_unsigned();
+            if bins.len() <= at {
+                bins.resize(at + 1, now);
+            }
+            held += change;
+            if let Some(longest) = bins.get_mut(at) {
+                *longest = (*longest).max(held.max(0).cast_unsigned());
+            }
+        }
+        bins
+    }
+}
+
+/// The packets of a flow that links dropped or lost: from its source, and from its destination.
+pub(crate) fn drops(links: &[LinkOutcome], flow: usize) -> [u64; 2] {
+    let mut drops = [0; 2];
+    for link in links {
+        for (record, port) in link.records.iter().zip(&link.offered_by) {
+            let is_lost = matches!(
+                record.outcome,
+                Some(Outcome::Lost { .. } | Outcome::Dropped(_))
+            );
+            if is_lost && *port as usize / 2 == flow {
+                drops[*port as usize % 2] += 1;
+            }
+        }
+    }
+    drops
+}
+
+/// Writes down what the packets of a flow tell.
+pub(crate) fn flow_traffic(
+    report: &mut FlowReport,
+    [forward, reverse]: [&Traffic; 2],
+    drops: [u64; 2],
+    measured: Span,
+) {
+    report.sent_packets = forward.sent_packets;
+    report.sent_wire_bytes = forward.sent_bytes;
+    report.returned_packets = reverse.sent_packets;
+    report.received_packets = forward.delivered_packets;
+    report.delivered_wire_bytes = forward.measured_delivered_bytes;
+    report.throughput_bps = forward.measured_delivered_bytes as f64 * 8.0
+        / measured.as_secs_f64().max(f64::MIN_POSITIVE);
+    report.dropped_packets = drops[0] + drops[1];
+    report.dropped_returned = drops[1];
+    report.duplicated_packets = forward.copies + reverse.copies;
+    let gone = |traffic: &Traffic, drops: u64| {
+        let gone = traffic.delivered_packets + drops;
+        traffic.sent_packets.saturating_sub(gone)
+    };
+    report.in_flight_at_end = gone(forward, drops[0]) + gone(reverse, drops[1]);
+    report.delay = forward.delay.summary();
+    report.arrival_spacing = forward.spacing.summary();
+}

@@ -1,0 +1,43 @@
+//! What a lab needs of its host.
+
+use std::fs::OpenOptions;
+use std::process::{Command, Stdio};
+
+/// The folder in which the kernel tells its settings of IPv4.
+const IPV4: &str = "/proc/sys/net/ipv4";
+
+/// What is missing for a lab, each with what to do about it; nothing when it can run.
+pub fn missing() -> Vec<String> {
+    let mut missing = Vec::new();
+    if !rustix::process::geteuid().is_root() {
+        missing.push("it makes network namespaces, which takes root: run it with sudo".into());
+    }
+    if let Err(reason) = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")
+    {
+        missing.push(format!(
+            "it cannot open /dev/net/tun ({reason}): load the module `tun`, or allow the device in the container"
+        ));
+    }
+    for (tool, package) in [("ip", "iproute2"), ("setpriv", "util-linux")] {
+        let version = Command::new(tool)
+            .arg("-V")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        if version.is_err() {
+            missing.push(format!("there is no `{tool}`: install {package}"));
+        }
+    }
+    missing
+}
+
+/// The congestion controllers that the kernel offers.
+pub(crate) fn controllers() -> Vec<String> {
+    std::fs::read_to_string(format!("{IPV4}/tcp_available_congestion_control"))
+        .map(|names| names.split_whitespace().map(Into::into).collect())
+        .unwrap_or_default()
+}

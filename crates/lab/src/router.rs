@@ -1,0 +1,412 @@
+//! The thread that carries packets between the hosts of a lab, over the links of the scenario.
+//!
+//! Each round waits until a device has something or a packet is due, reads what the devices have, and writes what
+//! is due. A packet that comes out of one link goes into the next at the time that the first link gave, not at the
+//! time when the thread got to it: lateness does not add up along a path.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use comity_emulator::{Lane, Record, Timing, TimingSummary};
+use comity_link::Packet;
+use comity_sim::histogram::Distribution;
+use comity_units::{Span, Time};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use tun_rs::SyncDevice;
+
+use crate::capture::Captures;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::packet::{destination, is_ecn_capable, mark};
+
+/// For how long before a packet is due the thread keeps the processor, so that waking up takes no time.
+const SPIN: Span = Span::from_micros(60);
+/// How many packets of a device are read in a row, and how many are written before devices are looked at again.
+const BURST: usize = 64;
+/// How often the thread looks whether it is to stop.
+const PATIENCE: Span = Span::from_millis(20);
+/// Packets handed on later than this count as late.
+pub(crate) const LATE: Span = Span::from_millis(1);
+/// The largest IP packet.
+const LARGEST: usize = 65_535;
+
+/// One end of a flow, as the router sees it.
+pub(crate) struct Port {
+    pub(crate) device: SyncDevice,
+    /// The addresses of the other end.
+    pub(crate) peer: (Ipv4Addr, Ipv6Addr),
+    /// The links to the other end.
+    pub(crate) path: Vec<usize>,
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+struct Transit {
+    bytes: Box<[u8]>,
+    /// The port that it came from: twice the flow, and one more at its destination.
+    port: u32,
+    /// How many links of its path it has begun.
+    hop: u32,
+    entered: Time,
+    is_copy: bool,
+}
+
+/// What the router saw of the packets of one direction of a flow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Traffic {
+    /// Packets that the host sent.
+    pub(crate) sent_packets: u64,
+    pub(crate) sent_bytes: u64,
+    /// The same, measured.
+    pub(crate) measured_sent_packets: u64,
+    pub(crate) measured_sent_bytes: u64,
+    /// Packets that reached the other host, without second copies.
+    pub(crate) delivered_packets: u64,
+    /// Extra copies that links made, and that came out of the last link.
+    pub(crate) copies: u64,
+    /// Bytes on the wire that reached the other host, measured.
+    pub(crate) measured_delivered_bytes: u64,
+    /// Measured one-way delay.
+    pub(crate) delay: Distribution,
+    /// Measured time from one arrival to the next.
+    pub(crate) spacing: Distribution,
+    last_arrival: Option<Time>,
+    /// Bytes that reached the other host in each bin.
+    pub(crate) bins: Vec<u64>,
+    /// Packets that the host sent in each bin.
+    pub(crate) sent_bins: Vec<u32>,
+}
+
+/// A link and whose packets it was offered.
+#[derive(Debug)]
+struct Line {
+    lane: Lane<Transit>,
+    /// The port of each record of the lane.
+    offered_by: Vec<u32>,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Two for each flow: from its source, and from its destination.
+    pub(crate) traffic: Vec<Traffic>,
+    pub(crate) links: Vec<LinkOutcome>,
+    pub(crate) timing: TimingSummary,
+    /// Packets that the kernel did not take back.
+    pub(crate) unwritten: u64,
+    /// Packets that the memory of the router had no room for.
+    pub(crate) unheld: u64,
+}
+
+/// What became of each packet that a link was offered.
+#[derive(Debug)]
+pub(crate) struct LinkOutcome {
+    pub(crate) records: Vec<Record>,
+    /// The port of each record.
+    pub(crate) offered_by: Vec<u32>,
+}
+
+/// When a run is measured, and in which steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interval {
+    pub(crate) warmup: Time,
+    pub(crate) end: Time,
+    pub(crate) bin: Option<Span>,
+}
+
+/// The router before it runs.
+pub(crate) struct Router {
+    ports: Vec<Port>,
+    lines: Vec<Line>,
+    captures: Captures,
+    clock: Clock,
+    interval: Interval,
+    epoll: OwnedFd,
+    traffic: Vec<Traffic>,
+    timing: Timing,
+    unwritten: u64,
+}
+
+impl Router {
+    /// A router between ports over links. The port of a flow's source stands before that of its destination.
+    pub(crate) fn new(
+        ports: Vec<Port>,
+        lanes: Vec<LaneOf>,
+        captures: Captures,
+        clock: Clock,
+        interval: Interval,
+    ) -> Result<Self, Error> {
+        let purpose = "cannot wait for the devices of the hosts";
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(Error::system(purpose))?;
+        for (number, port) in ports.iter().enumerate() {
+            epoll::add(
+                &epoll,
+                fd(&port.device),
+                epoll::EventData::new_u64(number as u64),
+                epoll::EventFlags::IN,
+            )
+            .map_err(Error::system(purpose))?;
+        }
+        let bins = interval.bin.map_or(0, |bin| {
+            let length = interval.end.saturating_since(Time::ZERO).as_nanos();
+            length.div_ceil(bin.as_nanos().max(1)) as usize
+        });
+        let traffic = Traffic {
+            bins: vec![0; bins],
+            sent_bins: vec![0; bins],
+            ..Traffic::default()
+        };
+        Ok(Self {
+            traffic: vec![traffic; ports.len()],
+            lines: lanes
+                .into_iter()
+                .map(|LaneOf(lane)| Line {
+                    lane,
+                    offered_by: Vec::new(),
+                })
+                .collect(),
+            ports,
+            captures,
+            clock,
+            interval,
+            epoll,
+            timing: Timing::new(LATE),
+            unwritten: 0,
+        })
+    }
+
+    /// Carries packets until the end of the run, or until `stop`. Nothing moves before the clock's zero.
+    pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> Result<Outcome, Error> {
+        // Refused only where the system has no such thing; spinning then has to cover more.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        // Without it a busy machine makes the router late, which the report says.
+        let _ = thread_priority::set_thread_priority_and_policy(
+            thread_priority::thread_native_id(),
+            thread_priority::ThreadPriority::from_posix(thread_priority::ScheduleParams {
+                sched_priority: 10,
+            }),
+            thread_priority::ThreadSchedulePolicy::Realtime(
+                thread_priority::RealtimeThreadSchedulePolicy::Fifo,
+            ),
+        );
+        let mut buffer = vec![0_u8; LARGEST];
+        let mut events = Vec::with_capacity(64);
+        while self.clock.now() < self.interval.end && !stop.load(Ordering::Relaxed) {
+            self.wait(&mut events)?;
+            for event in &events {
+                self.read(event.data.u64() as usize, &mut buffer);
+            }
+            self.hand_on(self.clock.now());
+        }
+        let unheld = self.lines.iter();
+        let unheld = unheld.map(|line| line.lane.account().dropped_memory.packets);
+        Ok(Outcome {
+            unheld: unheld.sum(),
+            links: self
+                .lines
+                .into_iter()
+                .map(|line| LinkOutcome {
+                    records: line.lane.record().to_vec(),
+                    offered_by: line.offered_by,
+                })
+                .collect(),
+            traffic: self.traffic,
+            timing: self.timing.summary(),
+            unwritten: self.unwritten,
+        })
+    }
+
+    /// Waits for devices, or until a packet is due.
+    fn wait(&self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
+        events.clear();
+        let now = self.clock.now();
+        let latest = now + PATIENCE;
+        let until = match self.next_due() {
+            Some((due, _)) => latest.min(due.saturating_sub(SPIN)),
+            None => latest,
+        };
+        let left = until.saturating_since(now);
+        let timeout = Timespec {
+            tv_sec: 0,
+            // Less than `PATIENCE`.
+            tv_nsec: left.as_nanos().cast_signed(),
+        };
+        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(reason) => Err(Error::system("cannot wait for the devices of the hosts")(
+                reason,
+            )),
+        }
+    }
+
+    /// When the next packet is due, and at which link.
+    fn next_due(&self) -> Option<(Time, usize)> {
+        let due = |(number, line): (usize, &Line)| Some((line.lane.next_due()?, number));
+        self.lines.iter().enumerate().filter_map(due).min()
+    }
+
+    /// Takes what a host has sent.
+    fn read(&mut self, number: usize, buffer: &mut [u8]) {
+        for _ in 0..BURST {
+            let Some(port) = self.ports.get(number) else {
+                return;
+            };
+            let Ok(length) = port.device.recv(buffer) else {
+                return;
+            };
+            let packet = buffer.get(..length).unwrap_or_default();
+            let is_for_peer = match destination(packet) {
+                Some(IpAddr::V4(address)) => address == port.peer.0,
+                Some(IpAddr::V6(address)) => address == port.peer.1,
+                None => false,
+            };
+            // The rest is talk with neighbours that are not there.
+            if !is_for_peer {
+                continue;
+            }
+            let now = self.clock.now();
+            let is_measured = now >= self.interval.warmup;
+            if let Some(traffic) = self.traffic.get_mut(number) {
+                traffic.sent_packets += 1;
+                traffic.sent_bytes += length as u64;
+                if is_measured {
+                    traffic.measured_sent_packets += 1;
+                    traffic.measured_sent_bytes += length as u64;
+                }
+                if let Some(bin) =
+                    bin_of(self.interval.bin, now).and_then(|at| traffic.sent_bins.get_mut(at))
+                {
+                    *bin += 1;
+                }
+            }
+            let transit = Transit {
+                bytes: packet.into(),
+                // There are less than 2^17 ports.
+                port: number as u32,
+                hop: 0,
+                entered: now,
+                is_copy: false,
+            };
+            self.forward(now, transit);
+        }
+    }
+
+    /// Puts a packet on the next link of its path, or hands it to its host.
+    fn forward(&mut self, now: Time, mut transit: Transit) {
+        let port = self.ports.get(transit.port as usize);
+        let Some(port) = port else { return };
+        let Some(&link) = port.path.get(transit.hop as usize) else {
+            self.deliver(now, &transit);
+            return;
+        };
+        let Some(line) = self.lines.get_mut(link) else {
+            return;
+        };
+        transit.hop += 1;
+        let packet = Packet {
+            // An IP packet has fewer than 2^16 bytes.
+            bytes: transit.bytes.len() as u32,
+            ecn_capable: is_ecn_capable(&transit.bytes),
+        };
+        self.captures.take(link, now, &transit.bytes);
+        let (port, before) = (transit.port, line.lane.record().len());
+        line.lane.offer(now, packet, transit);
+        if line.lane.record().len() > before {
+            line.offered_by.push(port);
+        }
+    }
+
+    /// Moves on every packet that is due by `horizon`, in the order of the times at which they are due.
+    fn hand_on(&mut self, horizon: Time) {
+        for _ in 0..BURST {
+            let Some((due, number)) = self.next_due() else {
+                return;
+            };
+            if due > horizon {
+                return;
+            }
+            let Some(line) = self.lines.get_mut(number) else {
+                return;
+            };
+            // A link with a real queue may only have decided something.
+            let Some(release) = line.lane.release(due) else {
+                continue;
+            };
+            let mut transit = release.item;
+            if release.marked {
+                mark(&mut transit.bytes);
+            }
+            transit.is_copy |= release.is_copy;
+            self.forward(release.due, transit);
+        }
+    }
+
+    /// Gives a packet to the host at the end of its path.
+    fn deliver(&mut self, due: Time, transit: &Transit) {
+        let from = transit.port as usize;
+        if let Some(host) = self.ports.get(from ^ 1)
+            && host.device.send(&transit.bytes).is_err()
+        {
+            self.unwritten += 1;
+        }
+        self.timing.record(self.clock.now().saturating_since(due));
+        let Interval { warmup, end, bin } = self.interval;
+        let Some(traffic) = self.traffic.get_mut(from) else {
+            return;
+        };
+        if transit.is_copy {
+            traffic.copies += 1;
+        } else {
+            traffic.delivered_packets += 1;
+        }
+        if due >= warmup && due <= end {
+            traffic.measured_delivered_bytes += transit.bytes.len() as u64;
+            traffic.delay.record(due.saturating_since(transit.entered));
+            if let Some(last) = traffic.last_arrival {
+                traffic.spacing.record(due.saturating_since(last));
+            }
+            traffic.last_arrival = Some(due);
+        }
+        if let Some(bin) = bin_of(bin, due).and_then(|at| traffic.bins.get_mut(at)) {
+            *bin += transit.bytes.len() as u64;
+        }
+    }
+}
+
+/// A lane of the router's packets.
+#[derive(Debug)]
+pub(crate) struct LaneOf(Lane<Transit>);
+
+impl LaneOf {
+    /// The lane of a link, which remembers what became of every packet.
+    pub(crate) fn new(
+        config: &comity_link::LinkConfig,
+        seed: comity_units::Seed,
+    ) -> Result<Self, comity_link::ConfigError> {
+        /// Beyond this much a link's packets are dropped, and the run is not to be trusted.
+        const MEMORY: comity_units::Bytes = comity_units::Bytes::new(256 << 20);
+        Lane::new(config, seed, MEMORY).map(|lane| Self(lane.recording(usize::MAX)))
+    }
+}
+
+/// The number of the bin that a moment lies in.
+fn bin_of(bin: Option<Span>, at: Time) -> Option<usize> {
+    let length = bin?.as_nanos().max(1);
+    Some((at.as_nanos() / length) as usize)
+}
+
+/// The device as something to wait for.
+fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
+    // SAFETY: the descriptor is open for as long as the device, which is borrowed for the same time.
+    #[allow(
+        unsafe_code,
+        reason = "the device shows its descriptor as a number only"
+    )]
+    unsafe {
+        BorrowedFd::borrow_raw(device.as_raw_fd())
+    }
+}

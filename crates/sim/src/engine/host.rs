@@ -1,0 +1,178 @@
+//! What a host outside of the simulator needs to run the same scenario: paths, starts, sources and shares.
+//!
+//! Sources and starts draw from the streams that a simulated run with the same seed draws from, so that a frame
+//! of a video has the same size in both worlds.
+
+use comity_link::Random;
+use comity_units::{Bytes, Rate, Seed, Span, Time};
+
+use super::build::{BuildError, first_delay, mean_rate, section_producer};
+use super::flow::start_time;
+use super::links::Watch;
+use super::producer::Producer;
+use super::route::Router;
+use crate::frames::FrameKind;
+use crate::network::{Network, NodeId, TransportSpec};
+
+/// Where a flow goes and when it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowPlan {
+    /// The links from the source to the destination, as indices into [`Network::links`].
+    pub forward: Vec<usize>,
+    /// The links back.
+    pub reverse: Vec<usize>,
+    /// When the flow starts.
+    pub started_at: Time,
+    /// When its source stops: at its `stop`, or at the end of the run.
+    pub stopped_at: Time,
+    /// What an equal share of the narrowest link on the way carries in measured time, in bytes on the wire:
+    /// the rate over the number of flows whose data crosses it. `None` where no link has a rate.
+    pub equal_share: Option<Bytes>,
+}
+
+/// The plans of all flows, in the order of the network.
+///
+/// # Errors
+/// [`BuildError`] when a flow goes to its own node or cannot reach its destination.
+pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, BuildError> {
+    let delays = network.links.iter().map(|link| first_delay(&link.config));
+    let mut router = Router::new(network, delays.collect());
+    let name = |node: NodeId| {
+        let name = network.nodes.get(node.0 as usize);
+        name.cloned().unwrap_or_default()
+    };
+    let mut plans = Vec::with_capacity(network.flows.len());
+    for flow in &network.flows {
+        let (source, destination) = (flow.source, flow.destination);
+        if source == destination {
+            return Err(BuildError::FlowToItself {
+                flow: flow.name.clone(),
+                node: name(source),
+            });
+        }
+        let mut path = |from: NodeId, to: NodeId| {
+            let links = router.path(from, to);
+            let links = links.ok_or_else(|| BuildError::Unreachable {
+                flow: flow.name.clone(),
+                from: name(from),
+                to: name(to),
+            })?;
+            Ok(links.into_iter().map(|link| link as usize).collect())
+        };
+        let (forward, reverse) = (path(source, destination)?, path(destination, source)?);
+        let mut random = Random::new(stream(seed, &flow.name).derive("start"));
+        plans.push(FlowPlan {
+            forward,
+            reverse,
+            started_at: start_time(flow.start.at, flow.start.spread, &mut random),
+            stopped_at: flow
+                .stop
+                .unwrap_or(Time::MAX)
+                .min(Time::ZERO + network.duration),
+            equal_share: None,
+        });
+    }
+    share(network, &mut plans);
+    Ok(plans)
+}
+
+/// Fills in what an equal share of each flow's narrowest link carries.
+fn share(network: &Network, plans: &mut [FlowPlan]) {
+    let mut crossing = vec![0_u64; network.links.len()];
+    for link in plans.iter().flat_map(|plan| &plan.forward) {
+        if let Some(flows) = crossing.get_mut(*link) {
+            *flows += 1;
+        }
+    }
+    let watched = network.duration.saturating_sub(network.warmup);
+    let shares: Vec<Option<Bytes>> = network
+        .links
+        .iter()
+        .zip(crossing)
+        .map(|(link, flows)| {
+            let rate = link_rate(network, &link.config)?;
+            Some(Bytes::new(rate.amount_in(watched).get() / flows.max(1)))
+        })
+        .collect();
+    for plan in plans {
+        let of_links = plan.forward.iter().filter_map(|link| *shares.get(*link)?);
+        plan.equal_share = of_links.min();
+    }
+}
+
+/// The mean rate of a link over measured time; `None` without a rate.
+pub fn link_rate(network: &Network, link: &comity_link::LinkConfig) -> Option<Rate> {
+    let watch = Watch {
+        warmup: Time::ZERO + network.warmup,
+        end: Time::ZERO + network.duration,
+    };
+    mean_rate(link, watch)
+}
+
+/// The seed that everything of a flow is derived from.
+pub fn stream(seed: Seed, flow: &str) -> Seed {
+    seed.derive("flow").derive(flow)
+}
+
+/// The seed that everything of a link is derived from.
+pub fn link_stream(seed: Seed, link: &str) -> Seed {
+    seed.derive("link").derive(link)
+}
+
+/// What a flow submits, and when.
+#[derive(Debug)]
+pub struct Source(Producer);
+
+impl Source {
+    /// The source of a flow that begins at `start`. TCP submits a full segment at a time.
+    ///
+    /// # Errors
+    /// [`BuildError`] for a workload that is no calendar of sections: a file, a token bucket, and for TCP a
+    /// greedy source.
+    pub fn new(
+        network: &Network,
+        flow: usize,
+        seed: Seed,
+        start: Time,
+    ) -> Result<Self, BuildError> {
+        let spec = &network.flows[flow];
+        let section = match &spec.transport {
+            TransportSpec::Tcp(tcp) => Bytes::new(u64::from(tcp.config.mss)),
+            TransportSpec::Datagram(datagram) => datagram.wire,
+            TransportSpec::Sections(sections) => sections.section,
+            TransportSpec::Command(_) => Bytes::new(1),
+        };
+        let random = Random::new(stream(seed, &spec.name).derive("workload"));
+        section_producer(spec, section, start, random).map(Self)
+    }
+
+    /// When the next section comes into being; [`Time::MAX`] for never. A greedy source always has one.
+    pub fn peek(&self) -> Time {
+        match self.0 {
+            Producer::Greedy(_) => Time::ZERO,
+            _ => self.0.peek(),
+        }
+    }
+
+    /// The next section: its size in bytes and what it is.
+    pub fn next_section(&mut self) -> Option<(u32, FrameKind)> {
+        self.0.next()
+    }
+
+    /// The span between two moments of the source, for hosts that begin later than the plan.
+    pub fn is_greedy(&self) -> bool {
+        matches!(self.0, Producer::Greedy(_))
+    }
+}
+
+/// The bytes that an equal share of `share` wire bytes carries as payload of full packets.
+pub fn payload_of(share: Bytes, payload: u32, overhead: u32) -> u64 {
+    let (payload, overhead) = (u128::from(payload), u128::from(overhead));
+    // A part of the share, and so no longer than that.
+    (u128::from(share.get()) * payload / (payload + overhead).max(1)) as u64
+}
+
+/// The time from the start of measuring to the end of the run.
+pub fn watched(network: &Network) -> Span {
+    network.duration.saturating_sub(network.warmup)
+}
