@@ -411,7 +411,10 @@ fn units_of_streams_without_time_stamps_are_written_whole() {
             let whole = [&[0, 0, 1, stream_id, 0, length], bytes].concat();
             assert!(out.ends_with(&whole), "stream {stream_id:#x}");
             let packets = ts::packets(&out);
-            let units: Vec<_> = packets.iter().filter(|packet| packet.pid == 0x100).collect();
+            let units: Vec<_> = packets
+                .iter()
+                .filter(|packet| packet.pid == 0x100)
+                .collect();
             assert_eq!(units.len(), 1);
             assert!(units[0].begins && units[0].presentation.is_none());
         }
