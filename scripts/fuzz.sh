@@ -12,7 +12,8 @@
 #
 #   SKIP_REASON   a file to write to why they were not run
 #   SECONDS_EACH  how long each fuzz target runs (60; 5 with --short)
-#   CASES         how many cases each property test gets (20000; `cargo test` alone gives it 256)
+#   CASES         how many cases each property test gets (20000; `make test` gives most of them 256)
+#   SEED          what the cases are drawn from (a new one each time; `make test` has the same one every time)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,7 +30,10 @@ if [ -n "$mode" ]; then
     seconds=${SECONDS_EACH:-5}
 else
     seconds=${SECONDS_EACH:-60}
-    PROPTEST_CASES=${CASES:-20000} cargo test --workspace
+    # New cases each time; the seed is told, so that a run can be repeated.
+    seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+    echo "fuzz: the property tests with SEED=$seed"
+    PROPTEST_RNG_SEED=$seed PROPTEST_CASES=${CASES:-20000} cargo test --workspace --no-fail-fast
 fi
 
 if [ "$mode" = --ci ] && ! cargo +nightly --version >/dev/null 2>&1; then

@@ -36,7 +36,7 @@ pub fn ends_opened(
 ) -> [Connection<Bytes>; 2] {
     let row = table::find(law).expect("a known controller");
     let [sender_opened, receiver_opened] = opened;
-    [
+    let mut ends = [
         (sender, sender_opened, false),
         (receiver, receiver_opened, true),
     ]
@@ -48,7 +48,11 @@ pub fn ends_opened(
             .filter(|_| measures)
             .map(|meter| meter.expect("defaults"));
         Connection::new(config, config.ack_delay, controller, meter, opened).expect("valid")
-    })
+    });
+    // As transport parameters would: an end that took its own buffer for its peer's could fill that with what waits for more.
+    ends[0].set_initial_credit(receiver.receive_buffer, receiver.receive_sections);
+    ends[1].set_initial_credit(sender.receive_buffer, sender.receive_sections);
+    ends
 }
 
 /// A packet on its way.

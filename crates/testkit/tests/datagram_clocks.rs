@@ -162,7 +162,7 @@ fn a_round_trip_is_measured_by_an_answer_that_names_more_than_the_ping() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// Every section is handed over whole, and as near to its due time as the page says: before the change, while the map
     /// moves, and when it has come to rest. In units of the page: `f` and `b` in milliseconds, errors above zero are late.

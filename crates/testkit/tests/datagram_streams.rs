@@ -237,7 +237,7 @@ fn the_last_section_is_reported_when_it_is_lost_without_a_right_to_be_repeated()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     /// Whatever the path does and however sections are handed out: no byte leaves after its deadline, every section is
     /// reported exactly once at both ends, accounts sum, neither end holds more than its buffer, and both come to rest.

@@ -116,8 +116,6 @@ fn nothing_extra_without_recovery(connection: &Connection, record: &comity_testk
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     /// Every byte arrives once and in order, both ends close, and in bounded work.
     #[test]
     fn everything_arrives_and_both_close(

@@ -482,8 +482,6 @@ fn parting(pair: &Pair, delay: u64) -> Time {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     /// Gaps and data tile the stream, nothing obsolete leaves, and both ends close.
     #[test]
     fn gaps_and_data_tile_the_stream_and_all_comes_to_an_end(

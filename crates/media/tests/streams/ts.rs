@@ -44,7 +44,8 @@ pub(crate) fn packets(stream: &[u8]) -> Vec<Packet> {
             };
             // The optional header of a PES packet, 2.4.3.6, and its PTS_DTS_flags.
             let is_unit = bytes[1] & 0x40 != 0 && payload.starts_with(&[0, 0, 1]);
-            let presentation = (is_unit && payload[7] & 0x80 != 0).then(|| {
+            let has_header = is_unit && has_optional_header(payload[3]);
+            let presentation = (has_header && payload[7] & 0x80 != 0).then(|| {
                 let bits = |at: usize, mask: u8| u64::from(payload[at] & mask) >> 1;
                 let (high, middle, low) = (bits(9, 0x0e), bits(11, 0xfe), bits(13, 0xfe));
                 high << 30
@@ -65,6 +66,23 @@ pub(crate) fn packets(stream: &[u8]) -> Vec<Packet> {
             }
         })
         .collect()
+}
+
+/// Stream identifiers whose PES packets have no optional header, 2.4.3.7 and table 2-22.
+pub(crate) const WITHOUT_OPTIONAL_HEADER: [u8; 8] = [
+    0xbc, // program_stream_map
+    0xbe, // padding_stream
+    0xbf, // private_stream_2
+    0xf0, // ECM_stream
+    0xf1, // EMM_stream
+    0xf2, // DSMCC_stream
+    0xf8, // ITU-T Rec. H.222.1 type E
+    0xff, // program_stream_directory
+];
+
+/// Whether flags and time stamps follow the length of a PES packet.
+pub(crate) fn has_optional_header(stream_id: u8) -> bool {
+    !WITHOUT_OPTIONAL_HEADER.contains(&stream_id)
 }
 
 /// By how much each time stamp lies behind the last clock reference before it, in ticks of 90 kHz; how many units have none.

@@ -130,8 +130,6 @@ fn recovery(kind: Kind, impatient: bool) -> RecoveryConfig {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     /// Step for step, both have the same packets and acknowledgements under way, and the same logical window.
     #[test]
     fn the_connection_sends_what_the_paper_says(

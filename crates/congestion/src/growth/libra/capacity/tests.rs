@@ -85,8 +85,6 @@ fn literal(kept: &[Kept], now: Time, age: Span, has_clock: bool) -> Option<(f64,
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     /// Whether the receiver says when packets arrived, on a clock of its own, or acknowledgements alone tell, and whatever
     /// holds these up in the first case: the estimate is that of the best pair of the last one to two memories, or a bound. (A
     /// memory is turned when a pair comes, so that pauses lengthen it.)
