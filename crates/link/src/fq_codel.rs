@@ -16,13 +16,18 @@
 //! When the limit is exceeded, the queue that has the most bytes drops from its head, until half of
 //! its bytes are gone or `drop_batch` packets.
 //!
-//! Source: RFC 8290, section 4. Agrees with Linux (`sch_fq_codel.c`) where the RFC leaves a choice:
-//! 1. the batch ends at half of the bytes; the RFC has half of the packets. 2. drops at the limit add to
-//! CoDel's count. 3. CoDel spares what is left when all queues together hold no more than `mtu`; with
-//! RFC 8289 alone a queue of one packet is never controlled. Differs from Linux in: 1. an emptied queue of
-//! the new list always goes to the old list, as in the RFC; Linux forgets it if the old list is empty.
-//! 2. the host gives the flow, and the seed of the link perturbs its hash. 3. no limit of memory and no
-//! `ce_threshold`. 4. the limit counts the packet in transmission.
+//! Source: RFC 8290, section 4. Where the RFC leaves a choice, this agrees with Linux (`sch_fq_codel.c`):
+//! - The batch ends at half of the bytes. The RFC has half of the packets.
+//! - Drops at the limit add to CoDel's count.
+//! - CoDel drops nothing while all queues together hold no more than `mtu`. With RFC 8289 alone a queue of
+//!   one packet is never controlled.
+//!
+//! Differs from Linux in:
+//! - An emptied queue of the new list always goes to the old list, as in the RFC. Linux forgets it if the
+//!   old list is empty.
+//! - The host gives the flow, and the seed of the link perturbs its hash.
+//! - It has no limit of memory and no `ce_threshold`.
+//! - The limit counts the packet in transmission.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
