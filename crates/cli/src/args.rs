@@ -331,7 +331,7 @@ macro_rules! link_options {
             #[arg(long = $mtu, id = $mtu, value_name = "BYTES", value_parser = packet_size)]
             pub(crate) mtu: Option<Bytes>,
 
-            /// How much waits, such as 60, 90kB or "{ kind = 'codel' }" [default: unlimited]
+            /// How much waits, such as 60, 90kB or "{ kind = 'fq_codel' }" [default: unlimited]
             #[arg(long = $queue, id = $queue, value_name = "SIZE")]
             pub(crate) queue: Option<String>,
 

@@ -3,9 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use comity_link::{
-    ClockedLink, ConfigError, DropCause, LinkConfig, Outcome, Packet, Queue, ServedLink,
-};
+use comity_link::{ClockedLink, ConfigError, DropCause, LinkConfig, Outcome, Packet, ServedLink};
 use comity_units::{Bytes, Seed, Time};
 
 use crate::account::Account;
@@ -88,7 +86,7 @@ impl<T: Clone> Lane<T> {
     /// # Errors
     /// When the link's configuration is not valid.
     pub fn new(config: &LinkConfig, seed: Seed, memory: Bytes) -> Result<Self, ConfigError> {
-        let link = if matches!(config.queue, Queue::CoDel(_)) {
+        let link = if config.queue.needs_served_link() {
             Link::Served(Box::new(ServedLink::new(config, seed)?))
         } else {
             Link::Clocked(Box::new(ClockedLink::new(config, seed)?))

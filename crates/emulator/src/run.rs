@@ -533,6 +533,7 @@ fn carry(caller: u64, incoming: &Incoming<'_>, overhead: u32) -> (Packet, Datagr
     let packet = Packet {
         bytes: length.saturating_add(overhead),
         ecn_capable: incoming.ecn.is_some(),
+        flow: caller,
     };
     let datagram = Datagram {
         caller,

@@ -2,8 +2,8 @@
 
 use comity_emulator::{Lane, Release};
 use comity_link::{
-    ClockedLink, CodelConfig, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome,
-    Packet, Queue, ServedLink,
+    ClockedLink, CodelConfig, FqCodelConfig, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace,
+    Outcome, Packet, PieConfig, Queue, ServedLink,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -14,6 +14,7 @@ const fn packet(bytes: u32) -> Packet {
     Packet {
         bytes,
         ecn_capable: false,
+        flow: 0,
     }
 }
 
@@ -137,6 +138,11 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
         (1_u64..20_000).prop_map(|bytes| Queue::DropTail(Limit::Bytes(Bytes::new(bytes)))),
         Just(Queue::Red(comity_link::RedConfig::default())),
         Just(Queue::CoDel(CodelConfig::default())),
+        (1_u32..20).prop_map(|packets| Queue::FqCodel(FqCodelConfig {
+            limit: Limit::Packets(packets),
+            ..FqCodelConfig::default()
+        })),
+        Just(Queue::Pie(PieConfig::default())),
     ];
     (
         100_u64..20_000,
@@ -170,7 +176,7 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
 /// arrives, its number, when it is due, and whether it is a copy; in no particular order.
 fn expected(config: &LinkConfig, seed: Seed, offers: &[(Time, u32)]) -> Vec<(usize, Time, bool)> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; offers.len()];
-    if matches!(config.queue, Queue::CoDel(_)) {
+    if config.queue.needs_served_link() {
         let mut link = ServedLink::new(config, seed).unwrap();
         for (number, &(at, bytes)) in offers.iter().enumerate() {
             if let Err(cause) = link.offer(at, packet(bytes), number) {

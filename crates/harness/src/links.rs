@@ -47,6 +47,7 @@ fn carry(rate: RateProfile, data: &[u8]) {
         let packet = Packet {
             bytes: u32::from(byte) * 40,
             ecn_capable: false,
+            flow: 0,
         };
         let outcome = clocked.offer(now, packet);
         let Outcome::Carried(passage) = outcome else {

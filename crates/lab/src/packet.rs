@@ -30,6 +30,33 @@ pub(crate) fn is_ecn_capable(packet: &[u8]) -> bool {
     }
 }
 
+/// The flow of a packet: a hash (FNV-1a) of its addresses, its protocol and the ports of TCP and UDP. What has none of
+/// these is one flow.
+pub(crate) fn flow(packet: &[u8]) -> u64 {
+    let parts = match packet.first().map(|first| first >> 4) {
+        Some(4) => {
+            let header = usize::from(packet[0] & 0xf) * 4;
+            [
+                packet.get(12..20),
+                packet.get(9..10),
+                packet.get(header..header + 4),
+            ]
+        }
+        Some(6) => [packet.get(8..40), packet.get(6..7), packet.get(40..44)],
+        _ => [None; 3],
+    };
+    let [addresses, protocol, ports] = parts;
+    let ports = ports.filter(|_| matches!(protocol, Some([TCP | UDP])));
+    let bytes = [addresses, protocol, ports].into_iter().flatten().flatten();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The numbers of the protocols that have ports.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
 /// Marks a packet as having met congestion (CE), with the checksum of its header made right (RFC 1624).
 pub(crate) fn mark(packet: &mut [u8]) {
     match packet {
@@ -93,6 +120,28 @@ mod tests {
                 destination(&packet),
                 Some(Ipv4Addr::new(198, 19, 0, 1).into())
             );
+        }
+    }
+
+    #[test]
+    fn packets_of_one_connection_and_direction_are_a_flow() {
+        let packet = |ports: [u8; 4], rest: u8| {
+            let mut packet = ipv4(0).to_vec();
+            packet.extend(ports);
+            packet.push(rest);
+            packet
+        };
+        let one = packet([0, 80, 1, 2], 9);
+        assert_eq!(flow(&one), flow(&packet([0, 80, 1, 2], 8)));
+        assert_ne!(flow(&one), flow(&packet([0, 80, 1, 3], 9)), "another port");
+        let mut icmp = one.clone();
+        icmp[9] = 1;
+        let mut other = packet([7, 7, 7, 7], 9);
+        other[9] = 1;
+        assert_eq!(flow(&icmp), flow(&other), "ICMP has no ports");
+        assert_ne!(flow(&icmp), flow(&one));
+        for short in [&[][..], &[0x4f, 0, 0], &[0x60; 39]] {
+            flow(short);
         }
     }
 

@@ -21,7 +21,7 @@ use tun_rs::SyncDevice;
 use crate::capture::Captures;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::packet::{destination, is_ecn_capable, mark};
+use crate::packet::{destination, flow, is_ecn_capable, mark};
 
 /// For how long before a packet is due the thread keeps the processor, so that waking up takes no time.
 const SPIN: Span = Span::from_micros(60);
@@ -311,6 +311,7 @@ impl Router {
             // An IP packet has fewer than 2^16 bytes.
             bytes: transit.bytes.len() as u32,
             ecn_capable: is_ecn_capable(&transit.bytes),
+            flow: flow(&transit.bytes),
         };
         self.captures.take(link, now, &transit.bytes);
         let (port, before) = (transit.port, line.lane.record().len());

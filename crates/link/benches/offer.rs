@@ -91,6 +91,7 @@ fn offer(link: &mut ClockedLink, mut now: Time, sizes: [u32; 2]) -> Time {
             let packet = Packet {
                 bytes,
                 ecn_capable: false,
+                flow: 0,
             };
             if let Outcome::Carried(passage) = link.offer(now, black_box(packet)) {
                 black_box(passage.arrival);
@@ -142,6 +143,7 @@ fn served(criterion: &mut Criterion) {
                     let packet = Packet {
                         bytes: 1_500,
                         ecn_capable: false,
+                        flow: 0,
                     };
                     let _ = black_box(link.offer(now, black_box(packet), number));
                     if number % 4 == 3 {

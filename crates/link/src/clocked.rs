@@ -5,11 +5,12 @@ use alloc::boxed::Box;
 use comity_units::{Bytes, Seed, Span, Time};
 
 use crate::clock::{Clock, WORK_PER_BYTE};
-use crate::config::{ConfigError, DelayProfile, Jitter, Limit, LinkConfig, LossPlace, Queue};
+use crate::config::{ConfigError, DelayProfile, Jitter, LinkConfig, LossPlace};
 use crate::far_end::FarEnd;
 use crate::loss::Losses;
 use crate::outcome::{Backlog, DropCause, Outcome, Packet, Passage};
 use crate::profile::{Profile, Server};
+use crate::queue::{Limit, Queue};
 use crate::red::{Found, Red, Verdict};
 use crate::ring::{Records, Ring};
 
@@ -19,7 +20,7 @@ use crate::ring::{Records, Ring};
 /// There is no event for the end of a transmission: the link is a virtual clock that says when it is
 /// free again, and, where a limit asks for it, a ring of the departures still to come. That is possible
 /// because nothing that happens later changes the fate of a packet in a first-in-first-out queue with
-/// drop-tail or RED. Where something does (controlled delay, rates set at run time), use a
+/// drop-tail or RED. Where something does (CoDel, FQ-CoDel, rates set at run time), use a
 /// [`ServedLink`](crate::ServedLink), which gives the same outcomes otherwise.
 ///
 /// ```text
@@ -67,13 +68,15 @@ impl ClockedLink {
     /// A link that has never carried a packet. Every random stream is named below `seed`.
     ///
     /// # Errors
-    /// When the configuration is not valid, and for controlled delay.
+    /// When the configuration is not valid, and for queues that need a served link.
     pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
         config.validate()?;
         let (limit, red) = match &config.queue {
             Queue::DropTail(limit) => (*limit, None),
             Queue::Red(red) => (red.limit, Some(Red::new(red, seed))),
-            Queue::CoDel(_) => return Err(ConfigError::NeedsServedLink),
+            Queue::CoDel(_) | Queue::FqCodel(_) | Queue::Pie(_) => {
+                return Err(ConfigError::NeedsServedLink);
+            }
         };
         let Server { clock, profile } = Server::new(&config.rate);
         let delay = match config.delay {

@@ -13,10 +13,17 @@
 //! Differs from the source in: 1. with `ecn`, a packet of a sender that understands marks is marked and
 //! sent where another would be dropped and the next one looked at, as in Linux; RFC 8289 leaves marking
 //! to implementations. 2. the count saturates.
+//!
+//! Linux (`codel_impl.h`) starts the count anew as the RFC and this module do: from `count − lastcount` if
+//! the dropping state before ended within 16 intervals, else from 1. It differs in: 1. 1/√count is a
+//! 16-bit fixed-point number that one Newton step moves at each drop (`rec_inv_sqrt`), so that drop times are
+//! off by some percent after the count has jumped; here it is exact. 2. time is in units of 1,024 ns. 3. a
+//! drop may be due only after the end of the first interval, not at it. 4. a queue found empty keeps the
+//! time of `first_above`; here it is forgotten. 5. there is an optional `ce_threshold`.
 
 use comity_units::{Span, Time};
 
-use crate::config::CodelConfig;
+use crate::queue::CodelConfig;
 
 /// The state of controlled delay. Field names are those of the RFC in words.
 #[derive(Clone, Debug)]
@@ -102,6 +109,11 @@ impl Codel {
             self.last_count = self.count;
         }
         entry
+    }
+
+    /// Takes in drops that something else made, so that the next ones come sooner.
+    pub(crate) fn add_drops(&mut self, drops: u32) {
+        self.count = self.count.saturating_add(drops);
     }
 
     /// Takes a packet out, and says whether it waited too long for too long.

@@ -5,6 +5,7 @@ use core::fmt;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
+use crate::queue::{Limit, Queue};
 use crate::trace::DeliveryTrace;
 
 /// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no losses.
@@ -18,7 +19,8 @@ use crate::trace::DeliveryTrace;
 ///     ..LinkConfig::new(Rate::from_kbps(800), Span::from_millis(100))
 /// };
 /// let mut link = ClockedLink::new(&config, Seed::new(1).derive("bottleneck"))?;
-/// let Outcome::Carried(passage) = link.offer(Time::ZERO, Packet { bytes: 1_000, ecn_capable: false })
+/// let packet = Packet { bytes: 1_000, ecn_capable: false, flow: 0 };
+/// let Outcome::Carried(passage) = link.offer(Time::ZERO, packet)
 /// else { unreachable!("the queue is empty and nothing is lost") };
 /// assert_eq!(passage.departure, Time::from_millis(10));
 /// assert_eq!(passage.arrival, Time::from_millis(110));
@@ -97,137 +99,6 @@ pub enum DelayProfile {
     /// Each delay from its time on, in strictly increasing order; the first also holds before its time.
     /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
     Steps(Vec<(Time, Span)>),
-}
-
-/// How much a link holds, the packet in transmission included.
-///
-/// An ns-2 drop-tail queue with `limit_` L is `Packets(L)`. An ns-2 **RED** queue with `limit_` L lets L
-/// packets wait beside the one in transmission and is `Packets(L + 1)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Everything has room.
-    Unlimited,
-    /// At most this many packets.
-    Packets(u32),
-    /// At most this many bytes; a packet larger than that never has room.
-    Bytes(Bytes),
-}
-
-impl Limit {
-    #[inline]
-    pub(crate) fn has_room(&self, packets: usize, bytes: u64, arriving: u32) -> bool {
-        match *self {
-            Self::Unlimited => true,
-            Self::Packets(limit) => packets < limit as usize,
-            Self::Bytes(limit) => bytes + u64::from(arriving) <= limit.get(),
-        }
-    }
-
-    /// How many packets of one size find room.
-    pub(crate) fn packets_of(&self, bytes: u32) -> u64 {
-        match *self {
-            Self::Unlimited => u64::MAX,
-            Self::Packets(limit) => u64::from(limit),
-            Self::Bytes(limit) => limit
-                .get()
-                .checked_div(u64::from(bytes))
-                .unwrap_or(u64::MAX),
-        }
-    }
-}
-
-/// Where packets wait.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Queue {
-    /// First in, first out; what finds no room is dropped.
-    DropTail(Limit),
-    /// Random early detection: drops or marks on arrival, by the average queue.
-    Red(RedConfig),
-    /// Controlled delay: drops or marks on departure, by the time that packets waited. Only on a
-    /// [`ServedLink`](crate::ServedLink).
-    CoDel(CodelConfig),
-}
-
-/// Parameters of random early detection. The default is that of ns-2 2.35 for a queue of 50 packets.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RedConfig {
-    /// The hard limit.
-    pub limit: Limit,
-    /// Average queue from which packets are dropped or marked, in packets (of `mean_packet` bytes in
-    /// byte mode).
-    pub min_threshold: f64,
-    /// Average queue at which the probability is `max_probability`, in the same unit; the paper advises
-    /// at least twice `min_threshold`.
-    pub max_threshold: f64,
-    /// Probability of a drop at `max_threshold`, before drops are spaced.
-    pub max_probability: f64,
-    /// Weight w_q of a new sample in the average.
-    pub weight: f64,
-    /// Above `max_threshold` the probability grows linearly from `max_probability` to 1 at twice the
-    /// threshold, instead of jumping to 1.
-    pub gentle: bool,
-    /// Marks packets of senders that understand marks, where it would drop by chance.
-    pub ecn: bool,
-    /// Size of a typical packet: how fast the average decays on an idle link, and the unit in byte mode.
-    pub mean_packet: Bytes,
-    /// What the queue is measured in.
-    pub unit: RedUnit,
-    /// Spaces drops more evenly: none for the first `1 / p` packets after a drop (ns-2's `wait_`).
-    pub wait: bool,
-}
-
-impl Default for RedConfig {
-    fn default() -> Self {
-        Self {
-            limit: Limit::Packets(51),
-            min_threshold: 5.0,
-            max_threshold: 15.0,
-            max_probability: 0.1,
-            weight: 0.002,
-            gentle: true,
-            ecn: false,
-            mean_packet: Bytes::new(500),
-            unit: RedUnit::Packets,
-            wait: true,
-        }
-    }
-}
-
-/// What random early detection measures the queue in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RedUnit {
-    /// Bytes: a small packet is dropped less often than a large one.
-    Bytes,
-    /// Packets, whatever their size.
-    Packets,
-}
-
-/// Parameters of controlled delay. The default is that of RFC 8289.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CodelConfig {
-    /// The standing delay that is acceptable: 5 ms.
-    pub target: Span,
-    /// How long the delay has to exceed the target before packets are dropped, about a worst-case
-    /// round-trip time: 100 ms.
-    pub interval: Span,
-    /// The hard limit.
-    pub limit: Limit,
-    /// Marks packets of senders that understand marks, where it would drop.
-    pub ecn: bool,
-    /// The largest packet: a queue that holds no more than this is never too long.
-    pub mtu: Bytes,
-}
-
-impl Default for CodelConfig {
-    fn default() -> Self {
-        Self {
-            target: Span::from_millis(5),
-            interval: Span::from_millis(100),
-            limit: Limit::Packets(1_000),
-            ecn: false,
-            mtu: Bytes::new(1_500),
-        }
-    }
 }
 
 /// One cause of loss.
@@ -337,7 +208,7 @@ pub enum Jitter {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Controlled delay decides when a packet leaves, which a [`ClockedLink`](crate::ClockedLink) cannot.
+    /// A queue that looks at packets as they leave, which a [`ClockedLink`](crate::ClockedLink) cannot.
     NeedsServedLink,
     /// A limit under which nothing ever has room.
     NoRoom {
@@ -346,6 +217,18 @@ pub enum ConfigError {
     },
     /// A probability outside of [0, 1].
     Probability {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// An update interval of PIE below 100 µs.
+    PieInterval {
+        /// The interval.
+        value: Span,
+    },
+    /// A weight of PIE that is negative or not finite.
+    PieWeight {
         /// The field.
         field: &'static str,
         /// Its value.
@@ -392,14 +275,20 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NeedsServedLink => f.write_str(
-                "queue: controlled delay drops when packets leave, expected a drop-tail or RED queue \
-                 here, or a served link instead of a clocked one",
+                "queue: CoDel, FQ-CoDel and PIE look at packets as they leave, expected a drop-tail or \
+                 RED queue here, or a served link instead of a clocked one",
             ),
             Self::NoRoom { field } => {
                 write!(f, "{field}: the limit is zero, expected room for at least one packet or byte")
             }
             Self::Probability { field, value } => {
                 write!(f, "{field}: {value} is no probability, expected a number from 0 to 1")
+            }
+            Self::PieInterval { value } => {
+                write!(f, "queue update_interval: {value}, expected at least 100us")
+            }
+            Self::PieWeight { field, value } => {
+                write!(f, "{field}: {value}, expected a number from 0 on")
             }
             Self::RedWithoutRate => f.write_str(
                 "queue: random early detection on a link of unlimited rate, expected a rate: without \
@@ -448,59 +337,6 @@ impl LinkConfig {
     }
 }
 
-impl Queue {
-    fn validate(&self, rate: &RateProfile) -> Result<(), ConfigError> {
-        match self {
-            Self::DropTail(limit) => limit.validate("queue limit"),
-            Self::Red(red) => {
-                let unlimited = match rate {
-                    RateProfile::Unlimited => true,
-                    RateProfile::Constant(rate) => *rate == Rate::MAX,
-                    RateProfile::Steps(_) | RateProfile::Deliveries(_) => false,
-                };
-                if unlimited {
-                    return Err(ConfigError::RedWithoutRate);
-                }
-                red.validate()
-            }
-            Self::CoDel(codel) => {
-                codel.limit.validate("queue limit")?;
-                more_than_zero("queue target", codel.target)?;
-                more_than_zero("queue interval", codel.interval)
-            }
-        }
-    }
-}
-
-impl RedConfig {
-    fn validate(&self) -> Result<(), ConfigError> {
-        self.limit.validate("queue limit")?;
-        let (minimum, maximum) = (self.min_threshold, self.max_threshold);
-        if !(minimum > 0.0 && minimum < maximum && maximum.is_finite()) {
-            return Err(ConfigError::RedThresholds { minimum, maximum });
-        }
-        probability("queue max_probability", self.max_probability)?;
-        if !(self.weight > 0.0 && self.weight <= 1.0) {
-            return Err(ConfigError::RedWeight { value: self.weight });
-        }
-        if self.mean_packet == Bytes::ZERO {
-            return Err(ConfigError::Zero {
-                field: "queue mean_packet",
-            });
-        }
-        Ok(())
-    }
-}
-
-impl Limit {
-    fn validate(&self, field: &'static str) -> Result<(), ConfigError> {
-        match *self {
-            Self::Packets(0) | Self::Bytes(Bytes::ZERO) => Err(ConfigError::NoRoom { field }),
-            Self::Unlimited | Self::Packets(_) | Self::Bytes(_) => Ok(()),
-        }
-    }
-}
-
 impl LossModel {
     fn validate(&self) -> Result<(), ConfigError> {
         match *self {
@@ -534,7 +370,7 @@ impl LossModel {
     }
 }
 
-fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
+pub(crate) fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
     // Written so that NaN fails.
     if (0.0..=1.0).contains(&value) {
         Ok(())
@@ -543,7 +379,7 @@ fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
     }
 }
 
-fn more_than_zero(field: &'static str, span: Span) -> Result<(), ConfigError> {
+pub(crate) fn more_than_zero(field: &'static str, span: Span) -> Result<(), ConfigError> {
     if span.is_zero() {
         Err(ConfigError::Zero { field })
     } else {
@@ -573,6 +409,7 @@ fn in_order<V>(field: &'static str, steps: &[(Time, V)]) -> Result<(), ConfigErr
 mod tests {
     extern crate std;
     use super::*;
+    use crate::queue::{CodelConfig, FqCodelConfig, PieConfig, RedConfig};
     use std::string::ToString;
     use std::vec;
 
@@ -589,6 +426,8 @@ mod tests {
         for queue in [
             Queue::Red(RedConfig::default()),
             Queue::CoDel(CodelConfig::default()),
+            Queue::FqCodel(FqCodelConfig::default()),
+            Queue::Pie(PieConfig::default()),
         ] {
             let config = LinkConfig {
                 queue,
@@ -610,6 +449,14 @@ mod tests {
         };
         let red = |red| LinkConfig {
             queue: Queue::Red(red),
+            ..base.clone()
+        };
+        let fq_codel = |fq_codel| LinkConfig {
+            queue: Queue::FqCodel(fq_codel),
+            ..base.clone()
+        };
+        let pie = |pie| LinkConfig {
+            queue: Queue::Pie(pie),
             ..base.clone()
         };
         let at = Time::from_secs;
@@ -684,6 +531,48 @@ mod tests {
                     ..RedConfig::default()
                 }),
                 "queue weight: 0, expected a number above 0 and at most 1",
+            ),
+            (
+                fq_codel(FqCodelConfig {
+                    queues: 0,
+                    ..FqCodelConfig::default()
+                }),
+                "queue queues: zero, expected more than that",
+            ),
+            (
+                fq_codel(FqCodelConfig {
+                    quantum: Bytes::ZERO,
+                    ..FqCodelConfig::default()
+                }),
+                "queue quantum: zero, expected more than that",
+            ),
+            (
+                fq_codel(FqCodelConfig {
+                    drop_batch: 0,
+                    ..FqCodelConfig::default()
+                }),
+                "queue drop_batch: zero, expected more than that",
+            ),
+            (
+                pie(PieConfig {
+                    update_interval: Span::from_micros(99),
+                    ..PieConfig::default()
+                }),
+                "queue update_interval: 99us, expected at least 100us",
+            ),
+            (
+                pie(PieConfig {
+                    alpha: f64::NAN,
+                    ..PieConfig::default()
+                }),
+                "queue alpha: NaN, expected a number from 0 on",
+            ),
+            (
+                pie(PieConfig {
+                    beta: -1.0,
+                    ..PieConfig::default()
+                }),
+                "queue beta: -1, expected a number from 0 on",
             ),
         ] {
             assert_eq!(refused(&config).to_string(), expected);

@@ -1,7 +1,7 @@
 //! One-way network links as pure state machines.
 //!
 //! A link takes packets at given times and says when, and whether, they arrive. It has a rate, constant
-//! or over time, a propagation delay, a queue (drop-tail, RED, controlled delay), losses, jitter and
+//! or over time, a propagation delay, a queue (drop-tail, RED, CoDel, FQ-CoDel, PIE), losses, jitter and
 //! duplication, all described by one [`LinkConfig`]. Time comes in as an argument; randomness comes from
 //! a [`Seed`](comity_units::Seed), one stream for each model, named below the link's own.
 //!
@@ -13,8 +13,8 @@
 //!
 //! - [`ClockedLink`] decides everything when a packet is handed over: no event for the end of a
 //!   transmission, a few nanoseconds a packet. It serves simulators.
-//! - [`ServedLink`] keeps packets in a real queue and has to be woken when one leaves: for controlled
-//!   delay, and for hosts that change rate and delay while running.
+//! - [`ServedLink`] keeps packets in a real queue and has to be woken when one leaves: for CoDel,
+//!   FQ-CoDel and PIE, and for hosts that change rate and delay while running.
 //!
 //! Where both can do the same they give the same outcomes. Times are exact: transmission times are kept as
 //! integers with their remainders, so that no rounding adds up, and a time is rounded up to a whole
@@ -30,9 +30,13 @@ mod clocked;
 mod codel;
 mod config;
 mod far_end;
+mod fq_codel;
+mod line;
 mod loss;
 mod outcome;
+mod pie;
 mod profile;
+mod queue;
 mod random;
 mod red;
 mod ring;
@@ -41,12 +45,13 @@ mod trace;
 
 pub use clocked::ClockedLink;
 pub use config::{
-    CodelConfig, ConfigError, DelayProfile, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace,
-    Queue, RateProfile, RedConfig, RedUnit,
+    ConfigError, DelayProfile, Jitter, LinkConfig, Loss, LossModel, LossPlace, RateProfile,
 };
+pub use line::Served;
 pub use outcome::{Backlog, DropCause, Outcome, Packet, Passage};
+pub use queue::{CodelConfig, FqCodelConfig, Limit, PieConfig, Queue, RedConfig, RedUnit};
 pub use random::Random;
-pub use served::{Served, ServedLink};
+pub use served::ServedLink;
 pub use trace::{
     DeliveryTrace, MAX_STEPS, TraceError, TraceErrorKind, parse_delay_steps, parse_mahimahi,
     parse_steps,

@@ -58,10 +58,9 @@ enum LossProcess {
         at: Time,
         lasts: Span,
     },
-    Packets {
-        numbers: Vec<u64>,
-        next: usize,
-    },
+    /// In increasing order. Packets need not come in the order of their numbers: FQ-CoDel sends those
+    /// of other flows first.
+    Packets(Vec<u64>),
 }
 
 impl LossProcess {
@@ -104,8 +103,7 @@ impl LossProcess {
             LossModel::Packets(ref numbers) => {
                 let mut numbers = numbers.clone();
                 numbers.sort_unstable();
-                numbers.dedup();
-                Self::Packets { numbers, next: 0 }
+                Self::Packets(numbers)
             }
         }
     }
@@ -146,12 +144,7 @@ impl LossProcess {
                 random.bernoulli(drop)
             }
             Self::Outage { at, lasts } => now >= *at && now.saturating_since(*at) < *lasts,
-            Self::Packets { numbers, next } => {
-                while numbers.get(*next).is_some_and(|&listed| listed < number) {
-                    *next += 1;
-                }
-                numbers.get(*next) == Some(&number)
-            }
+            Self::Packets(numbers) => numbers.binary_search(&number).is_ok(),
         }
     }
 }

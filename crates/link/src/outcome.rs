@@ -9,6 +9,9 @@ pub struct Packet {
     pub bytes: u32,
     /// Whether the sender understands congestion marks (ECT): a queue that marks drops the others.
     pub ecn_capable: bool,
+    /// Which flow it belongs to. The two directions of a connection are two flows. Only FQ-CoDel looks
+    /// at it.
+    pub flow: u64,
 }
 
 /// What became of a packet.
@@ -48,11 +51,11 @@ pub struct Passage {
 /// Why a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DropCause {
-    /// Active queue management (RED, CoDel) dropped it before the queue was full.
+    /// Active queue management (RED, CoDel, FQ-CoDel, PIE) dropped it before the queue was full.
     EarlyDrop,
     /// A loss model hit it.
     Loss,
-    /// The queue had no room for it.
+    /// The queue had no room for it, or (FQ-CoDel) gave its place to another when the limit was met.
     QueueFull,
     /// It is larger than the link takes.
     TooLarge,

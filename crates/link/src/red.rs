@@ -27,8 +27,8 @@ use comity_units::{Rate, Seed, Span};
 
 use crate::Random;
 use crate::clock::WORK_PER_BYTE;
-use crate::config::{RedConfig, RedUnit};
 use crate::outcome::Packet;
+use crate::queue::{RedConfig, RedUnit};
 
 /// What random early detection decides on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +205,7 @@ mod tests {
     const PACKET: Packet = Packet {
         bytes: 1_000,
         ecn_capable: false,
+        flow: 0,
     };
 
     fn config() -> RedConfig {

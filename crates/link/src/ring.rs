@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use comity_units::Time;
 
-use crate::config::Limit;
+use crate::queue::Limit;
 
 /// The departures of all packets that are still in the link, in order.
 ///

@@ -1,21 +1,25 @@
 //! The link that has to be woken when a packet leaves.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
 
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use crate::clock::{Clock, work_of};
-use crate::codel::{Codel, Store};
-use crate::config::{ConfigError, Limit, LinkConfig, LossPlace, Queue};
+use crate::codel::Codel;
+use crate::config::{ConfigError, LinkConfig, LossPlace};
 use crate::far_end::FarEnd;
+use crate::fq_codel::FqCodel;
+use crate::line::{Controlled, Decided, Fifo, Served, Waiting};
 use crate::loss::Losses;
-use crate::outcome::{Backlog, DropCause, Outcome, Packet};
+use crate::outcome::{Backlog, DropCause, Packet};
+use crate::pie::Pie;
 use crate::profile::Server;
+use crate::queue::{Limit, Queue};
 use crate::red::{Found, Red, Verdict};
 
 /// A one-way link whose packets wait in a real queue until they are sent.
 ///
-/// Needed where something after the hand-over decides about a packet: controlled delay, and rates and
+/// Needed where something after the hand-over decides about a packet: CoDel, FQ-CoDel, PIE, and rates and
 /// delays that are set at run time. With the same configuration, seed and offers the outcomes are those of
 /// a [`ClockedLink`](crate::ClockedLink).
 ///
@@ -28,46 +32,22 @@ pub struct ServedLink<T: Copy> {
     largest: u32,
     losses: Losses,
     offered: u64,
-    discipline: Discipline,
+    discipline: Discipline<T>,
     limit: Limit,
-    line: Line<T>,
+    /// The packets that wait, unless FQ-CoDel holds them.
+    fifo: Fifo<T>,
+    decided: Decided<T>,
     service: Option<Service<T>>,
     far_end: FarEnd,
 }
 
-/// A packet that the link hands back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served<T> {
-    /// The host's own token.
-    pub token: T,
-    /// What became of it.
-    pub outcome: Outcome,
-}
-
 #[derive(Clone, Debug)]
-enum Discipline {
+enum Discipline<T> {
     Codel(Codel),
     DropTail,
+    FqCodel(Box<FqCodel<T>>),
+    Pie(Box<Pie>),
     Red(Red),
-}
-
-/// The packets that wait, and those that are done and not yet handed back.
-#[derive(Clone, Debug)]
-struct Line<T> {
-    waiting: VecDeque<Waiting<T>>,
-    bytes: u64,
-    done: VecDeque<(Time, Served<T>)>,
-    /// The time at which packets are being taken out.
-    now: Time,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting<T> {
-    token: T,
-    packet: Packet,
-    number: u64,
-    since: Time,
-    marked: bool,
 }
 
 /// The packet in transmission.
@@ -88,10 +68,12 @@ impl<T: Copy> ServedLink<T> {
     /// When the configuration is not valid.
     pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
         config.validate()?;
-        let (limit, discipline) = match &config.queue {
-            Queue::DropTail(limit) => (*limit, Discipline::DropTail),
-            Queue::Red(red) => (red.limit, Discipline::Red(Red::new(red, seed))),
-            Queue::CoDel(codel) => (codel.limit, Discipline::Codel(Codel::new(codel))),
+        let discipline = match &config.queue {
+            Queue::DropTail(_) => Discipline::DropTail,
+            Queue::Red(red) => Discipline::Red(Red::new(red, seed)),
+            Queue::CoDel(codel) => Discipline::Codel(Codel::new(codel)),
+            Queue::FqCodel(config) => Discipline::FqCodel(Box::new(FqCodel::new(config, seed))),
+            Queue::Pie(pie) => Discipline::Pie(Box::new(Pie::new(pie, seed))),
         };
         Ok(Self {
             server: Server::new(&config.rate),
@@ -99,19 +81,16 @@ impl<T: Copy> ServedLink<T> {
             losses: Losses::new(&config.losses, LossPlace::BeforeQueue, seed),
             offered: 0,
             discipline,
-            limit,
-            line: Line {
-                waiting: VecDeque::new(),
-                bytes: 0,
-                done: VecDeque::new(),
-                now: Time::ZERO,
-            },
+            limit: config.queue.limit(),
+            fifo: Fifo::default(),
+            decided: Decided::default(),
             service: None,
             far_end: FarEnd::new(config, seed),
         })
     }
 
-    /// Hands a packet over. The token comes back from [`poll`](Self::poll) when its fate is decided.
+    /// Hands a packet over. The token comes back from [`poll`](Self::poll) when its fate is decided: with
+    /// FQ-CoDel at once, if the limit is exceeded and the packet is among those that are dropped.
     ///
     /// # Errors
     /// Why the packet was refused; the token does not come back then.
@@ -125,39 +104,51 @@ impl<T: Copy> ServedLink<T> {
         if self.losses.strike(now, number) {
             return Err(DropCause::Loss);
         }
-        let mut marked = false;
-        if let Discipline::Red(red) = &mut self.discipline {
-            let idle = match self.service {
-                Some(_) => None,
-                None => now
-                    .since(self.server.clock.free_at())
-                    .map(|idle| (idle, self.server.rate_at(now))),
-            };
-            let found = Found {
-                packets: self.line.waiting.len(),
-                bytes: self.line.bytes,
-                idle,
-            };
-            match red.arrive(&found, packet) {
-                Verdict::Drop => return Err(DropCause::EarlyDrop),
-                Verdict::Mark => marked = true,
-                Verdict::Pass => {}
-            }
-        }
         let (packets, bytes) = self.held();
-        if !self.limit.has_room(packets, bytes, packet.bytes) {
-            if let Discipline::Red(red) = &mut self.discipline {
-                red.overflow();
+        let has_room = self.limit.has_room(packets, bytes, packet.bytes);
+        let verdict = match &mut self.discipline {
+            Discipline::Codel(_) | Discipline::DropTail | Discipline::FqCodel(_) => Verdict::Pass,
+            Discipline::Pie(pie) if has_room => pie.arrive(now, self.fifo.bytes(), packet),
+            Discipline::Pie(pie) => {
+                pie.overflow();
+                Verdict::Pass
             }
-            return Err(DropCause::QueueFull);
+            Discipline::Red(red) => {
+                let idle = match self.service {
+                    Some(_) => None,
+                    None => now
+                        .since(self.server.clock.free_at())
+                        .map(|idle| (idle, self.server.rate_at(now))),
+                };
+                let found = Found {
+                    packets: self.fifo.packets(),
+                    bytes: self.fifo.bytes(),
+                    idle,
+                };
+                let verdict = red.arrive(&found, packet);
+                if verdict != Verdict::Drop && !has_room {
+                    red.overflow();
+                }
+                verdict
+            }
+        };
+        if verdict == Verdict::Drop {
+            return Err(DropCause::EarlyDrop);
         }
-        self.line.push(Waiting {
+        let waiting = Waiting {
             token,
             packet,
             number,
             since: now,
-            marked,
-        });
+            marked: verdict == Verdict::Mark,
+        };
+        if matches!(self.discipline, Discipline::FqCodel(_)) {
+            self.share(now, waiting)?;
+        } else if has_room {
+            self.fifo.push(waiting);
+        } else {
+            return Err(DropCause::QueueFull);
+        }
         if self.service.is_none() {
             self.server.begin(now);
             self.serve_next(now);
@@ -167,15 +158,16 @@ impl<T: Copy> ServedLink<T> {
 
     /// When [`poll`](Self::poll) has something to hand back, if nothing else happens before.
     pub fn next_wakeup(&self) -> Option<Time> {
-        let done = self.line.done.front().map(|&(at, _)| at);
-        done.or_else(|| self.service.as_ref().map(|service| service.departure))
+        let decided = self.decided.first();
+        decided
+            .or_else(|| self.service.as_ref().map(|service| service.departure))
             .filter(|time| !time.is_never())
     }
 
     /// The next packet whose fate is decided by `now`, in the order of the decisions.
     pub fn poll(&mut self, now: Time) -> Option<Served<T>> {
         self.advance(now);
-        self.line.done.pop_front().map(|(_, served)| served)
+        self.decided.take()
     }
 
     /// Changes the rate for good, in place of any profile. A packet in transmission goes on at the new
@@ -203,7 +195,8 @@ impl<T: Copy> ServedLink<T> {
         self.far_end.set_delay(delay);
     }
 
-    /// Whether arrivals, second copies included, come in the order of the offers.
+    /// Whether arrivals, second copies included, come in the order in which packets leave the queue. That
+    /// is the order of the offers; with FQ-CoDel it is so for the packets of one flow only.
     pub fn keeps_order(&self) -> bool {
         self.far_end.keeps_order()
     }
@@ -224,7 +217,41 @@ impl<T: Copy> ServedLink<T> {
     pub fn average_queue(&self) -> Option<f64> {
         match &self.discipline {
             Discipline::Red(red) => Some(red.average()),
-            Discipline::Codel(_) | Discipline::DropTail => None,
+            Discipline::Codel(_)
+            | Discipline::DropTail
+            | Discipline::FqCodel(_)
+            | Discipline::Pie(_) => None,
+        }
+    }
+
+    /// The drop probability of PIE at `now`; `None` with other queues.
+    pub fn drop_probability(&mut self, now: Time) -> Option<f64> {
+        self.advance(now);
+        match &mut self.discipline {
+            Discipline::Pie(pie) => Some(pie.probability_at(now)),
+            Discipline::Codel(_)
+            | Discipline::DropTail
+            | Discipline::FqCodel(_)
+            | Discipline::Red(_) => None,
+        }
+    }
+
+    /// Puts a packet into the queue of its flow. At the limit other packets, or itself, make room.
+    fn share(&mut self, now: Time, packet: Waiting<T>) -> Result<(), DropCause> {
+        if !self.limit.has_room(0, 0, packet.packet.bytes) {
+            return Err(DropCause::QueueFull);
+        }
+        if let Discipline::FqCodel(queues) = &mut self.discipline {
+            queues.push(packet);
+        }
+        loop {
+            let (packets, bytes) = self.held();
+            match &mut self.discipline {
+                Discipline::FqCodel(queues) if self.limit.is_exceeded(packets, bytes) => {
+                    queues.drop_from_longest(now, &mut self.decided);
+                }
+                _ => return Ok(()),
+            }
         }
     }
 
@@ -234,9 +261,16 @@ impl<T: Copy> ServedLink<T> {
             .service
             .as_ref()
             .map(|service| u64::from(service.packet.packet.bytes));
+        let (packets, bytes) = match &self.discipline {
+            Discipline::FqCodel(queues) => (queues.packets(), queues.bytes()),
+            Discipline::Codel(_)
+            | Discipline::DropTail
+            | Discipline::Pie(_)
+            | Discipline::Red(_) => (self.fifo.packets(), self.fifo.bytes()),
+        };
         (
-            self.line.waiting.len() + usize::from(in_service.is_some()),
-            self.line.bytes + in_service.unwrap_or(0),
+            packets + usize::from(in_service.is_some()),
+            bytes + in_service.unwrap_or(0),
         )
     }
 
@@ -255,23 +289,32 @@ impl<T: Copy> ServedLink<T> {
             let outcome = self
                 .far_end
                 .deliver(start, departure, packet.marked, packet.number);
-            self.line.done.push_back((
-                departure,
-                Served {
-                    token: packet.token,
-                    outcome,
-                },
-            ));
+            self.decided.push(departure, packet.token, outcome);
             self.serve_next(departure);
         }
     }
 
     /// Takes the next packet into service at `now`, when the link is free.
     fn serve_next(&mut self, now: Time) {
-        self.line.now = now;
         let next = match &mut self.discipline {
-            Discipline::Codel(codel) => codel.dequeue(now, &mut self.line),
-            Discipline::DropTail | Discipline::Red(_) => self.line.take(),
+            Discipline::Codel(codel) => codel.dequeue(
+                now,
+                &mut Controlled {
+                    fifo: &mut self.fifo,
+                    elsewhere: 0,
+                    decided: &mut self.decided,
+                    now,
+                },
+            ),
+            Discipline::DropTail | Discipline::Red(_) => self.fifo.take(),
+            Discipline::FqCodel(queues) => queues.dequeue(now, &mut self.decided),
+            Discipline::Pie(pie) => {
+                let next = self.fifo.take();
+                if let Some(next) = &next {
+                    pie.depart(now, next.since, self.fifo.packets());
+                }
+                next
+            }
         };
         self.service = next.map(|packet| {
             let work = work_of(packet.packet.bytes).saturating_sub(self.server.credit());
@@ -284,46 +327,5 @@ impl<T: Copy> ServedLink<T> {
                 from: now,
             }
         });
-    }
-}
-
-impl<T> Line<T> {
-    fn push(&mut self, packet: Waiting<T>) {
-        self.bytes += u64::from(packet.packet.bytes);
-        self.waiting.push_back(packet);
-    }
-}
-
-impl<T> Store for Line<T> {
-    type Entry = Waiting<T>;
-
-    fn take(&mut self) -> Option<Waiting<T>> {
-        let first = self.waiting.pop_front()?;
-        self.bytes -= u64::from(first.packet.bytes);
-        Some(first)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn since(entry: &Waiting<T>) -> Time {
-        entry.since
-    }
-
-    fn mark(entry: &mut Waiting<T>) -> bool {
-        entry.marked |= entry.packet.ecn_capable;
-        entry.packet.ecn_capable
-    }
-
-    fn discard(&mut self, entry: Waiting<T>) {
-        let outcome = Outcome::Dropped(DropCause::EarlyDrop);
-        self.done.push_back((
-            self.now,
-            Served {
-                token: entry.token,
-                outcome,
-            },
-        ));
     }
 }

@@ -60,6 +60,7 @@ fn the_drop_schedule_worked_by_hand() {
     let packet = Packet {
         bytes: 1_000,
         ecn_capable: false,
+        flow: 0,
     };
     let offers: Vec<(Time, Packet)> = (0..230).map(|k| (Time::from_millis(k), packet)).collect();
     let outcomes = run(&mut link, &offers);
@@ -96,6 +97,7 @@ fn marks_stand_where_drops_are_due() {
     let packet = Packet {
         bytes: 1_000,
         ecn_capable: true,
+        flow: 0,
     };
     let offers: Vec<(Time, Packet)> = (0..230).map(|k| (Time::from_millis(k), packet)).collect();
     let marked: Vec<u64> = run(&mut link, &offers)
@@ -118,6 +120,7 @@ fn one_full_packet_behind_is_no_queue() {
     let packet = Packet {
         bytes: 1_500,
         ecn_capable: false,
+        flow: 0,
     };
     let offers: Vec<(Time, Packet)> = [0, 0]
         .into_iter()
@@ -265,6 +268,7 @@ fn offers() -> impl Strategy<Value = Vec<(Time, Packet)>> {
                     Packet {
                         bytes,
                         ecn_capable: false,
+                        flow: 0,
                     },
                 ));
                 now += gap;

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 const PACKET: Packet = Packet {
     bytes: 125,
     ecn_capable: false,
+    flow: 0,
 };
 
 /// 1 Gb/s: a packet takes 1 us.
@@ -531,7 +532,7 @@ proptest! {
         let mut served_refused = 0;
         for (token, &(gap, bytes)) in gaps.iter().enumerate() {
             now += Span::from_nanos(gap);
-            let packet = Packet { bytes, ecn_capable: false };
+            let packet = Packet { bytes, ecn_capable: false, flow: 0 };
             let outcome = link.offer(now, packet);
             expected.push(Some(outcome));
             let is_too_large = config.mtu.is_some_and(|mtu| u64::from(bytes) > mtu.get());

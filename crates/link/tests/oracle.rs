@@ -276,6 +276,7 @@ fn served(
         Packet {
             bytes: 0,
             ecn_capable: false,
+            flow: 0,
         },
     );
     for (token, &(at, packet)) in offers.iter().chain([&last]).enumerate() {
@@ -328,7 +329,14 @@ fn offers() -> impl Strategy<Value = Vec<(u64, Packet)>> {
         let mut now = 0;
         let timed = |(gap, bytes, ecn_capable)| {
             now += gap;
-            (now, Packet { bytes, ecn_capable })
+            (
+                now,
+                Packet {
+                    bytes,
+                    ecn_capable,
+                    flow: 0,
+                },
+            )
         };
         offers.into_iter().map(timed).collect()
     })
@@ -394,7 +402,7 @@ fn check(rates: &[(u64, u64)], queue: Queue, offers: &[(u64, Packet)], punctual:
     let (limit, red) = match &queue {
         Queue::DropTail(limit) => (*limit, None),
         Queue::Red(red) => (red.limit, Some(red.clone())),
-        Queue::CoDel(_) => unreachable!("not generated"),
+        Queue::CoDel(_) | Queue::FqCodel(_) | Queue::Pie(_) => unreachable!("not generated"),
     };
     let red = red.map(|config| LiteralRed {
         config,
@@ -478,6 +486,7 @@ fn offers_in_runs() -> impl Strategy<Value = Vec<(u64, Packet)>> {
                     Packet {
                         bytes,
                         ecn_capable: false,
+                        flow: 0,
                     },
                 ));
             }
@@ -536,6 +545,7 @@ fn random_early_detection_is_put_to_the_test() {
     let packet = |index: u64| Packet {
         bytes: 100,
         ecn_capable: index.is_multiple_of(2),
+        flow: 0,
     };
     let offers: Vec<(u64, Packet)> = (0..1_500)
         .map(|index| (index * 83, packet(index)))

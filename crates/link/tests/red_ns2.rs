@@ -68,6 +68,7 @@ fn averages_and_certain_drops_are_those_of_ns2() {
         let packet = Packet {
             bytes: 1_000,
             ecn_capable: false,
+            flow: 0,
         };
         match link.offer(Time::from_micros(micros), packet) {
             Outcome::Dropped(cause) => {

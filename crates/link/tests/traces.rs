@@ -27,6 +27,7 @@ const fn packet(bytes: u32) -> Packet {
     Packet {
         bytes,
         ecn_capable: false,
+        flow: 0,
     }
 }
 

@@ -421,9 +421,9 @@ pub struct LinkReport {
     pub offered_packets: u64,
     /// Packets that came out at the far end by the end of the run.
     pub delivered_packets: u64,
-    /// Packets that found the queue full.
+    /// Packets that found the queue full, or that FQ-CoDel dropped at its limit.
     pub dropped_full: u64,
-    /// Packets dropped early by the queue's management (RED, CoDel).
+    /// Packets dropped early by the queue's management (RED, CoDel, FQ-CoDel, PIE).
     pub dropped_early: u64,
     /// Packets lost by a loss model, or larger than the link takes.
     pub lost: u64,

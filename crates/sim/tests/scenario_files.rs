@@ -33,6 +33,7 @@ fn tcp(flow: &FlowSpec) -> &TcpSpec {
 #[test]
 fn every_file_reads_and_has_its_runs() {
     for (path, runs) in [
+        ("experiments/aqm/queues.toml", 5 * 5),
         ("experiments/deadline/contended.toml", 2 * 8 * 5),
         ("experiments/deadline/contended_sections.toml", 2 * 6 * 5),
         ("experiments/deadline/lossy.toml", 2 * 4 * 5),

@@ -290,6 +290,7 @@ impl<P: Payload> Pair<P> {
                 let view = Packet {
                     bytes: sent.payload + self.overhead,
                     ecn_capable,
+                    flow: 0,
                 };
                 let Outcome::Carried(way) = self.links[index].offer(self.now, view) else {
                     continue;

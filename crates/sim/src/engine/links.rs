@@ -375,9 +375,10 @@ impl LinkState {
 
 /// The part of a packet that the link models look at.
 #[inline]
-pub(super) fn link_view(wire: u32, ecn_capable: bool) -> LinkPacket {
+pub(super) fn link_view(wire: u32, ecn_capable: bool, flow: u64) -> LinkPacket {
     LinkPacket {
         bytes: wire,
         ecn_capable,
+        flow,
     }
 }

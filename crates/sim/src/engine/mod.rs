@@ -243,7 +243,8 @@ impl<O: Observer> Engine<'_, O> {
             self.queue_at_served(at, link, slot);
             return None;
         };
-        let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot));
+        // No queue of a clocked link looks at the flow.
+        let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot), 0);
         let outcome = model.offer(at, view);
         let Outcome::Carried(way) = outcome else {
             self.lose(link, slot, at, outcome);
@@ -480,9 +481,11 @@ impl<O: Observer> Engine<'_, O> {
     // ---------------------------------------------------------------- links that serve
 
     fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
-        let wire = self.arena.header(slot).wire;
+        let &Header { flow, wire, at, .. } = self.arena.header(slot);
+        let is_return = self.flows[flow as usize].is_return(at);
+        let flow = u64::from(flow) << 1 | u64::from(is_return);
         let state = &mut self.links[link as usize];
-        let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot));
+        let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot), flow);
         let Model::Served(model) = &mut state.model else {
             return;
         };

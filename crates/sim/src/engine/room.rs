@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use comity_link::{Limit, LinkConfig, Queue};
+use comity_link::{Limit, LinkConfig};
 use comity_units::Bytes;
 
 use super::build::first_delay;
@@ -66,12 +66,7 @@ pub(crate) fn misfit(network: &Network) -> Option<Misfit> {
 }
 
 fn byte_limit(config: &LinkConfig) -> Option<u64> {
-    let limit = match &config.queue {
-        Queue::DropTail(limit) => limit,
-        Queue::Red(red) => &red.limit,
-        Queue::CoDel(codel) => &codel.limit,
-    };
-    match limit {
+    match config.queue.limit() {
         Limit::Bytes(bytes) => Some(bytes.get()),
         Limit::Packets(_) | Limit::Unlimited => None,
     }

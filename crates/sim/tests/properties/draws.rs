@@ -49,7 +49,8 @@ fn fates(network: &Network, seed: u64) -> Vec<(Time, bool)> {
         &mut record,
     )
     .unwrap();
-    let fate = |&(at, _, fate): &(Time, u32, Fate)| (at, matches!(fate, Fate::Carried { .. }));
+    let fate =
+        |&(at, _, fate): &(Time, (u32, bool), Fate)| (at, matches!(fate, Fate::Carried { .. }));
     record.links[&0].iter().map(fate).collect()
 }
 

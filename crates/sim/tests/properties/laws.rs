@@ -1,6 +1,8 @@
 //! What is checked of a run.
 
-use comity_link::{Jitter, LinkConfig};
+use std::collections::BTreeMap;
+
+use comity_link::{Jitter, LinkConfig, Queue};
 use comity_sim::Fate;
 use comity_sim::network::{FlowSpec, Network, TransportSpec, Workload};
 use comity_sim::report::{Cost, FlowReport, RunReport, TimelineReport};
@@ -159,22 +161,32 @@ fn check_sections(spec: &FlowSpec, flow: &FlowReport) -> Result<(), TestCaseErro
 pub(crate) fn check_order(network: &Network, record: &Record) -> Result<(), TestCaseError> {
     for (link, events) in &record.links {
         let spec = &network.links[*link as usize];
-        let carried = events.iter().filter_map(|&(offered, _, fate)| match fate {
-            Fate::Carried {
+        let mut last_offered = BTreeMap::new();
+        let mut carried = Vec::new();
+        for &(offered, flow, fate) in events {
+            let Fate::Carried {
                 departure, arrival, ..
-            } => Some((offered, departure, arrival)),
-            _ => None,
-        });
-        let carried: Vec<_> = carried.collect();
-        for pair in carried.windows(2) {
-            let ((offered, departure, arrival), next) = (pair[0], pair[1]);
+            } = fate
+            else {
+                continue;
+            };
+            carried.push((offered, departure, arrival));
+            // FQ-CoDel keeps the packets of each flow in order, the other queues all packets.
+            let is_apart = matches!(spec.config.queue, Queue::FqCodel(_));
+            let last = last_offered
+                .entry(is_apart.then_some(flow))
+                .or_insert(offered);
             prop_assert!(
-                offered <= next.0,
+                *last <= offered,
                 "{}: {:?} offered before {:?}",
                 spec.name,
-                next,
-                pair[0]
+                offered,
+                last
             );
+            *last = offered;
+        }
+        for pair in carried.windows(2) {
+            let ((_, departure, arrival), next) = (pair[0], pair[1]);
             prop_assert!(
                 departure <= next.1,
                 "{}: {:?} departs before {:?}",

@@ -1,8 +1,8 @@
 //! Random links.
 
 use comity_link::{
-    CodelConfig, DelayProfile, DeliveryTrace, Jitter, Limit, LinkConfig, Loss, LossModel,
-    LossPlace, Queue, RateProfile, RedConfig,
+    CodelConfig, DelayProfile, DeliveryTrace, FqCodelConfig, Jitter, Limit, LinkConfig, Loss,
+    LossModel, LossPlace, PieConfig, Queue, RateProfile, RedConfig,
 };
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
@@ -79,7 +79,34 @@ fn queue() -> impl Strategy<Value = Queue> {
             ..CodelConfig::default()
         })
     });
-    prop_oneof![5 => limit().prop_map(Queue::DropTail), 1 => red, 1 => codel]
+    let fq_codel = (1u64..20, limit(), any::<bool>(), 1u32..8, 200u64..3_000).prop_map(
+        |(target, limit, ecn, queues, quantum)| {
+            Queue::FqCodel(FqCodelConfig {
+                target: Span::from_millis(target),
+                limit,
+                ecn,
+                queues,
+                quantum: Bytes::new(quantum),
+                ..FqCodelConfig::default()
+            })
+        },
+    );
+    let pie = (1u64..20, limit(), any::<bool>()).prop_map(|(target, limit, ecn)| {
+        Queue::Pie(PieConfig {
+            target: Span::from_millis(target),
+            limit,
+            ecn,
+            max_burst: Span::from_millis(30),
+            ..PieConfig::default()
+        })
+    });
+    prop_oneof![
+        5 => limit().prop_map(Queue::DropTail),
+        1 => red,
+        1 => codel,
+        1 => fq_codel,
+        1 => pie,
+    ]
 }
 
 fn loss() -> impl Strategy<Value = Loss> {

@@ -11,8 +11,8 @@ pub(crate) type Happening = (Time, &'static str, u64);
 /// All that an observer sees, by entity.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Record {
-    /// For each link: what was offered when, by which flow, and what became of it.
-    pub(crate) links: BTreeMap<u32, Vec<(Time, u32, Fate)>>,
+    /// For each link: what was offered when, by which flow and in which direction, and what became of it.
+    pub(crate) links: BTreeMap<u32, Vec<(Time, (u32, bool), Fate)>>,
     /// For each endpoint: when what happened, with the number or sequence number of the packet.
     pub(crate) ends: BTreeMap<(u32, bool), Vec<Happening>>,
     /// For each flow: packets received at the source.
@@ -26,10 +26,11 @@ pub(crate) struct Record {
 
 impl Observer for Record {
     fn on_link(&mut self, link: u32, event: &LinkEvent<'_>) {
+        let flow = (event.packet.flow, event.packet.is_return);
         self.links
             .entry(link)
             .or_default()
-            .push((event.offered_at, event.packet.flow, event.fate));
+            .push((event.offered_at, flow, event.fate));
     }
 
     fn on_flow(&mut self, flow: u32, event: &FlowEvent<'_>) {

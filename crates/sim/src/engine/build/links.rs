@@ -1,6 +1,6 @@
 //! Links from their descriptions.
 
-use comity_link::{ClockedLink, DelayProfile, LinkConfig, Queue, RateProfile, ServedLink};
+use comity_link::{ClockedLink, DelayProfile, LinkConfig, RateProfile, ServedLink};
 use comity_units::{Rate, Seed, Span};
 
 use super::BuildError;
@@ -10,23 +10,16 @@ use crate::network::Network;
 pub(super) fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildError> {
     let build = |spec: &crate::network::LinkSpec| {
         let seed = seed.derive("link").derive(&spec.name);
-        let model = match spec.config.queue {
-            Queue::CoDel(_) => {
-                ServedLink::new(&spec.config, seed).map(|l| Model::Served(Box::new(l)))
-            }
-            Queue::DropTail(_) | Queue::Red(_) => {
-                ClockedLink::new(&spec.config, seed).map(Model::Clocked)
-            }
+        let model = if spec.config.queue.needs_served_link() {
+            ServedLink::new(&spec.config, seed).map(|link| Model::Served(Box::new(link)))
+        } else {
+            ClockedLink::new(&spec.config, seed).map(Model::Clocked)
         };
         let model = model.map_err(|error| BuildError::Link {
             name: spec.name.clone(),
             error,
         })?;
-        let marks = match &spec.config.queue {
-            Queue::CoDel(codel) => codel.ecn,
-            Queue::Red(red) => red.ecn,
-            Queue::DropTail(_) => false,
-        };
+        let marks = spec.config.queue.marks();
         Ok(LinkState::new(model, spec.config.duplication > 0.0, marks))
     };
     network.links.iter().map(build).collect()

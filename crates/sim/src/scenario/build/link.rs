@@ -1,8 +1,8 @@
 //! From link tables to link configurations.
 
 use comity_link::{
-    CodelConfig, ConfigError, DelayProfile, Jitter, Limit, LinkConfig, Loss, LossModel, Queue,
-    RateProfile, RedConfig,
+    CodelConfig, ConfigError, DelayProfile, FqCodelConfig, Jitter, Limit, LinkConfig, Loss,
+    LossModel, PieConfig, Queue, RateProfile, RedConfig,
 };
 use comity_units::Time;
 
@@ -161,6 +161,26 @@ fn queue(table: &QueueTable) -> Queue {
             limit: limit(table.limit),
             ecn: table.ecn,
             mtu: table.mtu,
+        }),
+        QueueTable::FqCodel(table) => Queue::FqCodel(FqCodelConfig {
+            target: table.target,
+            interval: table.interval,
+            limit: limit(table.limit),
+            ecn: table.ecn,
+            mtu: table.mtu,
+            queues: table.queues,
+            quantum: table.quantum,
+            drop_batch: table.drop_batch,
+        }),
+        QueueTable::Pie(table) => Queue::Pie(PieConfig {
+            target: table.target,
+            update_interval: table.update_interval,
+            limit: limit(table.limit),
+            alpha: table.alpha,
+            beta: table.beta,
+            max_burst: table.max_burst,
+            ecn: table.ecn,
+            mean_packet: table.mean_packet,
         }),
     }
 }

@@ -163,6 +163,8 @@ tagged! {
         "drop_tail" => DropTail(DropTailTable);
         "red" => Red(RedTable);
         "codel" => CoDel(CodelTable);
+        "fq_codel" => FqCodel(FqCodelTable);
+        "pie" => Pie(PieTable);
     }
 }
 
@@ -242,6 +244,56 @@ table! {
         ecn: bool = Default(Flag, "false");
         /// The largest packet: a queue that holds no more than this is never too long.
         mtu: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
+    }
+}
+
+table! {
+    /// FQ-CoDel (RFC 8290): a queue with controlled delay for each flow, served in turn. The two directions of a
+    /// flow have queues of their own.
+    struct FqCodelTable ("an FQ-CoDel queue") {
+        /// The standing delay that is acceptable in each queue.
+        target: Span = Default(POSITIVE_SPAN, "\"5ms\"");
+        /// How long the delay has to exceed the target before packets are dropped.
+        interval: Span = Default(POSITIVE_SPAN, "\"100ms\"");
+        /// How much has room in all queues. Beyond it the longest queue drops from its head; such drops count as
+        /// those of a full queue.
+        limit: Extent = Default(LIMIT, "10240");
+        /// Whether packets of senders that understand marks are marked instead of dropped.
+        ecn: bool = Default(Flag, "true");
+        /// CoDel drops nothing while all queues together hold no more than this.
+        mtu: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
+        /// How many queues flows are hashed to.
+        queues: u32 = Default(Count { min: 1, max: 65_536 }, "1024");
+        /// How much a queue sends in its turn.
+        quantum: Bytes = Default(POSITIVE_BYTES, "\"1514B\"");
+        /// The most packets that one arrival at the limit costs the longest queue.
+        drop_batch: u32 = Default(Count { min: 1, max: 65_536 }, "64");
+    }
+}
+
+table! {
+    /// PIE (RFC 8033): drops or marks on arrival, by the time that packets waited.
+    struct PieTable ("a PIE queue") {
+        /// The delay to hold.
+        target: Span = Default(POSITIVE_SPAN, "\"15ms\"");
+        /// How often the drop probability is computed.
+        update_interval: Span = Default(
+            Amount { min: Span::from_micros(100), max: LONGEST },
+            "\"15ms\"",
+        );
+        /// How much has room, the packet in transmission included.
+        limit: Extent = Default(LIMIT, "1000");
+        /// The weight of the distance to the target, per second.
+        alpha: f64 = Default(Real { min: 0.0, max: 1e9 }, "0.125");
+        /// The weight of the change of the delay, per second.
+        beta: f64 = Default(Real { min: 0.0, max: 1e9 }, "1.25");
+        /// How long a queue may be built up after quiet before anything is dropped.
+        max_burst: Span = Default(SPAN, "\"150ms\"");
+        /// Whether packets of senders that understand marks are marked instead of dropped, while the drop
+        /// probability is below 0.1.
+        ecn: bool = Default(Flag, "false");
+        /// The size of a typical packet: nothing is dropped while no more than two of them wait.
+        mean_packet: Bytes = Default(POSITIVE_BYTES, "\"1500B\"");
     }
 }
 
