@@ -212,6 +212,70 @@ fn both_of_two_packets_lost_are_a_loss() {
     assert_eq!(next(&mut outbox, ms(21), &outlook), Some((1, 0, true)));
 }
 
+/// A connection begins with 3,000 bytes of duplicate transmissions; two bytes that were lost pay for another one.
+#[test]
+fn losses_pay_for_what_leaves_twice() {
+    let outlook = Outlook {
+        repair: Span::from_millis(50),
+        lost_permille: 20,
+        ..Outlook::UNKNOWN
+    };
+    let mut outbox = outbox();
+    outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+    let mut leave = |expected: usize| {
+        outbox.submit(ms(0), section(1_000, 9, ms(40))).unwrap();
+        let chunks: Vec<Chunk> =
+            std::iter::from_fn(|| outbox.next_chunk(ms(0), 1_000, &outlook))
+                .filter(|chunk| chunk.length == 1_000)
+                .collect();
+        assert_eq!(chunks.len(), expected);
+        chunks
+    };
+    // No repair is possible: three sections leave twice, and the fourth does not.
+    for times in [2, 2, 2] {
+        leave(times);
+    }
+    let fourth = leave(1);
+    let fifth = leave(1);
+    outbox.on_lost(ms(1), &fourth[0]);
+    outbox.on_lost(ms(1), &fifth[0]);
+    // A thousand bytes are paid for: one of the two repairs leaves twice.
+    let repairs = std::iter::from_fn(|| outbox.next_chunk(ms(1), 1_000, &outlook));
+    assert_eq!(repairs.filter(|chunk| chunk.is_retransmission).count(), 3);
+}
+
+/// Sections of 3 kB every 10 ms over 200 kB/s, each with 100 ms: a third of them has to go. What is kept is planned
+/// to arrive 40 ms early, so that a delay of 30 ms later on makes nothing late.
+#[test]
+fn a_source_of_too_much_keeps_a_reserve() {
+    let outlook = Outlook {
+        rate: Some(Rate::from_kbps(1_600)),
+        repair: Span::from_millis(40),
+        ..Outlook::UNKNOWN
+    };
+    let mut outbox = outbox();
+    let mut left_at = Vec::new();
+    for now in 0..2_000_u64 {
+        if now % 10 == 0 {
+            let deadline = ms(now + 100);
+            outbox.submit(ms(now), section(3_000, 5, deadline)).unwrap();
+        }
+        // 200 bytes a millisecond.
+        if now % 5 == 0
+            && let Some(chunk) = outbox.next_chunk(ms(now), 1_000, &outlook)
+        {
+            outbox.on_acked(&chunk);
+            let given = chunk.section.0 * 10;
+            if chunk.offset == 2_000 && now > 500 {
+                left_at.push(now - given);
+            }
+        }
+    }
+    assert!(left_at.len() > 80, "two thirds of 150: {}", left_at.len());
+    let last = left_at.iter().max().copied().unwrap();
+    assert!((50..=70).contains(&last), "{last} ms after they were given");
+}
+
 #[test]
 fn a_copy_whose_section_is_gone_is_not_sent() {
     let outlook = Outlook {

@@ -8,9 +8,10 @@ use crate::timeline::savings::Overdraft;
 use crate::timeline::section::{Meta, Payload, Reliability};
 
 impl<P: Payload> Outbox<P> {
-    /// Whether a piece that leaves now could not be repaired in time, and is worth a second packet for that: when
-    /// it is a repair itself and others need its section, or when its section is of the most important ones and
-    /// the path loses packets.
+    /// Whether a piece that leaves now could not be repaired in time, and is worth a duplicate transmission: when it is
+    /// a repair itself and others need its section, or when its section is of the most important ones and the
+    /// path loses packets. Two bytes that were lost pay for one duplicate byte: what is late because it finds no
+    /// room would else take twice the room, and make what follows late.
     pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, outlook: &Outlook) -> bool {
         let Some(entry) = self.entries.get(&(chunk.stream, chunk.section)) else {
             return false;
@@ -19,10 +20,11 @@ impl<P: Payload> Outbox<P> {
         if !self.enforces() || self.config.reliability == Reliability::None || deadline.is_never() {
             return false;
         }
+        let is_paid_for = u64::from(chunk.length) <= self.duplication;
         let is_worth_it = overdraft > Overdraft::NONE
             && (chunk.is_retransmission
                 || overdraft == Overdraft::ALL && outlook.lost_permille >= LOSSY_PERMILLE);
-        is_worth_it && now + outlook.repair + outlook.one_way > deadline
+        is_paid_for && is_worth_it && now + outlook.repair + outlook.one_way > deadline
     }
 
     /// The next piece that is still worth sending a second time, for a packet that has nothing of a section in it

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 use super::{ByteAccounts, Fate};
 use crate::timeline::feasible::Work;
@@ -84,11 +84,18 @@ impl<P> Entry<P> {
         }
     }
 
-    /// What is left of it, for a plan; without its needs.
-    pub(super) fn work(&self) -> Work {
+    /// What is left of it, for a plan; without its needs. Where nothing of it has left, it is planned to arrive
+    /// `reserve` before its deadline, or with half of the time to spare that packets of it may wait.
+    pub(super) fn work(&self, reserve: Span, one_way: Span) -> Work {
+        let deadline = self.meta.deadline;
+        let time = deadline.saturating_since(self.meta.source_time);
+        let reserve = match self.sent {
+            0 if !deadline.is_never() => reserve.min(time.saturating_sub(one_way) / 2),
+            _ => Span::ZERO,
+        };
         Work {
             left: u64::from(self.left()),
-            deadline: self.meta.deadline,
+            deadline: deadline.saturating_sub(reserve),
             importance: self.meta.importance,
             overdraft: self.overdraft(),
             needs: None,

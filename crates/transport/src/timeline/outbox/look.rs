@@ -21,6 +21,8 @@ pub(super) struct Look {
     repair: Span,
     /// The latest prediction.
     latest: Forecast,
+    /// Until when the source counts as one that gives more than can arrive in time.
+    pub(super) overloaded_until: Time,
     /// Whether something has changed since.
     pub(super) is_due: bool,
     /// When it has to be checked again in any case.
@@ -41,6 +43,7 @@ impl Look {
                 one_way: Span::ZERO,
                 tolerance_percent: config.tolerance_percent,
             },
+            overloaded_until: Time::ZERO,
             is_due: false,
             again: Time::MAX,
         }
@@ -98,7 +101,9 @@ impl<P: Payload> Outbox<P> {
             let entry = self.entries.get(key)?;
             (entry.left() > 0).then_some((*key, entry))
         });
-        let works = live.clone().map(|(_, entry)| entry.work());
+        let is_overloaded = now < self.look.overloaded_until;
+        let reserve = if is_overloaded { outlook.repair } else { Span::ZERO };
+        let works = live.clone().map(|(_, entry)| entry.work(reserve, outlook.one_way));
         if let Some(slack) = forecast.slack(now, works) {
             self.look.again = now + slack.max(LOOK_AGAIN_AFTER);
             return;
@@ -115,7 +120,7 @@ impl<P: Payload> Outbox<P> {
                     .meta
                     .needs
                     .and_then(|needs| places.get(&(key.0, needs)).copied()),
-                ..entry.work()
+                ..entry.work(reserve, outlook.one_way)
             })
             .collect();
         let plan = feasible::plan(&queue, now, &forecast);
@@ -135,6 +140,9 @@ impl<P: Payload> Outbox<P> {
         dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
         // What needs a dropped section follows it by number, and goes with it as a dependency.
         dropped.sort_unstable();
+        if !dropped.is_empty() {
+            self.look.overloaded_until = now + OVERLOAD_MEMORY;
+        }
         for key in dropped {
             self.give_up(key, Reason::Infeasible);
         }
@@ -186,6 +194,11 @@ impl<P: Payload> Outbox<P> {
         needed
     }
 }
+
+/// A source that had to leave sections out keeps a reserve for so long: when it asks for more than its share
+/// throughout, every section would else be planned to arrive at the last moment, and any delay would make all of
+/// them late.
+const OVERLOAD_MEMORY: Span = Span::from_secs(2);
 
 /// The queue is not looked at again before this time because of the passing of time alone.
 const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);

@@ -49,6 +49,8 @@ pub struct Outbox<P: Payload> {
     pub(super) order: BTreeSet<(Urgency, Key)>,
     /// Pieces that are to leave a second time.
     pub(super) copies: VecDeque<Chunk>,
+    /// Bytes that duplicate transmissions may still take.
+    pub(super) duplication: u64,
     pub(super) notices: VecDeque<Notice>,
     pub(super) outcomes: VecDeque<Outcome>,
     pub(super) moved_floors: BTreeSet<StreamId>,
@@ -92,6 +94,7 @@ impl<P: Payload> Outbox<P> {
             deadlines: BTreeSet::new(),
             order: BTreeSet::new(),
             copies: VecDeque::new(),
+            duplication: FIRST_DUPLICATION,
             notices: VecDeque::new(),
             outcomes: VecDeque::new(),
             moved_floors: BTreeSet::new(),
@@ -331,6 +334,7 @@ impl<P: Payload> Outbox<P> {
             is_retransmission,
         };
         if self.is_last_chance(now, &chunk, outlook) {
+            self.duplication -= u64::from(length);
             self.copies.push_back(Chunk {
                 is_retransmission: true,
                 ..chunk
@@ -388,6 +392,7 @@ impl<P: Payload> Outbox<P> {
     /// A chunk is taken for lost. It will be sent again if there is a right and time to do so.
     pub fn on_lost(&mut self, now: Time, chunk: &Chunk) {
         self.expire(now);
+        self.duplication = (self.duplication + u64::from(chunk.length / 2)).min(MOST_DUPLICATION);
         let key = (chunk.stream, chunk.section);
         let stage = self.change(key, |entry| {
             entry.on_lost(&chunk.range());
@@ -674,3 +679,9 @@ fn waiting<P>(entry: &Entry<P>) -> [bool; 3] {
         is_live && entry.to_repeat() > 0,
     ]
 }
+
+/// The duplicate transmissions that a connection may begin with, before losses have paid for any: two packets.
+const FIRST_DUPLICATION: u64 = 3_000;
+
+/// The most bytes of duplicate transmissions that losses may have earned.
+const MOST_DUPLICATION: u64 = 16_000;
