@@ -3,6 +3,7 @@
 mod climb;
 mod delivered;
 mod evidence;
+mod shadow;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -13,6 +14,7 @@ use crate::{
 use climb::Climb;
 use delivered::Delivered;
 use evidence::Evidence;
+use shadow::Shadow;
 
 /// How a [`Steady`] is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,10 +40,11 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( X(p, srtt), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( X(p, srtt), climb, 9/10 · shadow ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
 ///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
+/// shadow : the average window over srtt of a TCP flow that reacts once to each congestion episode (`Shadow`)
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time, 100 ms), and again after each such time;
 ///          two segments per srtt after a persistent congestion, and at least that when a silence ends
@@ -79,6 +82,7 @@ pub struct Steady {
     latest: Option<Span>,
     intervals: LossIntervals,
     climb: Climb,
+    shadow: Shadow,
     evidence: Evidence,
     delivered: Delivered,
     /// An event whose neighbours have not been timed yet, and the round trip that was measured before it.
@@ -112,6 +116,7 @@ impl Steady {
             latest: None,
             intervals: LossIntervals::new(config.memory),
             climb: Climb::default(),
+            shadow: Shadow::default(),
             evidence: Evidence::new(),
             delivered: Delivered::default(),
             unjudged: None,
@@ -158,9 +163,12 @@ impl Steady {
     /// What TCP would have.
     fn tcp(&self) -> Rate {
         let (mss, rtt) = (self.config.mss, self.round_trip());
+        let shadow = self.shadow.rate(rtt).map_or(Rate::ZERO, |rate| rate.mul_f64(SHADOW));
         match self.intervals.rate() {
-            Some(p) if self.intervals.is_full() => throughput(mss, rtt, p),
-            Some(p) => throughput(mss, rtt, p).max(self.climb.rate(mss, rtt)),
+            Some(p) if self.intervals.is_full() => throughput(mss, rtt, p).max(shadow),
+            Some(p) => throughput(mss, rtt, p)
+                .max(self.climb.rate(mss, rtt))
+                .max(shadow),
             None => Rate::MAX,
         }
     }
@@ -219,8 +227,10 @@ impl Steady {
         let carried = carried.max(self.least());
         self.intervals
             .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
-        let segments = carried.amount_in(rtt).get() as f64 / mss.get().max(1) as f64;
+        let carried = carried.amount_in(rtt);
+        let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
+        self.shadow.on_episode(now, carried);
         self.counted_losses = 1;
     }
 
@@ -273,8 +283,11 @@ impl Controller for Steady {
             self.ramp = self.ramp.max(self.restart());
         }
         self.climb.grow(ack.now, self.round_trip());
-        let used = self.proved().amount_in(self.round_trip()).get() as f64;
-        self.climb.cap(used / self.config.mss.get().max(1) as f64);
+        self.shadow.grow(ack.now, self.round_trip());
+        let used = self.proved().amount_in(self.round_trip());
+        self.climb
+            .cap(used.get() as f64 / self.config.mss.get().max(1) as f64);
+        self.shadow.cap(ack.now, used);
         self.grow(ack.now);
         self.decide();
         self.arm(ack.now, ack.in_flight);
@@ -306,6 +319,7 @@ impl Controller for Steady {
             if self.counted_losses == 0 {
                 self.intervals.undo_event();
                 self.climb.undo_event();
+                self.shadow.undo_episode();
                 self.counted_at = self.counted_before;
             }
         }
@@ -351,6 +365,10 @@ impl Controller for Steady {
 
 /// The least rate is a segment in this time, or in a round trip where that is longer.
 const LONGEST_SPACING: Span = Span::from_secs(1);
+
+/// What part of the shadow window is taken: beside two greedy Reno flows the whole of it would leave them less than
+/// 0.85 of an equal share.
+const SHADOW: f64 = 0.9;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.
 const LEAST_PATIENCE: Span = Span::from_millis(100);

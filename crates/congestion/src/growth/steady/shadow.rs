@@ -1,0 +1,280 @@
+//! The windows that TCP flows would have under the congestion episodes of this path.
+
+use comity_units::{Bytes, Rate, Span, Time};
+
+/// The windows of a CUBIC and of a Reno flow that react once to each congestion episode, whatever is sent.
+///
+/// ```text
+/// CUBIC    at an episode   W_max = window, or window · (1 + 0.7) / 2 if window < W_max
+///                          window = 0.7 · window
+///          in between      window = max( 0.4 · (t − K)³ + W_max,  W_est ),   K = ∛( (W_max − window) / 0.4 )
+///                          W_est grows by 9/17 of a segment in a round trip, by one from W_max on
+/// Reno     at an episode   window = window / 2
+///          in between      window + 1 segment in a round trip
+/// average  of min( CUBIC, Reno ) over the last 3 s, exponentially weighted
+/// ```
+///
+/// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends evenly loses
+/// packets in other numbers than one whose acknowledgements clock it: behind a full queue the latter always finds
+/// the place that its own packet has left. TCP's throughput equation counts losses, and so misjudges the share of
+/// an even flow. Episodes are the same for all flows that share a queue.
+///
+/// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno. Differs from both in: 1. the
+/// windows do not depend on what is sent, but never exceed what was used ([`Shadow::cap`]); 2. at the first episode
+/// they are what was carried, which is half of what a slow start has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shadow {
+    windows: Option<Windows>,
+    /// What they were before the last episode.
+    before: Option<Windows>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    /// In segments, as all that follows.
+    cubic: f64,
+    reno: f64,
+    /// The window before the last decrease.
+    peak: f64,
+    /// `W_est` of CUBIC.
+    estimate: f64,
+    /// The window behind the last decrease, and when that was.
+    origin: f64,
+    origin_at: Time,
+    average: f64,
+    updated_at: Time,
+}
+
+impl Shadow {
+    /// A congestion episode began; `carried` was delivered in a round trip before it.
+    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
+        self.before = self.windows;
+        self.windows = Some(match self.windows {
+            None => Windows::beginning(now, segments(carried)),
+            Some(windows) => windows.decreased(now),
+        });
+    }
+
+    /// The last episode did not happen. If it was the first, there was none yet.
+    pub(super) fn undo_episode(&mut self) {
+        self.windows = self.before;
+    }
+
+    /// Time has passed.
+    pub(super) fn grow(&mut self, now: Time, rtt: Span) {
+        if let Some(windows) = &mut self.windows {
+            windows.grow(now, rtt);
+        }
+    }
+
+    /// No more than so much: what is not used does not grow.
+    pub(super) fn cap(&mut self, now: Time, used: Bytes) {
+        let segments = segments(used);
+        if let Some(windows) = &mut self.windows {
+            windows.reno = windows.reno.min(segments);
+            windows.average = windows.average.min(segments);
+            if windows.cubic > segments {
+                // The curve goes on from here when more is used.
+                *windows = Windows {
+                    cubic: segments,
+                    peak: segments,
+                    estimate: windows.estimate.min(segments),
+                    origin: segments,
+                    origin_at: now,
+                    ..*windows
+                };
+            }
+        }
+    }
+
+    /// The average rate; `None` before the first episode.
+    pub(super) fn rate(&self, rtt: Span) -> Option<Rate> {
+        let windows = self.windows?;
+        Some(Rate::of(SEGMENT, rtt).mul_f64(windows.average))
+    }
+}
+
+impl Windows {
+    const fn beginning(now: Time, carried: f64) -> Self {
+        Self {
+            cubic: carried,
+            reno: carried,
+            peak: carried,
+            estimate: carried,
+            origin: carried,
+            origin_at: now,
+            average: carried,
+            updated_at: now,
+        }
+    }
+
+    fn decreased(self, now: Time) -> Self {
+        let peak = if self.cubic < self.peak {
+            self.cubic * (1.0 + DECREASE) / 2.0
+        } else {
+            self.cubic
+        };
+        let cubic = (self.cubic * DECREASE).max(LEAST);
+        Self {
+            cubic,
+            reno: (self.reno / 2.0).max(LEAST),
+            peak,
+            estimate: cubic,
+            origin: cubic,
+            origin_at: now,
+            ..self
+        }
+    }
+
+    fn grow(&mut self, now: Time, rtt: Span) {
+        let elapsed = now.saturating_since(self.updated_at);
+        self.updated_at = now;
+        let rounds = elapsed.as_secs_f64() / rtt.as_secs_f64();
+        self.reno += rounds;
+        self.estimate += rounds * if self.estimate < self.peak { FRIENDLY } else { 1.0 };
+        let rise = (self.peak - self.origin).max(0.0);
+        let inflection = libm::cbrt(rise / SCALE);
+        let since = now.saturating_since(self.origin_at).as_secs_f64() - inflection;
+        let curve = self.peak.max(self.origin) + SCALE * since * since * since;
+        // As CUBIC itself, no more than half as much again in a round trip.
+        let most = self.cubic * (1.0 + 0.5 * rounds);
+        self.cubic = curve.min(most).max(self.estimate).max(self.origin);
+        let part = 1.0 - libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
+        self.average += part * (self.cubic.min(self.reno) - self.average);
+    }
+}
+
+/// So many bytes in segments, as a window that a flow may have.
+fn segments(bytes: Bytes) -> f64 {
+    (bytes.get() as f64 / SEGMENT.get() as f64).max(LEAST)
+}
+
+/// β of CUBIC.
+const DECREASE: f64 = 0.7;
+
+/// C of CUBIC, in segments per cubic second.
+const SCALE: f64 = 0.4;
+
+/// 3 · (1 − β) / (1 + β): what makes additive increase with β as fast as Reno on the average.
+const FRIENDLY: f64 = 9.0 / 17.0;
+
+/// The least window, in segments.
+const LEAST: f64 = 2.0;
+
+/// The payload of a full segment of TCP with time stamps on a path of 1,500 bytes.
+const SEGMENT: Bytes = Bytes::new(1_448);
+
+/// Over how long the window is averaged: several episodes of a shared path.
+const MEMORY: Span = Span::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    fn of(segments: u64) -> Bytes {
+        SEGMENT * segments
+    }
+
+    /// Windows after `millis` of growth in steps of 10 ms from `from`.
+    fn grown(shadow: &mut Shadow, from: u64, millis: u64) -> Windows {
+        for step in 1..=millis / 10 {
+            shadow.grow(Time::from_millis(from + step * 10), RTT);
+        }
+        shadow.windows.unwrap()
+    }
+
+    fn near(found: f64, expected: f64) -> bool {
+        (found - expected).abs() < 0.01 * expected
+    }
+
+    #[test]
+    fn there_is_no_share_before_an_episode() {
+        let mut shadow = Shadow::default();
+        shadow.grow(Time::from_secs(1), RTT);
+        shadow.cap(Time::from_secs(1), of(5));
+        assert_eq!(shadow.rate(RTT), None);
+        shadow.on_episode(Time::from_secs(1), of(20));
+        // 20 segments of 1,448 bytes in 100 ms.
+        assert_eq!(shadow.rate(RTT), Some(Rate::from_bps(2_316_800)));
+        shadow.undo_episode();
+        assert_eq!(shadow.rate(RTT), None);
+    }
+
+    #[test]
+    fn reno_halves_and_climbs_by_a_segment_each_round_trip() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(40));
+        shadow.on_episode(Time::ZERO, of(40));
+        assert_eq!(shadow.windows.unwrap().reno, 20.0);
+        assert!(near(grown(&mut shadow, 0, 1_500).reno, 35.0));
+    }
+
+    #[test]
+    fn cubic_is_back_at_its_peak_after_k_and_grows_beyond_it() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        let windows = shadow.windows.unwrap();
+        assert_eq!((windows.cubic, windows.peak), (70.0, 100.0));
+        // K = ∛(30 / 0.4) = 4.217 s. W_est is 70 + 42.17 · 9/17 = 92.3 by then.
+        let back = grown(&mut shadow, 0, 4_220);
+        assert!(near(back.cubic, 100.0), "{back:?}");
+        // Four seconds later: 100 + 0.4 · 64.
+        let later = grown(&mut shadow, 4_220, 4_000);
+        assert!(near(later.cubic, 125.6), "{later:?}");
+        // At half of K: 100 − 0.4 · 2.108³.
+        let mut again = Shadow::default();
+        again.on_episode(Time::ZERO, of(100));
+        again.on_episode(Time::ZERO, of(100));
+        let half = grown(&mut again, 0, 2_110);
+        assert!(near(half.cubic, 96.25), "{half:?}");
+    }
+
+    #[test]
+    fn a_second_episode_below_the_peak_gives_room_to_others() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        let windows = shadow.windows.unwrap();
+        assert!(near(windows.cubic, 49.0), "{windows:?}");
+        assert!(near(windows.peak, 59.5), "70 · 1.7 / 2: {windows:?}");
+    }
+
+    #[test]
+    fn episodes_at_equal_intervals_give_both_the_same_average() {
+        // One every 2 s, 20 round trips: on the average 1.5 · 20 segments by additive increase, either way.
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(60));
+        let (mut sum, mut count) = (0.0, 0.0);
+        for episode in 0..40_u64 {
+            let began = episode * 2_000;
+            shadow.on_episode(Time::from_millis(began), of(0));
+            for step in 1..=200 {
+                shadow.grow(Time::from_millis(began + step * 10), RTT);
+                if episode >= 20 {
+                    sum += shadow.windows.unwrap().average;
+                    count += 1.0;
+                }
+            }
+        }
+        let mean = sum / count;
+        assert!((26.0..31.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn what_is_not_used_does_not_grow() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(10));
+        for step in 1..=10_000_u64 {
+            let now = Time::from_millis(step * 10);
+            shadow.grow(now, RTT);
+            shadow.cap(now, of(30));
+        }
+        let windows = shadow.windows.unwrap();
+        assert_eq!((windows.cubic, windows.reno), (30.0, 30.0));
+        assert!(near(windows.average, 30.0), "{windows:?}");
+    }
+}
