@@ -44,7 +44,8 @@ pub struct Send {
     /// TCP: drop a frame whose deadline has passed before its first byte is written
     #[arg(long)]
     pub tcp_drop: bool,
-    /// TCP: bytes that wait unsent in the kernel (TCP_NOTSENT_LOWAT) [default: 16384 with --tcp-drop, else unlimited]
+    /// TCP: bytes that wait unsent in the kernel (TCP_NOTSENT_LOWAT) [default: 16384 with
+    /// --tcp-drop, else unlimited]
     #[arg(long, value_name = "BYTES")]
     pub tcp_notsent: Option<u32>,
     /// TCP: congestion controller [default: as the system has it]
@@ -53,6 +54,9 @@ pub struct Send {
     /// QUIC: congestion controller
     #[arg(long, value_enum, default_value = "cubic")]
     pub quic_cc: QuicController,
+    /// QUIC: which of the frames that wait is sent first
+    #[arg(long, value_enum, default_value = "newest")]
+    pub quic_order: QuicOrder,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -91,7 +95,8 @@ pub struct Common {
     /// Of the sizes of frames
     #[arg(long, default_value = "1")]
     pub seed: u64,
-    /// Within what time a frame must be complete; also the latency of Comity's sections and when QUIC resets streams
+    /// Within what time a frame must be complete; also the latency of Comity's sections, and when
+    /// QUIC resets streams
     #[arg(long, default_value = "400ms", value_parser = duration)]
     pub latency: Duration,
     /// SRT: its own latency, which does not include the delay of the path
@@ -106,7 +111,8 @@ pub struct Common {
     /// Comity and SRT: a key of the transport's URI; may be repeated
     #[arg(long = "option", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub options: Vec<(String, String)>,
-    /// Comity: write what became of each section (sender), or each gap (receiver), to this file, in CSV
+    /// Comity: write what became of each section (sender), or each gap (receiver), to this file,
+    /// in CSV
     #[arg(long, value_name = "FILE")]
     pub gap_log: Option<PathBuf>,
     /// Comity: write a qlog trace to this file
@@ -178,6 +184,16 @@ pub enum QuicController {
     Cubic,
     Newreno,
     Bbr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum QuicOrder {
+    /// All in turns, as quinn does by default
+    Turns,
+    /// The oldest one, or with --importance the oldest of the most important ones
+    Oldest,
+    /// The newest one, or with --importance the newest of the most important ones
+    Newest,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -167,6 +167,7 @@ mod tests {
         kind: Kind::P,
         size: 3_000,
         needs: Some(6),
+        importance: 189,
     };
 
     #[test]

@@ -168,6 +168,7 @@ impl Meter {
             delay_ms: Percentiles::of(delays.collect()),
             first_chunk_delay_ms: Percentiles::of(first.collect()),
             worst_second: self.worst_second(&on_time),
+            on_time_by_second: self.seconds(&on_time).collect(),
             source_start_ns: self.start_ns,
         }
     }
@@ -190,13 +191,19 @@ impl Meter {
         counted.map(|(_, frame)| u64::from(frame.size)).sum()
     }
 
+    /// The share of frames on time in each second of the source.
+    fn seconds(&self, on_time: &[bool]) -> impl Iterator<Item = f64> {
+        let seconds = on_time.chunks(self.source.fps as usize);
+        seconds.map(|flags| share(count(flags), flags.len() as u64))
+    }
+
     fn worst_second(&self, on_time: &[bool]) -> WorstSecond {
-        let seconds = on_time.chunks(self.source.fps as usize).enumerate();
-        let shares = seconds.map(|(second, flags)| WorstSecond {
-            second: second as u64,
-            on_time: share(count(flags), flags.len() as u64),
-        });
-        shares
+        let seconds = self.seconds(on_time).enumerate();
+        seconds
+            .map(|(second, on_time)| WorstSecond {
+                second: second as u64,
+                on_time,
+            })
             .min_by(|one, other| one.on_time.total_cmp(&other.on_time))
             .expect("a source has at least one frame")
     }
@@ -281,6 +288,7 @@ pub struct Summary {
     pub first_chunk_delay_ms: Option<Percentiles>,
     /// The second of the source with the smallest share on time.
     pub worst_second: WorstSecond,
+    pub on_time_by_second: Vec<f64>,
     /// When the first frame was given, on `CLOCK_MONOTONIC`.
     pub source_start_ns: Option<u64>,
 }
@@ -348,7 +356,7 @@ mod tests {
         Meter::new(source, 100 * MS).expect("frames")
     }
 
-    /// Delivers the chunks of a frame, given at its time, from `delays_ms`: the last one counts for the rest.
+    /// Delivers the chunks of a frame, each after its delay; the last delay counts for the rest.
     fn deliver(meter: &mut Meter, number: u32, delays_ms: &[u64], skip: Option<usize>) {
         let given = START + u64::from(number) * 250 * MS;
         let bytes = write_frame(&meter.frames[number as usize], given);
@@ -414,6 +422,7 @@ mod tests {
                 on_time: 0.5
             }
         );
+        assert_eq!(summary.on_time_by_second, [0.5, 0.75]);
         assert_eq!(summary.source_start_ns, Some(START));
         assert_eq!(meter.source_ends_ns(), Some(START + 2_000 * MS));
 

@@ -44,6 +44,8 @@ struct Report {
 }
 
 pub async fn run(arguments: &Send) -> Result<Value> {
+    // Mistakes show before anybody is called.
+    arguments.common.source().frames()?;
     match arguments.common.transport {
         Transport::Comity => play(arguments, comity::connect(arguments).await?).await,
         Transport::Srt => play(arguments, srt::connect(arguments).await?).await,
@@ -72,7 +74,10 @@ async fn play(arguments: &Send, mut transport: impl Outgoing) -> Result<Value> {
         late.push(given_ns.saturating_sub(due_ns));
         let payload = Bytes::from(chunk::write_frame(frame, given_ns));
         bytes_given += payload.len() as u64;
-        transport.give(frame, payload, given_ns + latency_ns)?;
+        if let Err(failure) = transport.give(frame, payload, given_ns + latency_ns) {
+            broken = Some(failure.to_string());
+            break;
+        }
     }
     let until_ns = now_ns() + common.linger().as_nanos() as u64;
     let statistics = transport.finish(until_ns).await?;

@@ -53,6 +53,9 @@ pub struct Frame {
     pub size: u32,
     /// The frame without which this one cannot be decoded.
     pub needs: Option<u32>,
+    /// How much it matters, on the scale that Comity's reader of media uses: 200 for I, 190 - n for
+    /// the n-th P of its group but at least 100, 20 for B.
+    pub importance: u8,
 }
 
 impl Frame {
@@ -145,7 +148,7 @@ impl Source {
     fn add_group(&self, frames: &mut Vec<Frame>, sizes: &[(Kind, f64)]) -> Result<(), String> {
         // What rounding left over goes to the next frame, so that the rate is exact.
         let mut carried = 0.0;
-        let mut reference = None;
+        let (mut reference, mut next_p) = (None, 190);
         for (kind, size) in sizes {
             let wanted = size + carried;
             let whole = whole_size(wanted, *kind)?;
@@ -158,11 +161,21 @@ impl Source {
             if matches!(kind, Kind::I | Kind::P) {
                 reference = Some(number);
             }
+            let importance = match kind {
+                Kind::I => 200,
+                Kind::P => {
+                    next_p = (next_p - 1).max(100);
+                    next_p
+                }
+                Kind::B => 20,
+                Kind::Equal => 100,
+            };
             frames.push(Frame {
                 number,
                 kind: *kind,
                 size: whole,
                 needs,
+                importance,
             });
         }
         Ok(())
@@ -248,19 +261,19 @@ mod tests {
         let frames = source(7, 3.0, 1).frames().expect("frames");
         let first: Vec<_> = frames[..8]
             .iter()
-            .map(|frame| (frame.kind, frame.needs))
+            .map(|frame| (frame.kind, frame.needs, frame.importance))
             .collect();
         assert_eq!(
             first,
             [
-                (Kind::I, None),
-                (Kind::P, Some(0)),
-                (Kind::B, Some(1)),
-                (Kind::B, Some(1)),
-                (Kind::P, Some(1)),
-                (Kind::B, Some(4)),
-                (Kind::B, Some(4)),
-                (Kind::I, None),
+                (Kind::I, None, 200),
+                (Kind::P, Some(0), 189),
+                (Kind::B, Some(1), 20),
+                (Kind::B, Some(1), 20),
+                (Kind::P, Some(1), 188),
+                (Kind::B, Some(4), 20),
+                (Kind::B, Some(4), 20),
+                (Kind::I, None, 200),
             ]
         );
     }

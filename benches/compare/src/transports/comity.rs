@@ -20,7 +20,7 @@ use crate::clock::now_ns;
 use crate::failure::{Context, Failure, Result};
 use crate::receive::{Ended, Sink};
 use crate::send::{Outgoing, sleep_until};
-use crate::source::{Frame, Kind};
+use crate::source::Frame;
 use crate::transports::PASSPHRASE;
 
 /// What header and tag take of each datagram.
@@ -111,6 +111,7 @@ fn options(common: &Common, address: SocketAddr) -> Result<(Options, Option<Qlog
 }
 
 pub struct Sender {
+    endpoint: Endpoint,
     connection: Connection,
     shape: Shape,
     has_importance: bool,
@@ -129,9 +130,11 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
         .as_ref()
         .map(|file| Log::create(file))
         .transpose()?;
+    let any = super::any_port(arguments.connect);
+    let endpoint = Endpoint::for_calls(any, options).context(format!("cannot bind {any}"))?;
     let give_up = now_ns() + common.wait.as_nanos() as u64;
     let connection = loop {
-        match comity::connect(arguments.connect, options.clone()).await {
+        match endpoint.connect(arguments.connect).await {
             Ok(connection) => break connection,
             Err(error) if now_ns() >= give_up => {
                 return Err(Failure(format!(
@@ -166,6 +169,7 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
         })
     });
     Ok(Sender {
+        endpoint,
         connection,
         shape: arguments.shape,
         has_importance: arguments.importance,
@@ -186,7 +190,7 @@ impl Sender {
     ) -> Result<Option<SectionId>> {
         let mut section = Section::new(payload);
         if self.has_importance {
-            section = section.importance(importance(frame.kind));
+            section = section.importance(Importance(frame.importance));
             section.needs = needs;
         }
         match self.connection.try_send(section) {
@@ -197,15 +201,6 @@ impl Sender {
             }
             Err(error) => Err(Failure(format!("Comity takes no more sections: {error}"))),
         }
-    }
-}
-
-fn importance(kind: Kind) -> Importance {
-    match kind {
-        Kind::I => Importance(200),
-        Kind::P => Importance(140),
-        Kind::B => Importance(60),
-        Kind::Equal => Importance::default(),
     }
 }
 
@@ -244,6 +239,8 @@ impl Outgoing for Sender {
         };
         let statistics = self.connection.statistics().await;
         drop(self.connection);
+        // The peer hears of the end.
+        self.endpoint.close().await;
         if let Some(log) = self.log {
             // It ends with the connection.
             let _ = timeout(Duration::from_secs(2), log).await;

@@ -6,7 +6,7 @@ pub mod srt;
 pub mod tcp;
 pub mod udp;
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 
 use socket2::SockRef;
 
@@ -26,8 +26,16 @@ fn nobody_called(common: &Common) -> Failure {
     ))
 }
 
+/// Any port, for a socket that calls `peer`.
+fn any_port(peer: SocketAddr) -> SocketAddr {
+    match peer.is_ipv4() {
+        true => ([0, 0, 0, 0], 0).into(),
+        false => ([0_u16; 8], 0).into(),
+    }
+}
+
 /// A socket that holds as much as the system lets it.
-fn udp_socket(address: std::net::SocketAddr) -> Result<tokio::net::UdpSocket> {
+fn udp_socket(address: SocketAddr) -> Result<tokio::net::UdpSocket> {
     let socket = UdpSocket::bind(address).context(format!(
         "cannot bind {address}; choose an address of this host and a free port"
     ))?;

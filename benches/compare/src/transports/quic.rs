@@ -14,14 +14,14 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{nobody_called, udp_socket};
-use crate::arguments::{QuicController, Receive, Send};
+use super::{any_port, nobody_called, udp_socket};
+use crate::arguments::{QuicController, QuicOrder, Receive, Send};
 use crate::chunk::Cutter;
 use crate::clock::now_ns;
 use crate::failure::{Context, Failure, Result};
 use crate::receive::{Ended, Sink};
 use crate::send::{Outgoing, sleep_until};
-use crate::source::{Frame, Kind};
+use crate::source::Frame;
 
 const PROTOCOL: &[u8] = b"comity-compare";
 const NAME: &str = "compare";
@@ -30,6 +30,9 @@ const TOO_LATE: VarInt = VarInt::from_u32(1);
 const DONE: VarInt = VarInt::from_u32(0);
 /// Streams that may be open at once: more than frames within any latency.
 const MAX_STREAMS: VarInt = VarInt::from_u32(10_000);
+
+/// The step of priorities from one importance to the next: more frames than run at once.
+const NEWER: i32 = 1 << 22;
 
 /// What became of one stream.
 enum Fate {
@@ -44,10 +47,11 @@ pub struct Sender {
     endpoint: Endpoint,
     connection: Connection,
     has_importance: bool,
+    order: QuicOrder,
     streams: JoinSet<Fate>,
 }
 
-fn transport(controller: QuicController) -> TransportConfig {
+fn transport(controller: QuicController, order: QuicOrder) -> TransportConfig {
     let factory: Arc<dyn ControllerFactory + core::marker::Send + Sync> = match controller {
         QuicController::Cubic => Arc::new(CubicConfig::default()),
         QuicController::Newreno => Arc::new(NewRenoConfig::default()),
@@ -57,6 +61,7 @@ fn transport(controller: QuicController) -> TransportConfig {
     transport
         .congestion_controller_factory(factory)
         .max_concurrent_uni_streams(MAX_STREAMS)
+        .send_fairness(order == QuicOrder::Turns)
         .receive_window(VarInt::MAX);
     transport
 }
@@ -86,12 +91,8 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
     crypto.alpn_protocols = vec![PROTOCOL.to_vec()];
     let crypto = QuicClientConfig::try_from(crypto).context("cannot configure QUIC")?;
     let mut config = ClientConfig::new(Arc::new(crypto));
-    config.transport_config(Arc::new(transport(arguments.quic_cc)));
-    let any: SocketAddr = match peer.is_ipv4() {
-        true => ([0, 0, 0, 0], 0).into(),
-        false => ([0_u16; 8], 0).into(),
-    };
-    let endpoint = endpoint(any, None)?;
+    config.transport_config(Arc::new(transport(arguments.quic_cc, arguments.quic_order)));
+    let endpoint = endpoint(any_port(peer), None)?;
     let give_up = now_ns() + wait.as_nanos() as u64;
     let connection = loop {
         let connecting = endpoint
@@ -111,6 +112,7 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
         endpoint,
         connection,
         has_importance: arguments.importance,
+        order: arguments.quic_order,
         streams: JoinSet::new(),
     })
 }
@@ -149,10 +151,13 @@ async fn send_frame(
 
 impl Outgoing for Sender {
     fn give(&mut self, frame: &Frame, payload: Bytes, deadline_ns: u64) -> Result<()> {
-        let priority = match frame.kind {
-            Kind::I if self.has_importance => 2,
-            Kind::P if self.has_importance => 1,
-            _ => 0,
+        let importance = match self.has_importance {
+            true => i32::from(frame.importance),
+            false => 0,
+        };
+        let priority = match self.order {
+            QuicOrder::Newest => importance * NEWER + frame.number as i32 % NEWER,
+            QuicOrder::Turns | QuicOrder::Oldest => importance,
         };
         self.streams.spawn(send_frame(
             self.connection.clone(),
@@ -216,7 +221,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     crypto.alpn_protocols = vec![PROTOCOL.to_vec()];
     let crypto = QuicServerConfig::try_from(crypto).context("cannot configure QUIC")?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
-    config.transport_config(Arc::new(transport(QuicController::Cubic)));
+    config.transport_config(Arc::new(transport(QuicController::Cubic, QuicOrder::Turns)));
     let endpoint = endpoint(arguments.listen, Some(config))?;
     let accepted = timeout(arguments.common.wait, async {
         endpoint.accept().await?.await.ok()

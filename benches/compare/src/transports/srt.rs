@@ -1,4 +1,5 @@
-//! SRT by `srt-live-transmit`: a child process at each end, which datagrams on loopback lead to and from.
+//! SRT by `srt-live-transmit`: a child process at each end, with datagrams on loopback between it
+//! and this program.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -109,9 +110,14 @@ impl Transmit {
         if timeout(PATIENCE, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
-        let text = std::fs::read_to_string(&self.statistics).unwrap_or_default();
+        last_document(&std::fs::read_to_string(&self.statistics).unwrap_or_default())
+    }
+}
+
+impl Drop for Transmit {
+    fn drop(&mut self) {
+        // Some children end before they write any.
         let _ = std::fs::remove_file(&self.statistics);
-        last_document(&text)
     }
 }
 
@@ -131,7 +137,8 @@ async fn forward(from: impl AsyncRead + Unpin, to: mpsc::UnboundedSender<String>
     }
 }
 
-/// What both ends say to SRT: live mode, messages of one chunk, encrypted, packets dropped when too late.
+/// What both ends say to SRT: live mode, messages of one chunk, encryption, and packets dropped
+/// when too late.
 fn uri(address: SocketAddr, mode: &str, common: &Common) -> String {
     let mut keys = vec![
         ("mode", mode.to_owned()),

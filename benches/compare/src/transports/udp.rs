@@ -1,6 +1,5 @@
 //! Bare datagrams, one a chunk.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-use super::{nobody_called, udp_drops, udp_socket};
+use super::{any_port, nobody_called, udp_drops, udp_socket};
 use crate::arguments::{Receive, Send};
 use crate::chunk::SIZE;
 use crate::clock::now_ns;
@@ -27,11 +26,7 @@ pub struct Sender {
 }
 
 pub async fn connect(arguments: &Send) -> Result<Sender> {
-    let any: SocketAddr = match arguments.connect.is_ipv4() {
-        true => ([0, 0, 0, 0], 0).into(),
-        false => ([0_u16; 8], 0).into(),
-    };
-    let socket = udp_socket(any)?;
+    let socket = udp_socket(any_port(arguments.connect))?;
     let peer = arguments.connect;
     socket
         .connect(peer)
