@@ -1,0 +1,102 @@
+//! The sender: gives each frame to the transport when it is due.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::arguments::{Send, Transport};
+use crate::chunk;
+use crate::clock::now_ns;
+use crate::failure::Result;
+use crate::meter::Percentiles;
+use crate::source::Frame;
+use crate::transports::{comity, quic, srt, tcp, udp};
+use crate::usage::ProcessorTime;
+
+/// A connected transport that takes frames.
+pub trait Outgoing {
+    /// Takes all chunks of a frame. It never waits: what cannot leave yet waits inside.
+    fn give(&mut self, frame: &Frame, payload: Bytes, deadline_ns: u64) -> Result<()>;
+
+    /// Why frames can no longer be given.
+    fn broken(&self) -> Option<String>;
+
+    /// Waits until everything has left or `until_ns`, ends the connection, and gives statistics.
+    async fn finish(self, until_ns: u64) -> Result<Value>;
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    role: &'static str,
+    transport: &'static str,
+    /// Frames and bytes that the source gave.
+    frames_given: u64,
+    bytes_given: u64,
+    /// Why the source stopped before its end.
+    broken: Option<String>,
+    /// How much later than due the source gave frames: the machine was busy.
+    source_late_ms: Option<Percentiles>,
+    source_start_ns: u64,
+    processor: ProcessorTime,
+    statistics: Value,
+}
+
+pub async fn run(arguments: &Send) -> Result<Value> {
+    // Mistakes show before anybody is called.
+    arguments.common.source().frames()?;
+    match arguments.common.transport {
+        Transport::Comity => play(arguments, comity::connect(arguments).await?).await,
+        Transport::Srt => play(arguments, srt::connect(arguments).await?).await,
+        Transport::Tcp => play(arguments, tcp::connect(arguments).await?).await,
+        Transport::Quic => play(arguments, quic::connect(arguments).await?).await,
+        Transport::Udp => play(arguments, udp::connect(arguments).await?).await,
+    }
+}
+
+async fn play(arguments: &Send, mut transport: impl Outgoing) -> Result<Value> {
+    let common = &arguments.common;
+    let source = common.source();
+    let frames = source.frames()?;
+    let latency_ns = common.latency.as_nanos() as u64;
+    let before = ProcessorTime::now();
+    let start_ns = now_ns() + 10_000_000;
+    let (mut bytes_given, mut late, mut broken) = (0, Vec::with_capacity(frames.len()), None);
+    for frame in &frames {
+        let due_ns = start_ns + source.due_ns(frame.number);
+        sleep_until(due_ns).await;
+        broken = transport.broken();
+        if broken.is_some() {
+            break;
+        }
+        let given_ns = now_ns();
+        late.push(given_ns.saturating_sub(due_ns));
+        let payload = Bytes::from(chunk::write_frame(frame, given_ns));
+        bytes_given += payload.len() as u64;
+        if let Err(failure) = transport.give(frame, payload, given_ns + latency_ns) {
+            broken = Some(failure.to_string());
+            break;
+        }
+    }
+    let until_ns = now_ns() + common.linger().as_nanos() as u64;
+    let statistics = transport.finish(until_ns).await?;
+    let report = Report {
+        role: "send",
+        transport: common.transport.name(),
+        frames_given: late.len() as u64,
+        bytes_given,
+        broken,
+        source_late_ms: Percentiles::of(late),
+        source_start_ns: start_ns,
+        processor: ProcessorTime::now().since(before),
+        statistics,
+    };
+    Ok(serde_json::to_value(report).expect("plain numbers and texts"))
+}
+
+/// Sleeps until a time of the common clock.
+pub async fn sleep_until(time_ns: u64) {
+    let left = time_ns.saturating_sub(now_ns());
+    tokio::time::sleep(Duration::from_nanos(left)).await;
+}
