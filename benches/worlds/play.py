@@ -8,15 +8,9 @@ import shutil
 import subprocess
 import threading
 
-from measure import is_trusted
-
 DOUBTFUL = 3
 WRONG = 2
 ATTEMPTS = 3
-
-
-class WorldsError(Exception):
-    """A run failed."""
 
 
 def digest(*parts):
@@ -45,7 +39,7 @@ class Player:
         self.program = hashlib.sha256(comity.read_bytes()).hexdigest()
         version = subprocess.run([comity, "--version"], capture_output=True, text=True, check=True)
         self.version = version.stdout.strip()
-        self.refusals = {}
+        self.refusals, self.failures = {}, []
         self.lock = threading.Lock()
 
     def folder(self, world, point, seed):
@@ -60,7 +54,10 @@ class Player:
         return [str(self.comity), world, "run", str(point.file), "--quiet", "--seed", str(seed), *settings, *one_thread, "--out", str(out)]
 
     def play(self, world, point, seed):
-        """The folder with the tables of a run; `None` where the world has no such thing."""
+        """The folder with the tables of a run; `None` where the world has no such thing, or it failed.
+
+        A lab that failed or distrusts itself is run again. What it distrusts to the end is kept.
+        """
         kept = self.folder(world, point, seed)
         if kept.exists() and not self.fresh:
             return kept
@@ -74,10 +71,11 @@ class Player:
             if done.returncode == WRONG:
                 self.refuse(world, point, first_complaint(done.stderr))
                 return None
-            if done.returncode not in (0, DOUBTFUL):
-                raise WorldsError(f"{world}, {point.label}, seed {seed}: {first_complaint(done.stderr)}")
-            if is_trusted(out):
+            if done.returncode == 0:
                 break
+        if done.returncode not in (0, DOUBTFUL):
+            self.fail(world, point, seed, first_complaint(done.stderr))
+            return None
         shutil.rmtree(kept, ignore_errors=True)
         out.rename(kept)
         return kept
@@ -87,6 +85,12 @@ class Player:
             if (world, point.label) not in self.refusals:
                 self.refusals[world, point.label] = reason
                 self.say(f"{world} skips {point.label}: {reason}")
+
+    def fail(self, world, point, seed, reason):
+        failure = f"{world}, {point.label}, seed {seed}: {reason}"
+        with self.lock:
+            self.failures.append(failure)
+        self.say(f"failed: {failure}")
 
     def play_all(self, world, points, seeds_of, jobs):
         """Runs all points of a world: slow labs and simulations `jobs` at a time, fast labs one by one."""

@@ -24,7 +24,7 @@ import tomllib
 
 from measure import cause_of, compare, is_trusted, quantities
 from page import page, table
-from play import Player, WorldsError, processors
+from play import Player, processors
 from points import points_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -100,15 +100,16 @@ def main():
     print(table(compared, doubts))
     for (world, label), reason in player.refusals.items():
         print(f"{world} skips {label}: {reason}")
+    for label in {label for _, label in player.refusals}:
+        if all((world, label) in player.refusals for world in ("sim", "lab")):
+            player.failures.append(f"{label}: no world has it")
+    for failure in player.failures:
+        print(f"failed: {failure}")
     if options.page:
         options.page.parent.mkdir(parents=True, exist_ok=True)
         options.page.write_text(page(compared, doubts, player.refusals, options.command))
-    return 0
+    return 1 if player.failures else 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except WorldsError as error:
-        print(f"worlds: {error}", file=sys.stderr)
-        sys.exit(1)
+    sys.exit(main())
