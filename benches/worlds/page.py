@@ -2,7 +2,7 @@
 
 import platform
 
-HEAD = ("point", "quantity", "sim", "lab", "sim against lab", "verdict", "cause")
+HEAD = ("point", "runs", "quantity", "sim", "lab", "sim against lab", "verdict", "cause")
 
 
 def verdict(comparison):
@@ -12,7 +12,8 @@ def verdict(comparison):
 def cells(comparison, cause):
     said = "" if comparison.holds else (cause or "not known")
     worlds = ["-" if world is None else str(world) for world in (comparison.sim, comparison.lab)]
-    return (comparison.point, comparison.quantity, *worlds, comparison.distance, verdict(comparison), "" if comparison.holds is None else said)
+    runs = "/".join(str(len(world.values)) if world else "0" for world in (comparison.sim, comparison.lab))
+    return (comparison.point, runs, comparison.quantity, *worlds, comparison.distance, verdict(comparison), "" if comparison.holds is None else said)
 
 
 def markdown(lines):
@@ -42,8 +43,8 @@ def table(compared, doubts):
     for comparison, cause in compared:
         line = cells(comparison, cause)
         mark = " *" if comparison.point in doubts else ""
-        lines.append((line[0] + mark if line[0] != last else "", *line[1:]))
-        last = line[0]
+        lines.append((line[0] + mark, *line[1:]) if line[:2] != last else ("", "", *line[2:]))
+        last = line[:2]
     found = [markdown(lines), "", summary(compared)]
     found += [f"* {label}: the lab distrusts {count} of its runs, after two repetitions" for label, count in doubts.items()]
     return "\n".join(found)

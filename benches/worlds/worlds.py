@@ -63,6 +63,7 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="three seeds, and runs of 30 s")
     parser.add_argument("--jobs", type=int, default=LABS_EACH * processors(), help="labs of at most 20 Mb/s at a time [three a processor]")
     parser.add_argument("--fresh", action="store_true", help="play again what is kept")
+    parser.add_argument("--kept", action="store_true", help="play nothing, and show what is kept")
     parser.add_argument("--page", type=pathlib.Path, help="also write the tables to this file")
     parser.add_argument("--command", default="make worlds", help="what the page says that it was made by [make worlds]")
     return parser.parse_args()
@@ -87,8 +88,9 @@ def main():
     seeds_of = lambda point: options.seeds or ([1, 2, 3] if options.quick else point.seeds)
     player = Player(options.comity, ROOT / "target/worlds", overrides, options.fresh, say)
     say(f"{len(points)} points, {sum(len(seeds_of(point)) for point in points)} runs in each world")
-    player.play_all("sim", points, seeds_of, processors())
-    player.play_all("lab", points, seeds_of, options.jobs)
+    if not options.kept:
+        player.play_all("sim", points, seeds_of, processors())
+        player.play_all("lab", points, seeds_of, options.jobs)
     causes = tomllib.loads((SCENARIOS / "causes.toml").read_text())["cause"]
     compared, doubts = [], {}
     for point in points:
