@@ -17,14 +17,15 @@ def cells(comparison, cause):
 
 
 def markdown(lines):
-    """A table in Markdown, its columns aligned.
+    """A table in Markdown, its columns aligned but for the last.
 
-    >>> print(markdown([("a", "bc"), ("def", "g")]))
-    | a   | bc |
-    | --- | -- |
-    | def | g  |
+    >>> print(markdown([("a", "bc", "d"), ("def", "g", "long")]))
+    | a   | bc | d |
+    | --- | -- | - |
+    | def | g  | long |
     """
     widths = [max(map(len, column)) for column in zip(*lines)]
+    widths[-1] = len(lines[0][-1])
     row = lambda line: "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |"
     head, *rest = lines
     return "\n".join([row(head), row(["-" * width for width in widths]), *map(row, rest)])
@@ -50,7 +51,7 @@ def table(compared, doubts):
     return "\n".join(found)
 
 
-def page(compared, doubts, refusals, command):
+def page(compared, doubts, refusals, command, drawing):
     """The page, which says by which command it was made."""
     by_scenario = {}
     for comparison, cause in compared:
@@ -64,9 +65,12 @@ def page(compared, doubts, refusals, command):
         "(`comity lab`), where `tcp` is the TCP of the Linux kernel. The table has medians over the seeds, and half",
         "the distance between the quartiles behind ±. Rates, queueing delays and losses agree within 10 %, shares and",
         "Jain's index within 0.05, sections on time within 2 points; delays also within 0.5 ms and losses within 0.1",
-        "per mille. A share of 1 is an equal share.",
+        "per mille. A share of 1 is an equal share. [Phase effects](phase.md) are kept out by a jitter of the",
+        "acknowledgements.",
         "",
         summary(compared),
+        "",
+        f"![The ratio of the worlds for each point]({drawing})",
     ]
     for name, rows in by_scenario.items():
         of_scenario = {label: count for label, count in doubts.items() if label.split()[0] == name}

@@ -24,6 +24,7 @@ import tomllib
 
 from measure import cause_of, compare, is_trusted, quantities
 from page import page, table
+from picture import picture
 from play import Player, processors
 from points import points_of
 
@@ -64,7 +65,7 @@ def arguments():
     parser.add_argument("--jobs", type=int, default=LABS_EACH * processors(), help="labs of at most 20 Mb/s at a time [three a processor]")
     parser.add_argument("--fresh", action="store_true", help="play again what is kept")
     parser.add_argument("--kept", action="store_true", help="play nothing, and show what is kept")
-    parser.add_argument("--page", type=pathlib.Path, help="also write the tables to this file")
+    parser.add_argument("--page", type=pathlib.Path, help="also write the tables to this file, and a picture beside it")
     parser.add_argument("--command", default="make worlds", help="what the page says that it was made by [make worlds]")
     return parser.parse_args()
 
@@ -109,7 +110,9 @@ def main():
         print(f"failed: {failure}")
     if options.page:
         options.page.parent.mkdir(parents=True, exist_ok=True)
-        options.page.write_text(page(compared, doubts, player.refusals, options.command))
+        drawing = options.page.with_suffix(".svg")
+        drawing.write_text(picture(compared))
+        options.page.write_text(page(compared, doubts, player.refusals, options.command, drawing.name))
     return 1 if player.failures else 0
 
 
