@@ -10,6 +10,7 @@ import threading
 
 DOUBTFUL = 3
 WRONG = 2
+INTERRUPTED = 130
 ATTEMPTS = 3
 
 
@@ -71,7 +72,7 @@ class Player:
             if done.returncode == WRONG:
                 self.refuse(world, point, first_complaint(done.stderr))
                 return None
-            if done.returncode == 0:
+            if done.returncode in (0, INTERRUPTED):
                 break
         if done.returncode not in (0, DOUBTFUL):
             self.fail(world, point, seed, first_complaint(done.stderr))
