@@ -8,7 +8,7 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ picture: rust ## play the demo and keep the timeline that its report shows as do
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/worlds/*.py
 
 lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
 
@@ -47,6 +47,12 @@ media: rust python ## send real video over bad paths and hold what arrives again
 	-scripts/need.sh ffmpeg apt:ffmpeg
 	cargo build --quiet --release --package comity-cli
 	python3 benches/media/media.py
+
+WORLDS = $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(ONLY),--only $(ONLY),--page docs/results/worlds.md) \
+	--command 'make worlds$(if $(QUICK), QUICK=1)$(if $(SEEDS), SEEDS=$(SEEDS))'
+worlds: rust python ## play scenarios in the simulator and beside kernel TCP, as root (SEEDS=1-3 ONLY='tcp-*' QUICK=1 JOBS=6)
+	cargo build --quiet --release --package comity-cli
+	python3 benches/worlds/worlds.py $(WORLDS)
 
 fuzz: rust ## run the property tests at length on new cases, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
 	scripts/fuzz.sh || [ $$? -eq 77 ]
