@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
@@ -71,7 +71,10 @@ impl Captures {
                     };
                     writer.write_pcapng_block(block).map_err(say)?;
                 }
-                Ok(())
+                writer
+                    .into_inner()
+                    .flush()
+                    .map_err(|error| error.to_string())
             });
             if let Some(place) = captures.links.get_mut(*link) {
                 *place = Some(sender);

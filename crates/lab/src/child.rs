@@ -1,6 +1,8 @@
 //! Programs in the namespaces of a lab.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -9,10 +11,9 @@ use std::time::Duration;
 use comity_units::{Span, Time};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, RunClock};
 use crate::error::Error;
 use crate::namespace::Door;
-use crate::tcp::wait_until;
 
 /// Which end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +38,32 @@ impl Role {
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a program has to end after SIGINT.
 const GRACE: Span = Span::from_secs(3);
+/// How much of an output is read at a time.
+const CHUNK: usize = 16 << 10;
+
+/// A program to run.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) command: Command,
+    /// What it reads on its standard input.
+    pub(crate) input: Vec<u8>,
+    /// When it starts.
+    pub(crate) start: Time,
+    /// Where its output and its complaints go besides.
+    pub(crate) logs: Option<[File; 2]>,
+    /// How much of its output is kept, from the end.
+    pub(crate) kept: usize,
+}
 
 /// A program that runs.
 #[derive(Debug)]
 pub(crate) struct Program {
-    stop: Sender<()>,
+    stop: Sender<Span>,
     thread: JoinHandle<Result<Ended, Error>>,
 }
 
 /// A program that has ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) output: Vec<u8>,
     pub(crate) errors: Vec<u8>,
@@ -56,31 +73,33 @@ pub(crate) struct Ended {
 }
 
 impl Program {
-    /// Starts a program at `start` on a thread inside the namespace, in a process group of its own, and gives it
-    /// `input`. It ends by itself, or at [`finish`](Self::finish).
+    /// Starts a program on a thread inside the namespace, in a process group of its own. It ends by itself, or at
+    /// [`stop`](Self::stop); what it left running in the namespace ends at [`stop`](Self::stop).
     ///
     /// The thread outlives the program: `setpriv` has the kernel kill the program when the thread, and so the
-    /// lab, is gone.
-    pub(crate) fn start(
-        door: Door,
-        command: Command,
-        input: Vec<u8>,
-        clock: Clock,
-        start: Time,
-    ) -> Self {
+    /// lab, is gone. What the program started itself is found by its namespace.
+    pub(crate) fn start(door: Door, task: Task, clock: RunClock) -> Self {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
             door.enter()?;
-            wait_until(clock, start);
-            run(bound(&command), &input, &stopped)
+            clock.wait_until(task.start);
+            if clock.is_off() {
+                return Ok(Ended::default());
+            }
+            run(task, &door, &stopped)
         });
         Self { stop, thread }
     }
 
-    /// Ends the program, if it still runs, by SIGINT and at last by SIGKILL.
+    /// Ends the program, if it still runs after `patience`, by SIGINT and at last by SIGKILL. Does not wait for it.
+    pub(crate) fn stop(&self, patience: Span) {
+        // Its thread may have failed.
+        let _ = self.stop.send(patience);
+    }
+
+    /// Stops the program and waits until it has ended.
     pub(crate) fn finish(self) -> Result<Ended, Error> {
-        // It may have ended.
-        let _ = self.stop.send(());
+        self.stop(Span::ZERO);
         match self.thread.join() {
             Ok(ended) => ended,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -102,11 +121,10 @@ fn bound(command: &Command) -> Command {
     bound
 }
 
-fn run(mut command: Command, input: &[u8], stopped: &Receiver<()>) -> Result<Ended, Error> {
-    use std::os::unix::process::CommandExt as _;
-    let name = format!("{:?}", command.get_args().nth(3).unwrap_or_default());
-    let purpose = || format!("cannot run {name}");
-    let mut child = command
+fn run(task: Task, door: &Door, stopped: &Receiver<Span>) -> Result<Ended, Error> {
+    let name = task.command.get_program().to_string_lossy().into_owned();
+    let purpose = || format!("cannot run {name:?}");
+    let mut child = bound(&task.command)
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -115,43 +133,70 @@ fn run(mut command: Command, input: &[u8], stopped: &Receiver<()>) -> Result<End
         .map_err(Error::system(purpose()))?;
     if let Some(mut stdin) = child.stdin.take() {
         // What it does not read it has no use for.
-        let _ = stdin.write_all(input);
+        let _ = stdin.write_all(&task.input);
     }
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let output = std::thread::spawn(move || all_of(stdout));
-    let errors = std::thread::spawn(move || all_of(stderr));
-    let (status, is_by_itself) = watch(&mut child, stopped).map_err(Error::system(purpose()))?;
+    let [out, err] = match task.logs {
+        Some(files) => files.map(Some),
+        None => [None, None],
+    };
+    let kept = task.kept;
+    let output = std::thread::spawn(move || last_of(stdout, out, kept));
+    let errors = std::thread::spawn(move || last_of(stderr, err, CHUNK));
+    let watched = watch(&mut child, stopped);
     // Whatever it left behind would keep its output open.
-    signal(&child, Signal::KILL);
+    door.end_processes();
+    let (status, is_by_itself) = watched.map_err(Error::system(purpose()))?;
+    let read = |thread: JoinHandle<std::io::Result<Vec<u8>>>| match thread.join() {
+        Ok(read) => read.map_err(Error::system(format!("cannot keep the output of {name:?}"))),
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
     Ok(Ended {
-        output: output.join().unwrap_or_default(),
-        errors: errors.join().unwrap_or_default(),
+        output: read(output)?,
+        errors: read(errors)?,
         status,
         is_by_itself,
     })
 }
 
-/// Waits until the program ends, or ends it when told to.
-fn watch(child: &mut Child, stopped: &Receiver<()>) -> std::io::Result<(Option<ExitStatus>, bool)> {
-    loop {
+/// Waits until the program is to stop, and ends it if it has not ended by itself.
+fn watch(
+    child: &mut Child,
+    stopped: &Receiver<Span>,
+) -> std::io::Result<(Option<ExitStatus>, bool)> {
+    let patience = loop {
         if let Some(status) = child.try_wait()? {
+            // What it started in the background goes on until the flow is to stop.
+            let _ = stopped.recv();
             return Ok((Some(status), true));
         }
         match stopped.recv_timeout(LOOK) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => break Span::ZERO,
+            Ok(patience) => break patience,
         }
+    };
+    if let Some(status) = ends_within(child, patience)? {
+        return Ok((Some(status), true));
     }
     signal(child, Signal::INT);
-    let clock = Clock::starting_in(Span::ZERO);
-    while clock.now() < Time::ZERO + GRACE {
-        if let Some(status) = child.try_wait()? {
-            return Ok((Some(status), false));
-        }
-        wait_until(clock, clock.now() + Span::from_millis(10));
+    if let Some(status) = ends_within(child, GRACE)? {
+        return Ok((Some(status), false));
     }
     signal(child, Signal::KILL);
     Ok((Some(child.wait()?), false))
+}
+
+/// The status of a program that ends within this time.
+fn ends_within(child: &mut Child, time: Span) -> std::io::Result<Option<ExitStatus>> {
+    let clock = RunClock::new(Clock::starting_in(Span::ZERO));
+    loop {
+        let status = child.try_wait()?;
+        if status.is_some() || clock.now() >= Time::ZERO + time {
+            return Ok(status);
+        }
+        clock.wait_until(clock.now() + Span::from_millis(10));
+    }
 }
 
 fn signal(child: &Child, signal: Signal) {
@@ -161,11 +206,60 @@ fn signal(child: &Child, signal: Signal) {
     }
 }
 
-fn all_of(stream: Option<impl std::io::Read>) -> Vec<u8> {
+/// Reads a stream to its end, with all of it going to a file where one is given. Returns the last `kept` bytes.
+fn last_of(
+    stream: Option<impl Read>,
+    mut file: Option<File>,
+    kept: usize,
+) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if let Some(mut stream) = stream {
-        // What could be read is all there is to say.
-        let _ = stream.read_to_end(&mut bytes);
+    let Some(mut stream) = stream else {
+        return Ok(bytes);
+    };
+    let mut chunk = vec![0; CHUNK];
+    let mut written = Ok(());
+    loop {
+        let read = match stream.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(length) => chunk.get(..length).unwrap_or_default(),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        // The program goes on when the disk is full: its pipe is read to the end.
+        if let (Some(file), Ok(())) = (&mut file, &written) {
+            written = file.write_all(read);
+        }
+        bytes.extend_from_slice(read);
+        if bytes.len() > kept.saturating_mul(2) {
+            bytes.drain(..bytes.len() - kept);
+        }
     }
-    bytes
+    written?;
+    bytes.drain(..bytes.len().saturating_sub(kept));
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_output_is_kept() {
+        let text: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
+        let last = |kept| last_of(Some(&text[..]), None, kept).unwrap();
+        assert_eq!(last(usize::MAX), text);
+        assert_eq!(last(1_000), text[99_000..]);
+        assert_eq!(last(0), b"");
+    }
+
+    #[test]
+    fn a_bound_command_keeps_its_words_and_its_environment() {
+        let mut command = Command::new("serve");
+        command.args(["-p", "5000"]).env("COLOUR", "never");
+        let bound = bound(&command);
+        let words: Vec<_> = bound.get_args().collect();
+        assert_eq!(words, ["--pdeathsig", "KILL", "--", "serve", "-p", "5000"]);
+        let environment: Vec<_> = bound.get_envs().collect();
+        assert_eq!(environment, [("COLOUR".as_ref(), Some("never".as_ref()))]);
+    }
 }

@@ -1,5 +1,6 @@
 //! The clock that all parts of a lab share: nanoseconds since its start, on `CLOCK_MONOTONIC`.
 
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use comity_units::{Span, Time};
@@ -66,5 +67,80 @@ impl Clock {
             None => now_ns + Span::from(instant.saturating_duration_since(now)).as_nanos(),
         };
         Time::from_nanos(at.saturating_sub(self.origin_ns))
+    }
+}
+
+/// The clock of a run that can be called off: from then on it is later than everything, and nobody waits.
+#[derive(Clone, Debug)]
+pub(crate) struct RunClock {
+    clock: Clock,
+    off: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl RunClock {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            off: Arc::default(),
+        }
+    }
+
+    /// The clock that goes on.
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The present moment; zero before the start, [`Time::MAX`] once the run is called off.
+    pub(crate) fn now(&self) -> Time {
+        if self.is_off() {
+            Time::MAX
+        } else {
+            self.clock.now()
+        }
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        *self.off.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends everything that the run waits for.
+    pub(crate) fn call_off(&self) {
+        let (off, called) = &*self.off;
+        *off.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        called.notify_all();
+    }
+
+    /// Waits until `time`, or until the run is called off.
+    pub(crate) fn wait_until(&self, time: Time) {
+        let (off, called) = &*self.off;
+        let mut is_off = off.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_off {
+            let left = self.clock.until(time);
+            if left.is_zero() {
+                return;
+            }
+            is_off = match called.wait_timeout(is_off, left) {
+                Ok((guard, _)) => guard,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_called_off_is_over_for_all_who_wait() {
+        let clock = RunClock::new(Clock::starting_in(Span::from_secs(3_600)));
+        assert_eq!(clock.now(), Time::ZERO, "zero before the start");
+        let waiting = {
+            let clock = clock.clone();
+            std::thread::spawn(move || clock.wait_until(Time::ZERO + Span::from_secs(3_600)))
+        };
+        clock.call_off();
+        waiting.join().unwrap();
+        assert_eq!(clock.now(), Time::MAX);
     }
 }

@@ -1,16 +1,17 @@
 //! Flows of programs.
 
-use std::net::IpAddr;
 use std::process::Command;
 
 use comity_sim::network::CommandSpec;
 use comity_units::{Seed, Span};
 
+use crate::host::Addresses;
+
 /// What stands in the commands of a flow for values of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Values {
-    pub(crate) source: IpAddr,
-    pub(crate) destination: IpAddr,
+    pub(crate) source: Addresses,
+    pub(crate) destination: Addresses,
     pub(crate) port: u16,
     pub(crate) length: Span,
     pub(crate) seed: Seed,
@@ -19,8 +20,10 @@ pub(crate) struct Values {
 impl Values {
     /// The text with the values in it.
     fn fill(&self, text: &str) -> String {
-        text.replace("{address}", &self.destination.to_string())
-            .replace("{source}", &self.source.to_string())
+        text.replace("{address}", &self.destination.v4.to_string())
+            .replace("{source}", &self.source.v4.to_string())
+            .replace("{address6}", &self.destination.v6.to_string())
+            .replace("{source6}", &self.source.v6.to_string())
             .replace("{port}", &self.port.to_string())
             .replace("{seconds}", &self.length.as_secs_f64().to_string())
             .replace("{seed}", &self.seed.get().to_string())
@@ -46,15 +49,15 @@ mod tests {
     #[test]
     fn values_stand_in_for_their_names() {
         let values = Values {
-            source: [198, 18, 0, 1].into(),
-            destination: [198, 19, 0, 1].into(),
+            source: Addresses::of(0, 0),
+            destination: Addresses::of(0, 1),
             port: 5_000,
             length: Span::from_millis(2_500),
             seed: Seed::new(7),
         };
         let spec = CommandSpec {
             sender: "iperf3 -c {address} -B {source} -p {port} -t {seconds}".into(),
-            receiver: Some("serve --seed {seed} {unknown}".into()),
+            receiver: Some("serve -6 {address6} {source6} --seed {seed} {unknown}".into()),
         };
         let (sender, receiver) = values.commands(&spec);
         let words: Vec<_> = sender.get_args().collect();
@@ -65,7 +68,7 @@ mod tests {
         let receiver = receiver.unwrap();
         assert_eq!(
             receiver.get_args().nth(1).unwrap(),
-            "serve --seed 7 {unknown}"
+            "serve -6 2001:2::2:1 2001:2::1:1 --seed 7 {unknown}"
         );
     }
 }

@@ -14,7 +14,8 @@ use comity::{
 use comity_sim::dependencies::Dependencies;
 use comity_sim::frames::FrameKind;
 use comity_sim::host::{FlowPlan, Source, plans};
-use comity_sim::network::{Network, SectionsSpec, TransportSpec};
+use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec};
+use comity_transport::datagram;
 use comity_units::{Seed, Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,9 @@ use crate::clock::Clock;
 use crate::error::Error;
 
 /// What a header and a tag take of each datagram.
-const SEALING: u32 = 29;
+pub(crate) const SEALING: u32 = 29;
+/// The packets of the first window.
+const FIRST_PACKETS: u64 = 10;
 /// How long after the end of the run a receiver still waits for what it will never know otherwise.
 const AFTERWARDS: Span = Span::from_millis(200);
 /// How often the sender's state is written down.
@@ -67,6 +70,8 @@ pub(crate) struct Log {
     pub(crate) at_warmup: Counters,
     pub(crate) at_end: Counters,
     pub(crate) samples: Vec<Sample>,
+    /// When it was ready to begin; zero for before the start.
+    pub(crate) ready_ns: u64,
     /// When the connection stood.
     pub(crate) connected_ns: Option<u64>,
     /// When and why the connection ended before the run did.
@@ -133,6 +138,45 @@ fn number_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
     list.iter().position(|one| one == value).unwrap_or(0) as u8
 }
 
+/// The flow that is none.
+pub(crate) fn unknown(flow: usize) -> Error {
+    Error::Flow {
+        flow: flow.to_string(),
+        reason: "there is no such flow".into(),
+    }
+}
+
+/// Whether endpoints can be what a flow of sections asks for.
+///
+/// # Errors
+/// When they cannot.
+pub(crate) fn check(flow: &FlowSpec, spec: &SectionsSpec) -> Result<(), Error> {
+    let refuse = |reason: String| Error::Flow {
+        flow: flow.name.clone(),
+        reason,
+    };
+    let (config, usual) = (&spec.config, datagram::Config::default());
+    let first_window = u64::from(config.payload) * FIRST_PACKETS;
+    let keys = [
+        ("overhead", config.overhead != usual.overhead),
+        ("pad", config.pad),
+        ("acknowledgement", spec.acknowledgement.is_some()),
+        ("pace_windows", config.pace_windows != usual.pace_windows),
+        ("ack_delay", config.ack_delay != usual.ack_delay),
+        ("keep_alive", config.keep_alive != usual.keep_alive),
+        ("initial_window", spec.initial_window.get() != first_window),
+    ];
+    if let Some((key, _)) = keys.iter().find(|(_, is_set)| *is_set) {
+        return Err(refuse(format!(
+            "Comity's endpoints do not let `{key}` be set; leave it out"
+        )));
+    }
+    let options = options(spec, [0; 32], None);
+    options
+        .map(|_| ())
+        .map_err(|error| refuse(error.to_string()))
+}
+
 /// Runs one end until the end of the run, and returns what it wrote down as one line of JSON.
 ///
 /// # Errors
@@ -140,10 +184,7 @@ fn number_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
 pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     let flow = network.flows.get(task.flow);
     let (Some(flow), plans) = (flow, plans(network, task.seed)?) else {
-        return Err(Error::Flow {
-            flow: task.flow.to_string(),
-            reason: "there is no such flow".into(),
-        });
+        return Err(unknown(task.flow));
     };
     let (TransportSpec::Sections(sections), Some(plan)) = (&flow.transport, plans.get(task.flow))
     else {
@@ -164,7 +205,7 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
         None => None,
     };
     let options =
-        options(sections, task, qlog.clone()).map_err(|error| refuse(error.to_string()))?;
+        options(sections, task.key, qlog.clone()).map_err(|error| refuse(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -183,12 +224,12 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
 
 fn options(
     spec: &SectionsSpec,
-    task: &Task,
+    key: [u8; 32],
     qlog: Option<Qlog>,
 ) -> Result<Options, comity::OptionsError> {
     let config = &spec.config;
     let mut builder = Options::builder()
-        .preshared_key(PresharedKey::new(task.key))
+        .preshared_key(PresharedKey::new(key))
         .controller(&spec.controller)
         .controller_parameters(spec.parameters.clone())
         .reliability(config.reliability)
@@ -241,7 +282,10 @@ async fn send(
     options: Options,
 ) -> Result<Log, Error> {
     let clock = task.clock;
-    let mut log = Log::default();
+    let mut log = Log {
+        ready_ns: clock.now().as_nanos(),
+        ..Log::default()
+    };
     sleep_until(clock, plan.started_at).await;
     let address = SocketAddr::new(task.address, task.port);
     let connection = match comity::connect(address, options).await {
@@ -378,6 +422,7 @@ async fn receive(network: &Network, task: &Task, options: Options) -> Result<Log
     let endpoint = Endpoint::bind(address, options).map_err(|error| {
         Error::system(format!("cannot listen on {address}"))(std::io::Error::other(error))
     })?;
+    log.ready_ns = clock.now().as_nanos();
     let end = Time::ZERO + network.duration + AFTERWARDS;
     let end = clock.instant(end).into();
     let Ok(Some(connection)) = tokio::time::timeout_at(end, endpoint.accept()).await else {

@@ -39,6 +39,14 @@ pub enum Error {
         /// The names of the links.
         known: String,
     },
+    /// A link or a file is captured at or into twice.
+    #[error("link {link:?} into {}: expected each link and each file once", .file.display())]
+    Capture {
+        /// The link.
+        link: String,
+        /// The file.
+        file: std::path::PathBuf,
+    },
     /// The system refused something.
     #[error("{purpose}: {reason}")]
     System {
@@ -61,6 +69,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the scenario or the command line is wrong, rather than the host.
+    pub const fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Network(_)
+                | Self::Link { .. }
+                | Self::Flow { .. }
+                | Self::UnknownLink { .. }
+                | Self::Capture { .. }
+        )
+    }
+
     /// What [`io::Error`]s become that stand in the way of `purpose`.
     pub(crate) fn system<E: Into<io::Error>>(purpose: impl Into<String>) -> impl FnOnce(E) -> Self {
         let purpose = purpose.into();

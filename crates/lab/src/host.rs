@@ -87,16 +87,61 @@ impl Host {
         Ok((host, device))
     }
 
-    /// How many packets the device dropped because the router did not fetch them in time.
-    pub(crate) fn device_drops(&self) -> u64 {
-        let read = self.namespace.within(|| {
-            std::fs::read_to_string("/proc/thread-self/net/dev")
-                .map_err(Error::system("cannot read the counters of a device"))
-        });
-        read.ok()
-            .and_then(|counters| sent_drops(&counters))
-            .unwrap_or(0)
+    /// What the kernel counted for the host. The device has to be there still.
+    pub(crate) fn counters(&self) -> Result<Counters, Error> {
+        self.namespace.within(|| {
+            let read = |table: &str| {
+                std::fs::read_to_string(format!("/proc/thread-self/net/{table}"))
+                    .map_err(Error::system(format!("cannot read net/{table} of a host")))
+            };
+            Ok(Counters::of(
+                &read("dev")?,
+                &read("snmp")?,
+                &read("netstat")?,
+            ))
+        })
     }
+}
+
+/// What the kernel counted for a host, since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Packets that the device dropped because the router did not fetch them in time.
+    pub(crate) device_drops: u64,
+    /// Datagrams that a full socket dropped.
+    pub(crate) socket_drops: u64,
+    /// TCP segments that were retransmitted.
+    pub(crate) retransmitted: u64,
+    /// Expiries of TCP's retransmission timer.
+    pub(crate) timeouts: u64,
+    /// Entries of TCP into fast recovery.
+    pub(crate) recoveries: u64,
+}
+
+impl Counters {
+    fn of(devices: &str, snmp: &str, netstat: &str) -> Self {
+        let of = |text, table, name| counter(text, table, name).unwrap_or(0);
+        let recoveries = ["TCPRenoRecovery", "TCPSackRecovery"];
+        Self {
+            device_drops: sent_drops(devices).unwrap_or(0),
+            socket_drops: of(snmp, "Udp", "RcvbufErrors"),
+            retransmitted: of(snmp, "Tcp", "RetransSegs"),
+            timeouts: of(netstat, "TcpExt", "TCPTimeouts"),
+            recoveries: recoveries
+                .iter()
+                .map(|name| of(netstat, "TcpExt", name))
+                .sum(),
+        }
+    }
+}
+
+/// A counter of the kernel's tables: a line of names, and below it a line of values.
+fn counter(text: &str, table: &str, name: &str) -> Option<u64> {
+    let mut lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(table)?.strip_prefix(':'));
+    let at = lines.next()?.split_whitespace().position(|of| of == name)?;
+    lines.next()?.split_whitespace().nth(at)?.parse().ok()
 }
 
 /// The packets that a device did not send, from the kernel's table.
@@ -120,6 +165,25 @@ mod tests {
         let far = Addresses::of(299, 1);
         assert_eq!(far.v4.to_string(), "198.19.1.44");
         assert_eq!(far.v6.to_string(), "2001:2::2:12c");
+    }
+
+    #[test]
+    fn counters_are_read_by_name() {
+        let netstat = "TcpExt: SyncookiesSent TCPTimeouts TCPRenoRecovery TCPSackRecovery\n\
+                       TcpExt: 9 7 2 3\nIpExt: TCPTimeouts\nIpExt: 4\n";
+        let snmp = "Tcp: InSegs RetransSegs\nTcp: 100 12\n\
+                    Udp: InDatagrams RcvbufErrors\nUdp: 50 1\nUdpLite: RcvbufErrors\nUdpLite: 6\n";
+        let counters = Counters::of("", snmp, netstat);
+        let expected = Counters {
+            device_drops: 0,
+            socket_drops: 1,
+            retransmitted: 12,
+            timeouts: 7,
+            recoveries: 5,
+        };
+        assert_eq!(counters, expected);
+        assert_eq!(counter(snmp, "Udp", "Unknown"), None);
+        assert_eq!(counter("Udp: RcvbufErrors", "Udp", "RcvbufErrors"), None);
     }
 
     #[test]

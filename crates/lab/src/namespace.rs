@@ -2,21 +2,28 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use comity_units::{Span, Time};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::clock::{Clock, RunClock};
 use crate::error::Error;
 
 /// Where `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
 /// Where each lab holds a lock for as long as it lives.
 const LABS: &str = "/run/comity-lab";
+/// The lock of those who begin a lab or remove one. No lab has this number.
+const REGISTER: &str = "register";
 /// What the names of a lab's namespaces begin with; its number follows.
 const PREFIX: &str = "comity-";
+/// How long killed processes have to be gone.
+const BURIAL: Span = Span::from_secs(2);
 
 /// A running lab: its number, and a lock that the kernel releases when its process ends in whatever way.
 #[derive(Debug)]
@@ -27,19 +34,30 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Removes what labs left that are gone, and begins one.
+    /// Removes what labs left that are gone, and begins one under a free number.
     pub(crate) fn begin() -> Result<Self, Error> {
-        remove_stale()?;
-        let number = std::process::id();
-        let lock = Path::new(LABS).join(number.to_string());
-        let purpose = || format!("cannot hold the lock {}", lock.display());
-        let file = File::create(&lock).map_err(Error::system(purpose()))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(Error::system(purpose()))?;
-        Ok(Self {
-            number,
-            lock,
-            _file: file,
-        })
+        let _register = register()?;
+        sweep()?;
+        for number in 1..=u32::MAX {
+            let lock = Path::new(LABS).join(number.to_string());
+            let purpose = || format!("cannot hold the lock {}", lock.display());
+            let file = match File::create_new(&lock) {
+                Ok(file) => file,
+                // The number of a lab that runs.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(Error::system(purpose())(error)),
+            };
+            flock(&file, FlockOperation::NonBlockingLockExclusive)
+                .map_err(Error::system(purpose()))?;
+            return Ok(Self {
+                number,
+                lock,
+                _file: file,
+            });
+        }
+        Err(Error::system("cannot begin a lab")(std::io::Error::other(
+            "all numbers are taken",
+        )))
     }
 
     /// The name of a namespace of this lab.
@@ -55,25 +73,34 @@ impl Drop for Session {
     }
 }
 
+/// The right to begin labs and to remove what is left of them, until the file is closed. A lock file that was made
+/// and not locked yet, or a namespace without a lock, would else look like those of a lab that is gone.
+fn register() -> Result<File, Error> {
+    let purpose = || format!("cannot use the folder {LABS}");
+    fs::create_dir_all(LABS).map_err(Error::system(purpose()))?;
+    let file = File::create(Path::new(LABS).join(REGISTER)).map_err(Error::system(purpose()))?;
+    flock(&file, FlockOperation::LockExclusive).map_err(Error::system(purpose()))?;
+    Ok(file)
+}
+
 /// Ends the processes and removes the namespaces of labs that no longer run. Returns how many namespaces went.
 ///
 /// # Errors
 /// When the folder of locks cannot be made, or `ip` fails.
 pub fn remove_stale() -> Result<usize, Error> {
-    let purpose = || format!("cannot use the folder {LABS}");
-    fs::create_dir_all(LABS).map_err(Error::system(purpose()))?;
+    let _register = register()?;
+    sweep()
+}
+
+fn sweep() -> Result<usize, Error> {
     let mut removed = 0;
-    let Ok(entries) = fs::read_dir(NAMESPACES) else {
-        return Ok(0);
-    };
-    for entry in entries.flatten() {
+    for entry in fs::read_dir(NAMESPACES).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         let Some(number) = number_of(name) else {
             continue;
         };
-        let lock = Path::new(LABS).join(number);
-        if is_held(&lock) {
+        if is_held(&Path::new(LABS).join(number)) {
             continue;
         }
         end_processes(name);
@@ -81,8 +108,8 @@ pub fn remove_stale() -> Result<usize, Error> {
         removed += 1;
     }
     // The locks of labs that are gone, now that nothing stands under their numbers.
-    if let Ok(locks) = fs::read_dir(LABS) {
-        for lock in locks.flatten().filter(|lock| !is_held(&lock.path())) {
+    for lock in fs::read_dir(LABS).into_iter().flatten().flatten() {
+        if lock.file_name() != REGISTER && !is_held(&lock.path()) {
             let _ = fs::remove_file(lock.path());
         }
     }
@@ -92,10 +119,8 @@ pub fn remove_stale() -> Result<usize, Error> {
 /// The number of the lab in the name of a namespace.
 fn number_of(name: &str) -> Option<&str> {
     let (number, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
-    number
-        .bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then_some(number)
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(number)
 }
 
 /// Whether a process holds the lock.
@@ -138,22 +163,15 @@ impl Namespace {
         ip(&["-n", &self.name, "-batch", "-"], commands)
     }
 
-    /// Moves the present thread into it for good. Sockets, devices and processes that the thread makes are in it.
-    pub(crate) fn enter(&self) -> Result<(), Error> {
-        use std::os::fd::AsFd as _;
-        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
-            Error::system(format!("cannot enter the namespace {}", self.name)),
-        )
-    }
-
-    /// Runs `work` on a thread that is in it.
+    /// Runs `work` on a thread that is in it. The sockets and devices that it makes stay in it.
     pub(crate) fn within<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
+        let door = self.door()?;
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                self.enter()?;
+                door.enter()?;
                 work()
             });
             match thread.join() {
@@ -163,27 +181,39 @@ impl Namespace {
         })
     }
 
-    /// Another handle to it, for a thread that outlives this one.
+    /// A way into it, for a thread that outlives this handle.
     pub(crate) fn door(&self) -> Result<Door, Error> {
         let file = self.file.try_clone();
         let file = file.map_err(Error::system(format!(
             "cannot open the namespace {}",
             self.name
         )))?;
-        Ok(Door(file))
+        Ok(Door {
+            name: self.name.clone(),
+            file,
+        })
     }
 }
 
 /// A way into a namespace.
 #[derive(Debug)]
-pub(crate) struct Door(File);
+pub(crate) struct Door {
+    name: String,
+    file: File,
+}
 
 impl Door {
-    /// Moves the present thread into the namespace for good.
+    /// Moves the present thread into the namespace for good. The processes that it starts are in it.
     pub(crate) fn enter(&self) -> Result<(), Error> {
         use std::os::fd::AsFd as _;
-        move_into_link_name_space(self.0.as_fd(), Some(LinkNameSpaceType::Network))
-            .map_err(Error::system("cannot enter a namespace"))
+        move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
+            Error::system(format!("cannot enter the namespace {}", self.name)),
+        )
+    }
+
+    /// Kills all processes in the namespace, whoever started them.
+    pub(crate) fn end_processes(&self) {
+        end_processes(&self.name);
     }
 }
 
@@ -195,26 +225,41 @@ impl Drop for Namespace {
     }
 }
 
-/// Kills all processes in a namespace.
+/// Kills all processes in a namespace, and those that they start meanwhile, until none is left.
 fn end_processes(name: &str) {
-    let Ok(output) = Command::new("ip").args(["netns", "pids", name]).output() else {
-        return;
-    };
     let own = std::process::id();
-    for pid in String::from_utf8_lossy(&output.stdout).split_whitespace() {
-        let pid: Option<i32> = pid.parse().ok();
-        let pid = pid.filter(|pid| pid.cast_unsigned() != own);
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
-            // It may have ended by itself.
-            let _ = kill_process(pid, Signal::KILL);
+    let clock = RunClock::new(Clock::starting_in(Span::ZERO));
+    while clock.now() < Time::ZERO + BURIAL {
+        let output = tool("ip").args(["netns", "pids", name]).output();
+        let Ok(output) = output else { return };
+        let mut is_empty = true;
+        for pid in String::from_utf8_lossy(&output.stdout).split_whitespace() {
+            let pid: Option<i32> = pid.parse().ok();
+            let pid = pid.filter(|pid| pid.cast_unsigned() != own);
+            if let Some(pid) = pid.and_then(Pid::from_raw) {
+                is_empty = false;
+                // It may have ended by itself.
+                let _ = kill_process(pid, Signal::KILL);
+            }
         }
+        if is_empty {
+            return;
+        }
+        clock.wait_until(clock.now() + Span::from_millis(5));
     }
+}
+
+/// A tool of the system, out of reach of the interrupt key: what it does for the lab it does whole.
+fn tool(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.process_group(0);
+    command
 }
 
 /// Runs `ip`, with `input` to read.
 fn ip(arguments: &[&str], input: &str) -> Result<(), Error> {
     let purpose = "cannot run `ip`";
-    let mut child = Command::new("ip")
+    let mut child = tool("ip")
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -243,11 +288,20 @@ mod tests {
     fn only_names_of_labs_have_a_number() {
         assert_eq!(number_of("comity-1234-video-0.source"), Some("1234"));
         for other in ["comity-x-1", "comity-12", "left", "comity--a-b"] {
-            assert_eq!(
-                number_of(other).filter(|number| !number.is_empty()),
-                None,
-                "{other}"
-            );
+            assert_eq!(number_of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_lock_is_held_as_long_as_its_file_is_open() {
+        let path = std::env::temp_dir().join(format!("comity-lock-{}", std::process::id()));
+        let file = File::create(&path).unwrap();
+        assert!(!is_held(&path), "nobody has locked it");
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(is_held(&path));
+        drop(file);
+        assert!(!is_held(&path), "as after the end of a process");
+        fs::remove_file(&path).unwrap();
+        assert!(!is_held(&path));
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn link_report(
         series.dropped_packets.resize(length, 0);
     }
     let bin_of = |at: Time| bin.map(|bin| (at.as_nanos() / bin.as_nanos().max(1)) as usize);
-    for (record, port) in outcome.records.iter().zip(&outcome.offered_by) {
+    for (record, port) in outcome.records() {
         let Record {
             at,
             packet,
@@ -47,7 +47,11 @@ pub(crate) fn link_report(
         let (start, departure, arrival) = match outcome {
             Some(Outcome::Carried(passage)) => {
                 report.marked += u64::from(passage.marked);
-                report.duplicated += u64::from(passage.duplicate.is_some());
+                if let Some(copy) = passage.duplicate {
+                    report.duplicated += 1;
+                    report.delivered_packets += u64::from(copy <= end);
+                    report.in_flight_at_end += u64::from(copy > end);
+                }
                 (passage.start, passage.departure, Some(passage.arrival))
             }
             Some(Outcome::Lost {
@@ -69,6 +73,7 @@ pub(crate) fn link_report(
             None => {
                 report.queued_at_end += 1;
                 queue.add(*at, end);
+                queue_ns += end.saturating_since((*at).max(warmup)).as_nanos();
                 continue;
             }
         };
@@ -149,18 +154,16 @@ impl QueueBins {
     }
 }
 
-/// The packets of a flow that links dropped or lost: from its source, and from its destination.
-pub(crate) fn drops(links: &[LinkOutcome], flow: usize) -> [u64; 2] {
-    let mut drops = [0; 2];
-    for link in links {
-        for (record, port) in link.records.iter().zip(&link.offered_by) {
-            let is_lost = matches!(
-                record.outcome,
-                Some(Outcome::Lost { .. } | Outcome::Dropped(_))
-            );
-            if is_lost && *port as usize / 2 == flow {
-                drops[*port as usize % 2] += 1;
-            }
+/// The packets of each port that links dropped or lost.
+pub(crate) fn drops(links: &[LinkOutcome], ports: usize) -> Vec<u64> {
+    let mut drops = vec![0; ports];
+    for (record, port) in links.iter().flat_map(LinkOutcome::records) {
+        let is_lost = matches!(
+            record.outcome,
+            Some(Outcome::Lost { .. } | Outcome::Dropped(_))
+        );
+        if let Some(drops) = drops.get_mut(port as usize) {
+            *drops += u64::from(is_lost);
         }
     }
     drops
@@ -189,5 +192,4 @@ pub(crate) fn flow_traffic(
     };
     report.in_flight_at_end = gone(forward, drops[0]) + gone(reverse, drops[1]);
     report.delay = forward.delay.summary();
-    report.arrival_spacing = forward.spacing.summary();
 }

@@ -25,6 +25,10 @@ use crate::packet::{destination, flow, is_ecn_capable, mark};
 
 /// For how long before a packet is due the thread keeps the processor, so that waking up takes no time.
 const SPIN: Span = Span::from_micros(60);
+/// How long the thread watches how much of the processor it takes.
+const WATCH: Span = Span::from_millis(10);
+/// The share of that time, in percent, that it leaves to others at the least before it goes without spinning.
+const REST: u64 = 30;
 /// How many packets of a device are read in a row, and how many are written before devices are looked at again.
 const BURST: usize = 64;
 /// How often the thread looks whether it is to stop.
@@ -61,14 +65,13 @@ pub(crate) struct Traffic {
     /// Packets that the host sent.
     pub(crate) sent_packets: u64,
     pub(crate) sent_bytes: u64,
-    /// The same, measured.
-    pub(crate) measured_sent_packets: u64,
-    pub(crate) measured_sent_bytes: u64,
     /// Packets that reached the other host, without second copies.
     pub(crate) delivered_packets: u64,
     /// Extra copies that links made, and that came out of the last link.
     pub(crate) copies: u64,
-    /// Bytes on the wire that reached the other host, measured.
+    /// Bytes on the wire that reached the other host, without second copies.
+    pub(crate) delivered_bytes: u64,
+    /// The same, measured.
     pub(crate) measured_delivered_bytes: u64,
     /// Measured one-way delay.
     pub(crate) delay: Distribution,
@@ -90,7 +93,6 @@ struct Line {
 }
 
 /// What came of a run.
-#[derive(Debug)]
 pub(crate) struct Outcome {
     /// Two for each flow: from its source, and from its destination.
     pub(crate) traffic: Vec<Traffic>,
@@ -105,9 +107,16 @@ pub(crate) struct Outcome {
 /// What became of each packet that a link was offered.
 #[derive(Debug)]
 pub(crate) struct LinkOutcome {
-    pub(crate) records: Vec<Record>,
-    /// The port of each record.
-    pub(crate) offered_by: Vec<u32>,
+    lane: Lane<Transit>,
+    offered_by: Vec<u32>,
+}
+
+impl LinkOutcome {
+    /// The packets that it was offered, each with the port that it came from.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (&Record, u32)> {
+        let ports = self.offered_by.iter().copied();
+        self.lane.record().iter().zip(ports)
+    }
 }
 
 /// When a run is measured, and in which steps.
@@ -129,6 +138,34 @@ pub(crate) struct Router {
     traffic: Vec<Traffic>,
     timing: Timing,
     unwritten: u64,
+    rest: Rest,
+}
+
+/// Whether the thread leaves enough of its processor to others. A real-time thread that spins from packet to packet is
+/// halted by the kernel for 50 ms in every second, and keeps the ends of the flows from running.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    since: Time,
+    slept: Span,
+    is_short: bool,
+}
+
+impl Rest {
+    /// For how long before a packet is due the thread spins.
+    const fn spin(self) -> Span {
+        if self.is_short { Span::ZERO } else { SPIN }
+    }
+
+    /// The thread slept so long, until `now`.
+    fn sleep(&mut self, slept: Span, now: Time) {
+        self.slept = self.slept + slept;
+        let watched = now.saturating_since(self.since);
+        if watched >= WATCH {
+            let share = u128::from(self.slept.as_nanos()) * 100 / u128::from(watched.as_nanos());
+            self.is_short = share < u128::from(REST);
+            (self.since, self.slept) = (now, Span::ZERO);
+        }
+    }
 }
 
 impl Router {
@@ -176,11 +213,13 @@ impl Router {
             epoll,
             timing: Timing::new(LATE),
             unwritten: 0,
+            rest: Rest::default(),
         })
     }
 
-    /// Carries packets until the end of the run, or until `stop`. Nothing moves before the clock's zero.
-    pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> Result<Outcome, Error> {
+    /// Carries packets until the end of the run, or until `stop`. Nothing moves before the clock's zero. Gives the devices
+    /// back, as the counters of the kernel go with them.
+    pub(crate) fn run(mut self, stop: &Arc<AtomicBool>) -> Result<(Outcome, Vec<Port>), Error> {
         // Refused only where the system has no such thing; spinning then has to cover more.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         // Without it a busy machine makes the router late, which the report says.
@@ -197,36 +236,39 @@ impl Router {
         let mut events = Vec::with_capacity(64);
         while self.clock.now() < self.interval.end && !stop.load(Ordering::Relaxed) {
             self.wait(&mut events)?;
+            // Links are offered packets in the order of time: those that are on their way come first.
+            self.hand_on(self.clock.now());
             for event in &events {
-                self.read(event.data.u64() as usize, &mut buffer);
+                self.read(event.data.u64() as usize, &mut buffer)?;
             }
             self.hand_on(self.clock.now());
         }
         let unheld = self.lines.iter();
         let unheld = unheld.map(|line| line.lane.account().dropped_memory.packets);
-        Ok(Outcome {
+        let outcome = Outcome {
             unheld: unheld.sum(),
             links: self
                 .lines
                 .into_iter()
                 .map(|line| LinkOutcome {
-                    records: line.lane.record().to_vec(),
+                    lane: line.lane,
                     offered_by: line.offered_by,
                 })
                 .collect(),
             traffic: self.traffic,
             timing: self.timing.summary(),
             unwritten: self.unwritten,
-        })
+        };
+        Ok((outcome, self.ports))
     }
 
     /// Waits for devices, or until a packet is due.
-    fn wait(&self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<(), Error> {
         events.clear();
         let now = self.clock.now();
         let latest = now + PATIENCE;
         let until = match self.next_due() {
-            Some((due, _)) => latest.min(due.saturating_sub(SPIN)),
+            Some((due, _)) => latest.min(due.saturating_sub(self.rest.spin())),
             None => latest,
         };
         let left = until.saturating_since(now);
@@ -236,11 +278,19 @@ impl Router {
             tv_nsec: left.as_nanos().cast_signed(),
         };
         match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(reason) => Err(Error::system("cannot wait for the devices of the hosts")(
-                reason,
-            )),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(reason) => {
+                let purpose = "cannot wait for the devices of the hosts";
+                return Err(Error::system(purpose)(reason));
+            }
         }
+        let woken = self.clock.now();
+        let slept = match left.is_zero() {
+            true => Span::ZERO,
+            false => woken.saturating_since(now),
+        };
+        self.rest.sleep(slept, woken);
+        Ok(())
     }
 
     /// When the next packet is due, and at which link.
@@ -250,13 +300,17 @@ impl Router {
     }
 
     /// Takes what a host has sent.
-    fn read(&mut self, number: usize, buffer: &mut [u8]) {
+    fn read(&mut self, number: usize, buffer: &mut [u8]) -> Result<(), Error> {
+        use std::io::ErrorKind::{Interrupted, WouldBlock};
         for _ in 0..BURST {
             let Some(port) = self.ports.get(number) else {
-                return;
+                break;
             };
-            let Ok(length) = port.device.recv(buffer) else {
-                return;
+            let length = match port.device.recv(buffer) {
+                Ok(length) => length,
+                Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => break,
+                // A device that is gone would wake the thread for ever.
+                Err(error) => return Err(Error::system("cannot read from a host's device")(error)),
             };
             let packet = buffer.get(..length).unwrap_or_default();
             let is_for_peer = match destination(packet) {
@@ -269,14 +323,9 @@ impl Router {
                 continue;
             }
             let now = self.clock.now();
-            let is_measured = now >= self.interval.warmup;
             if let Some(traffic) = self.traffic.get_mut(number) {
                 traffic.sent_packets += 1;
                 traffic.sent_bytes += length as u64;
-                if is_measured {
-                    traffic.measured_sent_packets += 1;
-                    traffic.measured_sent_bytes += length as u64;
-                }
                 if let Some(bin) =
                     bin_of(self.interval.bin, now).and_then(|at| traffic.sent_bins.get_mut(at))
                 {
@@ -293,6 +342,7 @@ impl Router {
             };
             self.forward(now, transit);
         }
+        Ok(())
     }
 
     /// Puts a packet on the next link of its path, or hands it to its host.
@@ -363,9 +413,12 @@ impl Router {
             traffic.copies += 1;
         } else {
             traffic.delivered_packets += 1;
+            traffic.delivered_bytes += transit.bytes.len() as u64;
         }
         if due >= warmup && due <= end {
-            traffic.measured_delivered_bytes += transit.bytes.len() as u64;
+            if !transit.is_copy {
+                traffic.measured_delivered_bytes += transit.bytes.len() as u64;
+            }
             traffic.delay.record(due.saturating_since(transit.entered));
             if let Some(last) = traffic.last_arrival {
                 traffic.spacing.record(due.saturating_since(last));
@@ -409,5 +462,28 @@ fn fd(device: &SyncDevice) -> BorrowedFd<'_> {
     )]
     unsafe {
         BorrowedFd::borrow_raw(device.as_raw_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_hardly_sleeps_does_without_spinning() {
+        let mut rest = Rest::default();
+        let mut now = Time::ZERO;
+        let mut pass = |rest: &mut Rest, busy: u64, slept: u64| {
+            for _ in 0..200 {
+                now = now + Span::from_micros(busy + slept);
+                rest.sleep(Span::from_micros(slept), now);
+            }
+        };
+        pass(&mut rest, 40, 60);
+        assert_eq!(rest.spin(), SPIN, "60 % are others'");
+        pass(&mut rest, 80, 20);
+        assert_eq!(rest.spin(), Span::ZERO, "20 % are too little");
+        pass(&mut rest, 40, 60);
+        assert_eq!(rest.spin(), SPIN);
     }
 }

@@ -2,21 +2,21 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use comity_sim::host::{FlowPlan, Source};
-use comity_sim::network::{FlowSpec, TcpSpec, Workload};
+use comity_sim::network::{FlowSpec, Headers, Reader, TcpSpec, Workload};
 use comity_sim::report::{FlowReport, FlowSeries};
 use comity_transport::tcp::Config;
-use comity_units::{Span, Time};
+use comity_units::{Bytes, Span, Time};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Socket, Type};
 
-use crate::clock::Clock;
+use crate::clock::RunClock;
 use crate::error::Error;
-use crate::namespace::Door;
+use crate::namespace::Namespace;
 use crate::requirements::controllers;
 use crate::router::Interval;
 use crate::tcp_info::{self, TcpInfo};
@@ -31,6 +31,11 @@ const CHUNK: usize = 64 << 10;
 const HEADERS: u32 = 40;
 /// What time stamps take of each segment, with their padding.
 const TIMESTAMPS: u32 = 12;
+
+/// The kernel's first window (RFC 6928).
+const KERNEL_INITIAL_SEGMENTS: u64 = 10;
+/// The kernel's own bound on the buffer of a sender, in bytes.
+const LEAST_SEND_BUFFER: u64 = 4 << 20;
 
 /// Settings of the kernel for the hosts of a flow, and the MTU of their devices.
 #[derive(Clone, Debug)]
@@ -56,22 +61,10 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
             known.join(", ")
         )));
     }
-    if tcp.parameters.iter().next().is_some() {
-        return Err(refuse(
-            "the kernel takes no `parameters` for its controllers; leave them out".into(),
-        ));
-    }
-    if tcp.config.timeline.is_some() {
-        return Err(refuse(
-            "the kernel has no time-lined TCP; leave out `timeline`".into(),
-        ));
-    }
-    let modern = Config::MODERN;
-    if tcp.config.recovery != modern.recovery {
-        return Err(refuse(
-            "the kernel chooses its own recovery; expected preset = \"modern\" without `recovery`"
-                .into(),
-        ));
+    if let Some(key) = beyond_kernel(flow, tcp) {
+        return Err(refuse(format!(
+            "the kernel does not let `{key}` be set; expected preset = \"modern\" without that key"
+        )));
     }
     let options = if tcp.config.timestamps { TIMESTAMPS } else { 0 };
     let mtu = u16::try_from(tcp.config.mss + HEADERS + options)
@@ -83,13 +76,65 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
         ("ipv4/tcp_timestamps", flag(tcp.config.timestamps)),
         ("ipv4/tcp_sack", flag(tcp.config.sack)),
         ("ipv4/tcp_window_scaling", flag(tcp.config.window_scaling)),
+        // As in the simulator, whatever the host has.
+        ("ipv4/tcp_ecn", "0".into()),
     ];
-    if tcp.config.receive_buffer != modern.receive_buffer {
-        // Half of the memory is for the window (tcp_adv_win_scale).
-        let bytes = tcp.config.receive_buffer.get().saturating_mul(2);
-        settings.push(("ipv4/tcp_rmem", format!("{bytes} {bytes} {bytes}")));
-    }
+    // Half of the memory is for the window (tcp_adv_win_scale).
+    let most = tcp.config.receive_buffer.get().saturating_mul(2);
+    let is_usual = tcp.config.receive_buffer == Config::MODERN.receive_buffer;
+    let (least, first) = match is_usual {
+        // The kernel's own defaults: the window grows as it is needed.
+        true => (4_096, 131_072),
+        false => (most, most),
+    };
+    settings.push(("ipv4/tcp_rmem", format!("{least} {first} {most}")));
+    // The sender's buffer is never what limits the window.
+    let sent = most.max(LEAST_SEND_BUFFER);
+    settings.push(("ipv4/tcp_wmem", format!("4096 16384 {sent}")));
     Ok(KernelSettings { mtu, settings })
+}
+
+/// The first key of a TCP flow that asks for what the kernel does not do.
+fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
+    let (config, modern) = (&tcp.config, Config::MODERN);
+    let keys = [
+        ("parameters", tcp.parameters.iter().next().is_some()),
+        ("timeline", config.timeline.is_some()),
+        ("reader", flow.reader != Reader::Immediate),
+        ("headers", tcp.headers != Headers::Real),
+        (
+            "initial_window",
+            tcp.initial_window != Bytes::new(u64::from(config.mss) * KERNEL_INITIAL_SEGMENTS),
+        ),
+        (
+            "ssthresh",
+            tcp.initial_ssthresh
+                .is_some_and(|ssthresh| ssthresh != Bytes::MAX),
+        ),
+        ("recovery", config.recovery != modern.recovery),
+        ("delayed_ack", config.delayed_ack != modern.delayed_ack),
+        (
+            "limited_transmit",
+            config.limited_transmit != modern.limited_transmit,
+        ),
+        ("handshake", config.handshake != modern.handshake),
+        (
+            "initial_sequence",
+            config.initial_sequence != modern.initial_sequence,
+        ),
+        ("rtt", config.rtt != modern.rtt),
+        (
+            "restart_timer_before_sample",
+            config.restart_timer_before_sample != modern.restart_timer_before_sample,
+        ),
+        ("max_burst", config.max_burst != modern.max_burst),
+        (
+            "give_up_after",
+            config.give_up_after != modern.give_up_after,
+        ),
+    ];
+    keys.into_iter()
+        .find_map(|(key, is_set)| is_set.then_some(key))
 }
 
 /// What the sampler and the receiver wrote down.
@@ -117,10 +162,10 @@ pub(crate) struct TcpFlow {
 }
 
 /// Where a flow runs.
-#[derive(Debug)]
-pub(crate) struct Ends {
-    pub(crate) source: Door,
-    pub(crate) destination: Door,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends<'a> {
+    pub(crate) source: &'a Namespace,
+    pub(crate) destination: &'a Namespace,
     pub(crate) address: IpAddr,
     pub(crate) port: u16,
 }
@@ -147,7 +192,7 @@ impl Load {
             Workload::File(bytes) => Ok(Self::File(bytes.get())),
             Workload::TokenBucket { .. } => Err(Error::Flow {
                 flow: flow.name.clone(),
-                reason: "kernel TCP has no token bucket; expected the workload greedy, file, cbr, on_off or poisson"
+                reason: "kernel TCP has no workload token_bucket; expected greedy, file, cbr, on_off or poisson"
                     .into(),
             }),
             _ => Ok(Self::Scheduled(Box::new(scheduled()?))),
@@ -156,69 +201,41 @@ impl Load {
 }
 
 impl TcpFlow {
-    /// Starts both ends of a flow on threads of their own.
+    /// Starts both ends of a flow on threads of their own; the destination listens when this returns.
     pub(crate) fn start(
-        ends: Ends,
+        ends: Ends<'_>,
         controller: &str,
         load: Load,
         plan: &FlowPlan,
-        clock: Clock,
+        clock: &RunClock,
         interval: Interval,
     ) -> Result<Self, Error> {
-        let Ends {
-            source,
-            destination,
-            address,
-            port,
-        } = ends;
+        let address = SocketAddr::new(ends.address, ends.port);
+        let listener = ends.destination.within(|| {
+            TcpListener::bind(address).map_err(Error::system(format!("cannot listen on {address}")))
+        })?;
+        let socket = ends.source.within(|| {
+            let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)
+                .map_err(Error::system("cannot open a TCP socket"))?;
+            socket
+                .set_tcp_congestion(controller.as_bytes())
+                .map_err(Error::system(format!(
+                    "cannot use the controller {controller:?}"
+                )))?;
+            Ok(socket)
+        })?;
         let notes = Arc::new(Mutex::new(Notes::default()));
-        let address = SocketAddr::new(address, port);
-        let (listening, listens) = channel();
         let receiver = {
-            let notes = notes.clone();
+            let (notes, clock) = (notes.clone(), clock.clone());
             std::thread::spawn(move || {
-                let bound = destination.enter().and_then(|()| {
-                    TcpListener::bind(address)
-                        .map_err(Error::system(format!("cannot listen on {address}")))
-                });
-                match bound {
-                    Ok(listener) => {
-                        let _ = listening.send(Ok(()));
-                        let end = receive(&listener, clock, interval, &notes);
-                        fail(&notes, end);
-                    }
-                    Err(error) => {
-                        let _ = listening.send(Err(error));
-                    }
-                }
+                let end = receive(&listener, &clock, interval, &notes);
+                fail(&notes, end);
             })
         };
-        match listens.recv() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {
-                let gone = std::io::Error::other("its thread ended");
-                return Err(Error::system("cannot start a receiver")(gone));
-            }
-        }
         let sender = {
-            let (notes, controller) = (notes.clone(), controller.to_owned());
-            let (from, until) = (plan.started_at, plan.stopped_at);
+            let (notes, clock, plan) = (notes.clone(), clock.clone(), plan.clone());
             std::thread::spawn(move || {
-                let end = source
-                    .enter()
-                    .map_err(std::io::Error::other)
-                    .and_then(|()| {
-                        send(
-                            address,
-                            &controller,
-                            load,
-                            (from, until),
-                            clock,
-                            interval,
-                            &notes,
-                        )
-                    });
+                let end = send(socket, address, load, &plan, &clock, interval, &notes);
                 fail(&notes, end);
             })
         };
@@ -228,17 +245,23 @@ impl TcpFlow {
         })
     }
 
+    /// Waits for both ends.
+    pub(crate) fn join(self) {
+        for thread in self.threads {
+            // A panic has been reported by the time the thread ended.
+            let _ = thread.join();
+        }
+    }
+
     /// Waits for both ends and says what they did. The router knows the packets.
     pub(crate) fn finish(
         self,
         report: &mut FlowReport,
         interval: Interval,
     ) -> (FlowSeries, Option<String>) {
-        for thread in self.threads {
-            // A panic has been reported by the time the thread ended.
-            let _ = thread.join();
-        }
-        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = self.notes.clone();
+        self.join();
+        let notes = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let measured = interval.end.saturating_since(interval.warmup).as_secs_f64();
         report.delivered_bytes = notes.delivered_measured;
         report.delivered_bytes_total = notes.delivered;
@@ -273,18 +296,6 @@ fn fail(notes: &Mutex<Notes>, end: std::io::Result<()>) {
     }
 }
 
-/// Waits until `time`.
-pub(crate) fn wait_until(clock: Clock, time: Time) {
-    let (_never, silence) = channel::<()>();
-    let silence: Receiver<()> = silence;
-    loop {
-        let left = clock.until(time);
-        if left.is_zero() || silence.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-            return;
-        }
-    }
-}
-
 fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
@@ -304,7 +315,7 @@ fn add(bins: &mut Vec<u64>, bin: Option<Span>, at: Time, amount: u64) {
 
 fn receive(
     listener: &TcpListener,
-    clock: Clock,
+    clock: &RunClock,
     interval: Interval,
     notes: &Mutex<Notes>,
 ) -> std::io::Result<()> {
@@ -318,7 +329,7 @@ fn receive(
         if clock.now() >= interval.end {
             return Ok(());
         }
-        wait_until(clock, clock.now() + Span::from_millis(1));
+        clock.wait_until(clock.now() + Span::from_millis(1));
     };
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -346,26 +357,26 @@ fn receive(
 
 /// Connects at the start and sends, with the kernel asked for the sender's state in between.
 fn send(
+    socket: Socket,
     address: SocketAddr,
-    controller: &str,
     load: Load,
-    (from, until): (Time, Time),
-    clock: Clock,
+    plan: &FlowPlan,
+    clock: &RunClock,
     interval: Interval,
     notes: &Arc<Mutex<Notes>>,
 ) -> std::io::Result<()> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_tcp_congestion(controller.as_bytes())?;
-    wait_until(clock, from);
-    socket.connect_timeout(&address.into(), clock.until(interval.end).max(PATIENCE))?;
+    clock.wait_until(plan.started_at);
+    if !connect(&socket, address, clock, interval)? {
+        return Ok(());
+    }
     let mut stream: TcpStream = socket.into();
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let sampler = {
-        let (stream, notes) = (stream.try_clone()?, notes.clone());
-        std::thread::spawn(move || sample(&stream, clock, interval, &notes))
+        let (stream, notes, clock) = (stream.try_clone()?, notes.clone(), clock.clone());
+        std::thread::spawn(move || sample(&stream, &clock, interval, &notes))
     };
-    let end = write(&mut stream, load, until, clock);
+    let end = write(&mut stream, load, plan.stopped_at, clock);
     if let Ok(Some(finished)) = &end {
         let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.finished = Some(*finished);
@@ -375,12 +386,44 @@ fn send(
     end.map(|_| ())
 }
 
+/// Connects; `false` when the run ended before that, as on a path that carries nothing.
+fn connect(
+    socket: &Socket,
+    address: SocketAddr,
+    clock: &RunClock,
+    interval: Interval,
+) -> std::io::Result<bool> {
+    socket.set_nonblocking(true)?;
+    match socket.connect(&address.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        _ => {}
+    }
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from(PATIENCE.subsec_nanos()),
+    };
+    while clock.now() < interval.end {
+        let mut waiting = [PollFd::new(socket, PollFlags::OUT)];
+        match poll(&mut waiting, Some(&patience)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => {
+                return match socket.take_error()? {
+                    Some(error) => Err(error),
+                    None => socket.set_nonblocking(false).map(|()| true),
+                };
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
 /// Writes the load until the flow stops. Returns when the last byte of a file was acknowledged.
 fn write(
     stream: &mut TcpStream,
     load: Load,
     until: Time,
-    clock: Clock,
+    clock: &RunClock,
 ) -> std::io::Result<Option<Time>> {
     let zeros = vec![0; CHUNK];
     let mut put = |bytes: u64| -> std::io::Result<bool> {
@@ -422,7 +465,7 @@ fn write(
             if next >= until {
                 break;
             }
-            wait_until(clock, next);
+            clock.wait_until(next);
             let Some((bytes, _)) = source.next_section() else {
                 break;
             };
@@ -435,14 +478,17 @@ fn write(
 }
 
 /// Asks the kernel for the sender's state until the end of the run.
-fn sample(stream: &TcpStream, clock: Clock, interval: Interval, notes: &Mutex<Notes>) {
+fn sample(stream: &TcpStream, clock: &RunClock, interval: Interval, notes: &Mutex<Notes>) {
     let mut next = clock.now();
     while next < interval.end {
-        wait_until(clock, next);
+        clock.wait_until(next);
+        let now = clock.now();
+        if now > interval.end {
+            return;
+        }
         let Some(info) = tcp_info::read(stream) else {
             return;
         };
-        let now = clock.now();
         let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.last = info;
         if now >= interval.warmup {

@@ -1,102 +1,100 @@
 //! Flows of plain UDP: datagrams as the workload gives them, without feedback.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use comity_sim::host::{FlowPlan, Source};
-use comity_units::Time;
 
-use crate::clock::Clock;
+use crate::clock::RunClock;
+use crate::error::Error;
 use crate::router::Interval;
-use crate::tcp::{Ends, wait_until};
+use crate::tcp::Ends;
 
 /// How long a read may block before the thread looks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// What IPv4 and UDP take of each packet.
-const HEADERS: usize = 28;
+pub(crate) const HEADERS: usize = 28;
 /// The largest datagram.
 const LARGEST: usize = 65_507;
+/// What the socket of a receiver holds while its thread is elsewhere, as far as the system allows.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
-/// A flow of datagrams that runs. Its packets are counted by the router, its payload here.
+/// A flow of datagrams that runs. The router counts its packets, its destination their bytes.
 #[derive(Debug)]
 pub(crate) struct UdpFlow {
-    receiver: JoinHandle<std::io::Result<(u64, u64)>>,
-    sender: JoinHandle<std::io::Result<()>>,
+    receiver: JoinHandle<(u64, u64)>,
+    sender: JoinHandle<()>,
 }
 
 impl UdpFlow {
-    /// Starts both ends on threads of their own.
+    /// Starts both ends on threads of their own; the destination listens when this returns.
     pub(crate) fn start(
-        ends: Ends,
-        mut source: Source,
+        ends: Ends<'_>,
+        source: Source,
         plan: &FlowPlan,
-        clock: Clock,
+        clock: &RunClock,
         interval: Interval,
-    ) -> Self {
-        let Ends {
-            source: near,
-            destination: far,
-            address,
-            port,
-        } = ends;
-        let address = SocketAddr::new(address, port);
-        let receiver = std::thread::spawn(move || {
-            far.enter().map_err(std::io::Error::other)?;
-            let socket = UdpSocket::bind(address)?;
-            receive(&socket, clock, interval)
-        });
-        let (from, until) = (plan.started_at, plan.stopped_at);
-        let sender = std::thread::spawn(move || {
-            near.enter().map_err(std::io::Error::other)?;
-            let socket = UdpSocket::bind(SocketAddr::new(any(address), 0))?;
-            wait_until(clock, from);
-            socket.connect(address)?;
-            let zeros = vec![0; LARGEST];
-            loop {
-                let next = source.peek();
-                if next >= until {
-                    return Ok(());
-                }
-                wait_until(clock, next);
-                let Some((bytes, _)) = source.next_section() else {
-                    return Ok(());
-                };
-                let payload = (bytes as usize).saturating_sub(HEADERS).min(LARGEST);
-                // A full device or a closed port is the network's doing.
-                let _ = socket.send(&zeros[..payload]);
-            }
-        });
-        Self { receiver, sender }
+    ) -> Result<Self, Error> {
+        let address = SocketAddr::new(ends.address, ends.port);
+        let purpose = || format!("cannot listen on {address}");
+        let receiving = ends.destination.within(|| {
+            let socket = UdpSocket::bind(address).map_err(Error::system(purpose()))?;
+            socket
+                .set_read_timeout(Some(PATIENCE))
+                .map_err(Error::system(purpose()))?;
+            // The system may allow less, and counts what it drops.
+            let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_BUFFER);
+            Ok(socket)
+        })?;
+        let purpose = || format!("cannot send to {address}");
+        let sending = ends.source.within(|| {
+            let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+            let socket = UdpSocket::bind(any).map_err(Error::system(purpose()))?;
+            socket.connect(address).map_err(Error::system(purpose()))?;
+            Ok(socket)
+        })?;
+        let (of_sender, of_receiver) = (clock.clone(), clock.clone());
+        let plan = plan.clone();
+        Ok(Self {
+            receiver: std::thread::spawn(move || receive(&receiving, &of_receiver, interval)),
+            sender: std::thread::spawn(move || send(&sending, source, &plan, &of_sender)),
+        })
     }
 
-    /// Waits for both ends. Returns the payload received, measured and since the start, and what failed.
-    pub(crate) fn finish(self) -> (u64, u64, Option<String>) {
+    /// Waits for both ends. Returns the bytes on the wire that were received, measured and since the start.
+    pub(crate) fn finish(self) -> (u64, u64) {
         let sent = self.sender.join();
-        let received = self.receiver.join();
-        let failure = match sent {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("its sender panicked".into()),
-        };
-        match received {
-            Ok(Ok((measured, total))) => (measured, total, failure),
-            Ok(Err(error)) => (0, 0, Some(error.to_string())),
-            Err(_) => (0, 0, Some("its receiver panicked".into())),
+        match (sent, self.receiver.join()) {
+            (Ok(()), Ok(received)) => received,
+            (Err(panic), _) | (_, Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
 }
 
-fn any(like: SocketAddr) -> std::net::IpAddr {
-    if like.is_ipv4() {
-        std::net::Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        std::net::Ipv6Addr::UNSPECIFIED.into()
+fn send(socket: &UdpSocket, mut source: Source, plan: &FlowPlan, clock: &RunClock) {
+    let mut payload = vec![0; LARGEST];
+    let mut number = 0_u64;
+    while source.peek() < plan.stopped_at {
+        clock.wait_until(source.peek());
+        if clock.is_off() {
+            return;
+        }
+        let Some((bytes, _)) = source.next_section() else {
+            return;
+        };
+        // Whoever captures the packets can tell them apart.
+        if let Some(first) = payload.first_chunk_mut() {
+            *first = number.to_be_bytes();
+        }
+        number += 1;
+        let length = (bytes as usize).saturating_sub(HEADERS).min(LARGEST);
+        // A full device or a closed port is the network's doing.
+        let _ = socket.send(payload.get(..length).unwrap_or_default());
     }
 }
 
-fn receive(socket: &UdpSocket, clock: Clock, interval: Interval) -> std::io::Result<(u64, u64)> {
-    socket.set_read_timeout(Some(PATIENCE))?;
+fn receive(socket: &UdpSocket, clock: &RunClock, interval: Interval) -> (u64, u64) {
     let mut buffer = vec![0; LARGEST];
     let (mut measured, mut total) = (0, 0);
     while clock.now() < interval.end {
@@ -104,14 +102,15 @@ fn receive(socket: &UdpSocket, clock: Clock, interval: Interval) -> std::io::Res
         let Ok(length) = socket.recv(&mut buffer) else {
             continue;
         };
-        let now: Time = clock.now();
+        let now = clock.now();
         if now > interval.end {
             break;
         }
-        total += length as u64;
+        let bytes = (length + HEADERS) as u64;
+        total += bytes;
         if now >= interval.warmup {
-            measured += length as u64;
+            measured += bytes;
         }
     }
-    Ok((measured, total))
+    (measured, total)
 }

@@ -161,7 +161,8 @@ impl Headers {
 /// The size of an IPv4 header without options.
 pub(crate) const IPV4_HEADER: u32 = 20;
 
-/// The programs of a flow. `{address}`, `{source}`, `{port}`, `{seconds}` and `{seed}` stand for values of the run.
+/// The programs of a flow. `{address}`, `{source}`, `{address6}`, `{source6}`, `{port}`, `{seconds}` and `{seed}` stand for
+/// values of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandSpec {
     /// What the shell runs at the source.

@@ -12,7 +12,7 @@ pub struct RunReport {
     /// The seed that the run was made from.
     pub seed: Seed,
     /// A hash over every packet's fate at every link and every acknowledgement at every sender. Equal for
-    /// the same network and seed on every machine and thread count.
+    /// the same network and seed on every machine and thread count. 0 in the lab, where no two runs are equal.
     pub fingerprint: u64,
     /// The length of the run.
     pub duration: Span,
@@ -175,7 +175,8 @@ pub struct FlowReport {
     /// Packets that carried payload for the second time or more; not counted for sections, which repeat bytes
     /// and not packets.
     pub retransmitted_packets: u64,
-    /// Retransmission timer expiries.
+    /// Retransmission timer expiries; for sections, times at which nothing came back for so long that the window began
+    /// anew, which endpoints of the lab do not tell.
     pub timeouts: u64,
     /// Entries into fast retransmit.
     pub fast_retransmits: u64,

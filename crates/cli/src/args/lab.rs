@@ -22,22 +22,23 @@ pub(crate) enum Lab {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each end of a flow is a network namespace; a router between them has the links of the scenario. Flows with
-transport = \"tcp\" are kernel TCP, flows of sections are Comity endpoints, and transport = \"command\" runs any
-program. Needs Linux, root, /dev/net/tun and iproute2 (`comity lab check`). A run takes as long as its duration.
+    after_help = "Each end of a flow is a network namespace; a router between them has the links of the scenario. \
+Flows with transport = \"tcp\" are kernel TCP, flows of sections are Comity endpoints, and transport = \"command\" runs \
+any program. Needs Linux, root, /dev/net/tun and iproute2 (`comity lab check`). A run takes as long as its duration.
 
 Exit codes:
   0    all runs were done
   1    a run failed, parts are missing, or results could not be stored
-  2    the command line or the scenario is wrong
-  3    a run was done, but its results are not to be trusted: the router was late or lost packets
+  2    the command line or the scenario is wrong, or asks for what the lab does not have
+  3    a run was done, but its results are not to be trusted: the router was late or lost packets,
+       or a program failed
   130  interrupted; nothing was stored
 
 Examples:
   sudo comity lab run experiments/lab/contended.toml
-  sudo comity lab run experiments/lab/contended.toml --set flow.tcp.controller=bbr --seeds 1-5 --out results/bbr
-  sudo comity lab run experiments/lab/contended.toml --pcapng bottleneck=bottleneck.pcapng --qlog qlogs
-  sudo comity lab run experiments/lab/srt.toml --logs logs"
+  sudo comity lab run experiments/lab/contended.toml --set flow.tcp.controller=bbr --seeds 1-5
+  sudo comity lab run experiments/lab/contended.toml --pcapng bottleneck=link.pcapng --qlog qlogs
+  sudo comity lab run experiments/lab/iperf.toml --logs logs"
 )]
 pub(crate) struct LabRun {
     #[command(flatten)]
@@ -46,15 +47,18 @@ pub(crate) struct LabRun {
     #[command(flatten)]
     pub(crate) printing: Printing,
 
-    /// Write the packets that a link is offered to a file; may be given many times
+    /// Write the packets that a link is offered to a file; may be given many times. Of several runs each has a file of its
+    /// own, such as bottleneck.run-3.pcapng
     #[arg(long, value_name = "LINK=FILE", value_parser = link_and_file)]
     pub(crate) pcapng: Vec<(String, PathBuf)>,
 
-    /// Write what Comity's endpoints saw and decided into this folder, as qlog
+    /// Write what Comity's endpoints saw and decided into this folder, as qlog; of several runs each into a folder of its
+    /// own in there, such as run-3
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Write what programs print into this folder, a file for each of their outputs
+    /// Write what programs print into this folder, a file for each of their outputs; of several runs each into a folder of
+    /// its own in there
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
 }

@@ -1,16 +1,16 @@
 //! `comity lab`
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comity_lab::endpoint::{self, Task};
 use comity_lab::{Clock, EndpointCall, Error, Role, Settings};
-use comity_sim::scenario::{Interrupted, Run, Scenario};
+use comity_sim::scenario::{Interrupted, Run, RunSettings, Scenario};
 
-use super::progress::Teller;
+use super::progress::{OnInterrupt, Teller};
 use super::sim::load;
 use super::sim::run::{Outcome, Played, run_all};
 use super::{Failure, complain, print, say};
@@ -48,50 +48,124 @@ fn run(args: args::LabRun) -> Result<(), Failure> {
     if !missing.is_empty() {
         return Err(complain(&Error::Missing(missing)));
     }
-    for folder in [&args.qlog, &args.logs].into_iter().flatten() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| complain(&format!("cannot make {}: {error}", folder.display())))?;
-    }
     let scenario = Arc::new(load(&args.reading, args.printing.seeds())?);
+    let records = Records {
+        is_only_run: scenario.run_count() == 1,
+        pcapng: args.pcapng,
+        qlog: args.qlog,
+        logs: args.logs,
+    };
+    // What no run can be is said before the first one, not after hours of others.
+    for run in scenario.runs() {
+        let (network, asked) = scenario.prepare(&run);
+        let settings = records.settings(&run, asked);
+        if let Err(error) = comity_lab::check(&network, run.seed, &settings) {
+            let failure = complain(&error);
+            return Err(if error.is_usage() {
+                Failure::Usage
+            } else {
+                failure
+            });
+        }
+    }
     let running = {
-        let scenario = scenario.clone();
-        let (reading, pcapng) = (args.reading, args.pcapng);
-        let (qlog, logs) = (args.qlog, args.logs);
+        let (scenario, reading) = (scenario.clone(), args.reading);
         move |cancel: &'static AtomicBool, teller: &Teller<Outcome, Result<(), Interrupted>>| {
             for run in scenario.runs() {
+                let interrupted = Interrupted { done: run.number };
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(interrupted);
+                }
                 let endpoint = |call: &EndpointCall| endpoint_command(&reading, &run, call);
                 let (network, asked) = scenario.prepare(&run);
                 let settings = Settings {
-                    run: asked,
                     endpoint: Some(&endpoint),
-                    captures: pcapng.clone(),
-                    qlog: qlog.clone(),
-                    logs: logs.clone(),
                     stop: Some(cancel),
+                    ..records.settings(&run, asked)
                 };
-                let result = comity_lab::run(&network, run.seed, &settings);
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(Interrupted { done: run.number });
-                }
-                let result = result.map(|(report, complaints)| Played {
-                    report,
-                    backbone: asked.backbone,
-                    complaints,
-                });
+                let made = records.make_folders(&run);
+                let result =
+                    made.and_then(|()| match comity_lab::run(&network, run.seed, &settings) {
+                        Ok((report, complaints)) => Ok(Ok(Played {
+                            report,
+                            backbone: asked.backbone,
+                            complaints,
+                        })),
+                        Err(Error::Interrupted) => Ok(Err(())),
+                        Err(error) => Err(error.to_string()),
+                    });
+                let outcome = match result {
+                    Ok(Ok(played)) => Ok(played),
+                    Ok(Err(())) => return Err(interrupted),
+                    Err(reason) => Err(reason),
+                };
                 teller.finished(run.number + 1);
-                teller.news((run, result.map_err(|error| error.to_string())));
+                teller.news((run, outcome));
             }
             Ok(())
         }
     };
-    run_all(&scenario, &args.printing, running)
+    // The lab takes its namespaces away before the program ends.
+    run_all(&scenario, &args.printing, OnInterrupt::Wait, running)
+}
+
+/// What is written beside the results.
+struct Records {
+    is_only_run: bool,
+    pcapng: Vec<(String, PathBuf)>,
+    qlog: Option<PathBuf>,
+    logs: Option<PathBuf>,
+}
+
+impl Records {
+    /// The settings of a run. Among several each has files of its own.
+    fn settings(&self, run: &Run, asked: RunSettings) -> Settings<'static> {
+        let captures = self.pcapng.iter();
+        Settings {
+            run: asked,
+            captures: captures
+                .map(|(link, file)| (link.clone(), self.file(run, file)))
+                .collect(),
+            qlog: self.qlog.as_ref().map(|folder| self.folder(run, folder)),
+            logs: self.logs.as_ref().map(|folder| self.folder(run, folder)),
+            ..Settings::default()
+        }
+    }
+
+    fn make_folders(&self, run: &Run) -> Result<(), String> {
+        for folder in [&self.qlog, &self.logs].into_iter().flatten() {
+            let folder = self.folder(run, folder);
+            std::fs::create_dir_all(&folder)
+                .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        }
+        Ok(())
+    }
+
+    /// `DIR`, or `DIR/run-7` among several runs.
+    fn folder(&self, run: &Run, folder: &Path) -> PathBuf {
+        if self.is_only_run {
+            folder.to_owned()
+        } else {
+            folder.join(format!("run-{}", run.number))
+        }
+    }
+
+    /// `link.pcapng`, or `link.run-7.pcapng` among several runs.
+    fn file(&self, run: &Run, file: &Path) -> PathBuf {
+        if self.is_only_run {
+            return file.to_owned();
+        }
+        let mut name = file.file_stem().unwrap_or_default().to_owned();
+        name.push(format!(".run-{}.", run.number));
+        name.push(file.extension().unwrap_or("pcapng".as_ref()));
+        file.with_file_name(name)
+    }
 }
 
 /// The command that runs one end of a flow: this program again.
 fn endpoint_command(reading: &args::Reading, run: &Run, call: &EndpointCall) -> Command {
-    // Where even that cannot be told, the program does not start, and says so.
-    let program = std::env::current_exe().unwrap_or_else(|_| Path::new("comity").into());
-    let mut command = Command::new(program);
+    // Also when the file of the program was replaced meanwhile, the processes are of the same build.
+    let mut command = Command::new(format!("/proc/{}/exe", std::process::id()));
     command.args(["lab", "endpoint"]).arg(&reading.file);
     for set in &reading.set {
         command.args(["--set", set]);
@@ -154,4 +228,63 @@ fn bytes_of(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
     }
     Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use comity_units::Seed;
+
+    use super::*;
+
+    #[test]
+    fn each_of_several_runs_has_files_of_its_own() {
+        let run = Run {
+            number: 7,
+            point: 3,
+            seed: Seed::new(2),
+            values: Arc::new([]),
+        };
+        let mut records = Records {
+            is_only_run: true,
+            pcapng: vec![
+                ("up".into(), "a/up.pcapng".into()),
+                ("down".into(), "down".into()),
+            ],
+            qlog: Some("qlogs".into()),
+            logs: None,
+        };
+        let files = |records: &Records| -> Vec<PathBuf> {
+            let settings = records.settings(&run, RunSettings::default());
+            settings
+                .captures
+                .into_iter()
+                .map(|(_, file)| file)
+                .collect()
+        };
+        assert_eq!(
+            files(&records),
+            [Path::new("a/up.pcapng"), Path::new("down")]
+        );
+        records.is_only_run = false;
+        assert_eq!(
+            files(&records),
+            [
+                Path::new("a/up.run-7.pcapng"),
+                Path::new("down.run-7.pcapng")
+            ]
+        );
+        let settings = records.settings(&run, RunSettings::default());
+        assert_eq!(settings.qlog.as_deref(), Some(Path::new("qlogs/run-7")));
+        assert_eq!(settings.logs, None);
+    }
+
+    #[test]
+    fn a_key_is_64_hexadecimal_digits() {
+        let text = "00ff".repeat(16);
+        let key = bytes_of(&text).unwrap();
+        assert_eq!(key[..4], [0, 255, 0, 255]);
+        for bad in ["", "00", &"zz".repeat(32), &"00ff".repeat(17)] {
+            assert_eq!(bytes_of(bad), None, "{bad}");
+        }
+    }
 }

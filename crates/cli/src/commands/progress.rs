@@ -21,7 +21,7 @@ pub(crate) fn now() -> Instant {
 
 /// Calls `tell` when the interrupt key is pressed; what is returned becomes true then. When the key is pressed
 /// again, or `tell` says that nobody listens, the program ends.
-fn on_interrupt(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
+fn interrupt_key(tell: impl Fn() -> bool + Send + 'static) -> &'static AtomicBool {
     static CANCEL: AtomicBool = AtomicBool::new(false);
     let pressed = OnceLock::new();
     let handler = ctrlc::set_handler(move || {
@@ -79,18 +79,27 @@ impl<N, E> Drop for Teller<N, E> {
     }
 }
 
+/// What the interrupt key does to runs under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnInterrupt<'a> {
+    /// They are left, and this is said, if anything.
+    Leave(Option<&'a str>),
+    /// They are told, and have to end in order.
+    Wait,
+}
+
 /// Lets `play` play so many runs on another thread, so that an interrupt need not wait for those under way, and hands
-/// what comes out to `take`. What `play` is given becomes true when the interrupt key is pressed; `interrupted` is said
-/// then, if anything. Returns what `play` does.
+/// what comes out to `take`. What `play` is given becomes true when the interrupt key is pressed. Returns what `play`
+/// does.
 pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
     (runs, quiet): (usize, bool),
-    interrupted: Option<&str>,
+    on_interrupt: OnInterrupt<'_>,
     play: impl FnOnce(&'static AtomicBool, &Teller<N, E>) -> E + Send + 'static,
     mut take: impl FnMut(N, &Progress),
 ) -> Result<E, Failure> {
     let (sender, messages) = mpsc::channel();
     let interrupt = sender.clone();
-    let cancel = on_interrupt(move || interrupt.send(Message::Interrupt).is_ok());
+    let cancel = interrupt_key(move || interrupt.send(Message::Interrupt).is_ok());
     let progress = Progress::new(runs, quiet);
     std::thread::spawn(move || {
         let teller = Teller(sender);
@@ -108,8 +117,11 @@ pub(crate) fn follow<N: Send + 'static, E: Send + 'static>(
             }
             Ok(Message::Interrupt) => {
                 progress.clear();
-                if let Some(interrupted) = interrupted {
-                    say(interrupted);
+                let OnInterrupt::Leave(said) = on_interrupt else {
+                    continue;
+                };
+                if let Some(said) = said {
+                    say(said);
                 }
                 return Err(Failure::Interrupted);
             }
@@ -175,7 +187,7 @@ mod tests {
             panic!("this panic is part of the test");
         };
         let mut news = Vec::new();
-        let end = follow((1, true), None, play, |number, _| {
+        let end = follow((1, true), OnInterrupt::Leave(None), play, |number, _| {
             news.push(number);
         });
         assert!(matches!(end, Err(Failure::Failed)));

@@ -111,9 +111,18 @@ impl<'a> Tables<'a> {
             .text("world", |row| row.run.report.world.name().into())
             .text("version", |_| env!("CARGO_PKG_VERSION").into())
             .unsigned("engine_version", |_| u64::from(ENGINE_VERSION))
-            .text("fingerprint", |row| {
-                format!("{:016x}", row.run.report.fingerprint).into()
-            })
+            .maybe(
+                "fingerprint".into(),
+                Values::Text(Box::new(|row: &Row<'_, Sharing>| {
+                    let report = row.run.report;
+                    let fingerprint = format!("{:016x}", report.fingerprint);
+                    report
+                        .world
+                        .lateness()
+                        .is_none()
+                        .then(|| fingerprint.into())
+                })),
+            )
             .unsigned("duration_ns", |row| row.run.report.duration.as_nanos())
             .unsigned("warmup_ns", |row| row.run.report.warmup.as_nanos());
         let columns = sharing(before, |row| row.of)

@@ -251,6 +251,18 @@ impl Scenario {
         self.description.as_deref()
     }
 
+    /// Whether it has flows of programs (`transport = "command"`), so that only the lab can run it.
+    pub fn is_for_lab(&self) -> bool {
+        let flows = self.document.get("flow").and_then(Node::items);
+        let transports = flows
+            .into_iter()
+            .flatten()
+            .map(|flow| flow.get("transport"));
+        transports
+            .flatten()
+            .any(|transport| transport.text() == Some("command"))
+    }
+
     /// The seeds that every point is run with.
     pub fn seeds(&self) -> &[u64] {
         &self.seeds

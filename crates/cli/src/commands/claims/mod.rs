@@ -9,7 +9,7 @@ use comity_sim::claims::{
     Book, Claim, ClaimReport, Form, LoadError, Measured, Outcome, PlayError, Told,
 };
 
-use super::progress::{follow, now};
+use super::progress::{OnInterrupt, follow, now};
 use super::sim::refuse;
 use super::{Failure, complain, print, say};
 use crate::args;
@@ -205,7 +205,7 @@ fn play(
     let mut printing = Ok(());
     let end = follow(
         (runs, false),
-        None,
+        OnInterrupt::Leave(None),
         move |cancel, teller| {
             let claims = pick(&book, &chosen);
             let tell = |told: Told<'_>| match told {

@@ -51,7 +51,13 @@ pub(crate) fn list(args: &args::List) -> Result<(), Failure> {
                 file,
                 scenario.name().into(),
                 scenario.run_count().to_string(),
-                scenario.description().unwrap_or_default().into(),
+                match scenario.is_for_lab() {
+                    true => format!(
+                        "for the lab only: {}",
+                        scenario.description().unwrap_or("-")
+                    ),
+                    false => scenario.description().unwrap_or_default().into(),
+                },
             ]),
             Err(problems) => table.row([
                 file,
@@ -71,6 +77,7 @@ fn entry(file: &Path, outline: &Result<Scenario, Problems>) -> Value {
             "file": file,
             "name": scenario.name(),
             "description": scenario.description(),
+            "is_for_lab": scenario.is_for_lab(),
             "axes": scenario.axes(),
             "points": scenario.points(),
             "seeds": scenario.seeds().len(),

@@ -8,7 +8,7 @@ use comity_sim::report::RunReport;
 use comity_sim::results::{self, CompletedRun, ResultSet, ScenarioInfo};
 use comity_sim::scenario::{Execution, Interrupted, Run, Scenario, execute, play};
 
-use super::super::progress::{Teller, follow, now};
+use super::super::progress::{OnInterrupt, Teller, follow, now};
 use super::super::{Failure, complain, print, say};
 use super::load;
 use super::summary::Summary;
@@ -22,14 +22,24 @@ const INTERRUPTED: &str = "interrupted: no results were stored";
 
 pub(crate) fn run(args: &args::Run) -> Result<(), Failure> {
     let scenario = Arc::new(load(&args.reading, args.printing.seeds())?);
+    if scenario.is_for_lab() {
+        complain(&format!(
+            "{} has flows with transport = \"command\", and the simulator runs no programs; \
+             expected `comity lab run`, or other transports",
+            args.reading.file.display()
+        ));
+        return Err(Failure::Usage);
+    }
     let playing = playing(&scenario, args.jobs);
-    run_all(&scenario, &args.printing, playing)
+    let on_interrupt = OnInterrupt::Leave(Some(INTERRUPTED));
+    run_all(&scenario, &args.printing, on_interrupt, playing)
 }
 
 /// Does all runs of a scenario, whoever does them, and prints and stores what comes out.
 pub(crate) fn run_all(
     scenario: &Arc<Scenario>,
     printing: &args::Printing,
+    on_interrupt: OnInterrupt<'_>,
     playing: impl FnOnce(
         &'static AtomicBool,
         &Teller<Outcome, Result<(), Interrupted>>,
@@ -45,7 +55,7 @@ pub(crate) fn run_all(
     let axes: Vec<String> = scenario.axes().iter().map(|axis| (*axis).into()).collect();
     let end = follow(
         (scenario.run_count(), printing.quiet),
-        Some(INTERRUPTED),
+        on_interrupt,
         playing,
         |(run, outcome), progress| {
             let say = |message: &str| {

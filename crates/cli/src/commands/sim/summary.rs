@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use comity_sim::metrics;
-use comity_sim::report::{FlowReport, RunReport};
+use comity_sim::report::{FlowReport, Lateness, RunReport};
 use comity_sim::results::AxisValue;
 use comity_sim::scenario::{Run, Scenario};
 use comity_units::Span;
@@ -23,6 +23,44 @@ pub(super) struct Summary {
     packet_hops: u64,
     runs: u64,
     has_warmup: bool,
+    /// How late the routers of a lab were, if these runs were in one.
+    routers: Option<Routers>,
+}
+
+/// How late the routers of runs in a lab were.
+#[derive(Debug, Default)]
+struct Routers {
+    packets: u64,
+    late: u64,
+    p99: f64,
+    max: f64,
+    doubtful: u64,
+}
+
+impl Routers {
+    fn add(&mut self, lateness: Lateness) {
+        self.packets += lateness.packets;
+        self.late += lateness.late_packets;
+        self.p99 = self.p99.max(lateness.p99_s);
+        self.max = self.max.max(lateness.max_s);
+        self.doubtful += u64::from(!lateness.is_trusted);
+    }
+
+    fn text(&self, runs: u64) -> String {
+        let trust = match self.doubtful {
+            0 => "to be trusted".into(),
+            _ if runs == 1 => "not to be trusted".to_owned(),
+            doubtful => format!("{doubtful} of {runs} runs not to be trusted"),
+        };
+        format!(
+            "the router was late by at most {} ms with 99 % of packets, by {} ms with the latest; \
+             {} of {} by more than 1 ms: {trust}\n",
+            digits(self.p99 * 1e3),
+            digits(self.max * 1e3),
+            thousands(self.late),
+            thousands(self.packets),
+        )
+    }
 }
 
 /// The runs of one point of the sweep.
@@ -242,10 +280,23 @@ impl Summary {
             return;
         };
         point.add(report, backbone);
+        let lateness = report.world.lateness();
+        if let Some(lateness) = lateness {
+            self.routers.get_or_insert_default().add(lateness);
+        }
+        let fingerprint = format!("{:016x}", report.fingerprint);
         point.runs.push(json!({
             "run": run.number,
             "seed": run.seed.get(),
-            "fingerprint": format!("{:016x}", report.fingerprint),
+            "world": report.world.name(),
+            "lateness": lateness.map(|lateness| json!({
+                "packets": lateness.packets,
+                "late_packets": lateness.late_packets,
+                "p99_s": lateness.p99_s,
+                "max_s": lateness.max_s,
+                "is_trusted": lateness.is_trusted,
+            })),
+            "fingerprint": lateness.is_none().then_some(fingerprint),
             "events": report.cost.events,
             "packet_hops": report.cost.packet_hops,
             "peak_packets": report.cost.peak_packets,
@@ -315,11 +366,21 @@ impl Summary {
                 "\nloss, resent and timeouts count from the start of a run, all else from the end of its warm-up",
             );
         }
+        let runs = if self.runs == 1 { "run" } else { "runs" };
+        if let Some(routers) = &self.routers {
+            text.push_str(&format!(
+                "\n\n{} {runs} on real packets, {} packet hops in {} s\n{}",
+                thousands(self.runs),
+                thousands(self.packet_hops),
+                digits(wall_seconds),
+                routers.text(self.runs),
+            ));
+            return text;
+        }
         let rate = self.packet_hops as f64 / wall_seconds.max(1e-9);
         text.push_str(&format!(
-            "\n\n{} {}, {} packet hops, {} events in {} s ({} million packet hops per second)\n",
+            "\n\n{} {runs}, {} packet hops, {} events in {} s ({} million packet hops per second)\n",
             thousands(self.runs),
-            if self.runs == 1 { "run" } else { "runs" },
             thousands(self.packet_hops),
             thousands(self.events),
             digits(wall_seconds),

@@ -395,10 +395,11 @@ table! {
 }
 
 table! {
-    /// Any two programs, in the lab only (`comity lab run`): each in a network namespace of its own at the ends of
-    /// the path. `sh` runs the commands. `{address}` stands for the destination's address, `{source}` for the
-    /// source's, `{port}` for a port that no other flow has, `{seconds}` for how long the flow runs, `{seed}`
-    /// for the seed of the run.
+    /// Any two programs, in the lab only (`comity lab run`; `comity sim run` refuses them): each in a network namespace
+    /// of its own at the ends of the path. `sh` runs the commands. `{address}` stands for the destination's IPv4
+    /// address, `{source}` for the source's, `{address6}` and `{source6}` for those of IPv6, `{port}` for a port
+    /// that no other flow has, `{seconds}` for how long the flow runs, `{seed}` for the seed of the run. The lab ends
+    /// them with SIGINT at the end of the run, and 3 s later with SIGKILL. There is no `workload`.
     struct CommandTable ("commands") {
         /// What runs at the source, from `start` on, such as `"iperf3 -c {address} -p {port} -t {seconds}"`.
         sender: String = Required(Text("a command"));

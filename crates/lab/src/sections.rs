@@ -1,0 +1,186 @@
+//! From the logs of a flow of sections to its part of the report.
+
+use comity_sim::host::{FlowPlan, payload_of};
+use comity_sim::ledger::Ledger;
+use comity_sim::network::SectionsSpec;
+use comity_sim::report::{FlowReport, FlowSeries};
+use comity_units::Time;
+
+use crate::child::Ended;
+use crate::endpoint::{Fate, GAPS, KINDS, Log, Sample};
+use crate::flows::last_words;
+use crate::router::Interval;
+
+/// What both ends of a flow of sections say.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) series: FlowSeries,
+    /// What is worth saying of the flow.
+    pub(crate) remark: Option<String>,
+    /// Why its results are not to be trusted.
+    pub(crate) doubt: Option<String>,
+}
+
+/// What became of the sections of a flow, from the logs of both ends.
+pub(crate) fn report(
+    report: &mut FlowReport,
+    (spec, plan): (&SectionsSpec, &FlowPlan),
+    ends: (&Ended, &Ended),
+    interval: Interval,
+) -> Account {
+    let read = |ended: &Ended| -> Result<Log, String> {
+        serde_json::from_slice(&ended.output).map_err(|_| last_words(ended))
+    };
+    let (source, destination) = match (read(ends.0), read(ends.1)) {
+        (Ok(source), Ok(destination)) => (source, destination),
+        (Err(error), _) | (_, Err(error)) => {
+            return Account {
+                doubt: Some(format!("its endpoint failed with {error}")),
+                ..Account::default()
+            };
+        }
+    };
+    let mut ledger = Ledger::new(interval.warmup, spec.latency);
+    for &(at, bytes, kind, needs) in &source.submitted {
+        let kind = KINDS.get(usize::from(kind)).copied().unwrap_or(KINDS[3]);
+        let needs = needs.map(comity::SectionId);
+        ledger.on_submitted(Time::from_nanos(at), (bytes, kind), needs);
+    }
+    for &(at, bytes) in &source.refused {
+        ledger.on_refused(Time::from_nanos(at), bytes);
+    }
+    let mut bins: Vec<u64> = Vec::new();
+    for &(number, fate) in &destination.settled {
+        let section = comity::SectionId(number);
+        match fate {
+            Fate::Whole(at, bytes) => {
+                let at = Time::from_nanos(at);
+                if at > interval.end {
+                    continue;
+                }
+                ledger.on_section(section, at);
+                report.delivered_bytes_total += u64::from(bytes);
+                if at >= interval.warmup {
+                    report.delivered_bytes += u64::from(bytes);
+                }
+                if let Some(bin) = interval.bin {
+                    let bin = (at.as_nanos() / bin.as_nanos().max(1)) as usize;
+                    bins.resize(bins.len().max(bin + 1), 0);
+                    if let Some(sum) = bins.get_mut(bin) {
+                        *sum += u64::from(bytes);
+                    }
+                }
+            }
+            Fate::Gap(reason) => {
+                let reason = GAPS.get(usize::from(reason)).copied().unwrap_or(GAPS[0]);
+                ledger.on_gap(section, reason);
+            }
+        }
+    }
+    let measured = interval.end.saturating_since(interval.warmup).as_secs_f64();
+    report.goodput_bps = report.delivered_bytes as f64 * 8.0 / measured;
+    let (before, after) = (&source.at_warmup, &source.at_end);
+    report.fast_retransmits = after.loss_events;
+    report.srtt_s = after.srtt_s;
+    report.min_rtt_s = after.min_rtt_s;
+    report.window_bytes = after.window_bytes;
+    report.ssthresh_bytes = after.ssthresh_bytes;
+    let mut sections = ledger.report();
+    sections.equal_share_bytes = plan
+        .equal_share
+        .map(|share| payload_of(share, spec.config.payload, spec.config.overhead));
+    sections.late_bytes = after.late_bytes;
+    sections.repeated_bytes = after.retransmitted_bytes - before.retransmitted_bytes;
+    sections.lost_packets = after.lost_packets - before.lost_packets;
+    sections.spurious_losses = after.spurious_losses - before.spurious_losses;
+    sections.marked_packets = destination.at_end.marked_packets;
+    sections.target_bitrate_bps = after.target_bps;
+    sections.closed = source.closed.as_ref().map(|(at, _)| Time::from_nanos(*at));
+    report.sections = Some(sections);
+    let mut series = FlowSeries {
+        delivered_bytes: bins,
+        ..FlowSeries::default()
+    };
+    if let Some(bin) = interval.bin {
+        for sample in &source.samples {
+            let at = (sample.at_ns / bin.as_nanos().max(1)) as usize;
+            for (column, value) in [
+                (&mut series.window_bytes, sample.window_bytes),
+                (&mut series.ssthresh_bytes, sample.ssthresh_bytes),
+                (&mut series.srtt_ns, sample.srtt_ns),
+            ] {
+                let last = column.last().copied().unwrap_or(0);
+                column.resize(column.len().max(at + 1), last);
+                if let Some(bin) = column.get_mut(at) {
+                    *bin = value;
+                }
+            }
+        }
+    }
+    let is_measured = |sample: &&Sample| sample.at_ns >= interval.warmup.as_nanos();
+    let samples = || source.samples.iter().filter(is_measured);
+    if after.window_bytes.is_some() {
+        report.mean_window_bytes = mean(samples().map(|sample| sample.window_bytes as f64));
+    }
+    let round_trips = samples().filter(|sample| sample.srtt_ns > 0);
+    report.mean_rtt_s = mean(round_trips.map(|sample| sample.srtt_ns as f64 / 1e9));
+    let was_late = source.ready_ns.max(destination.ready_ns) > 0;
+    let unready = was_late.then(|| "its endpoints were not ready when the run started".to_owned());
+    Account {
+        series,
+        remark: source
+            .closed
+            .map(|(_, reason)| format!("its connection ended: {reason}")),
+        doubt: source.failure.or(destination.failure).or(unready),
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_of_nothing_is_none() {
+        assert_eq!(mean([].into_iter()), None);
+        assert_eq!(mean([1.0, 2.0, 6.0].into_iter()), Some(3.0));
+    }
+
+    #[test]
+    fn an_endpoint_that_says_nothing_is_doubted_with_its_last_words() {
+        let ended = Ended {
+            errors: b"cannot bind\n".to_vec(),
+            ..Ended::default()
+        };
+        let spec = SectionsSpec {
+            config: comity_transport::datagram::Config::default(),
+            controller: "steady".into(),
+            parameters: comity_congestion::table::Parameters::new(),
+            initial_window: comity_units::Bytes::new(14_000),
+            latency: None,
+            section: comity_units::Bytes::new(1_200),
+            acknowledgement: None,
+        };
+        let plan = FlowPlan {
+            forward: vec![],
+            reverse: vec![],
+            started_at: Time::ZERO,
+            stopped_at: Time::MAX,
+            equal_share: None,
+        };
+        let interval = Interval {
+            warmup: Time::ZERO,
+            end: Time::MAX,
+            bin: None,
+        };
+        let mut flow = FlowReport::default();
+        let account = report(&mut flow, (&spec, &plan), (&ended, &ended), interval);
+        let expected = "its endpoint failed with it did not run: cannot bind";
+        assert_eq!(account.doubt.as_deref(), Some(expected));
+        assert_eq!(flow, FlowReport::default());
+    }
+}
