@@ -27,6 +27,9 @@ picture: rust ## play the demo and keep the timeline that its report shows as do
 
 test: rust python ## run every test of the workspace and of the scripts beside it, on the same cases each time (SEED=1)
 	@command -v ffmpeg >/dev/null || echo "no ffmpeg: the tests that compare with it skip; with COMITY_NEED_FFMPEG=1 they fail"
+	@[ "$$(id -u)" -ne 0 ] || scripts/need.sh ip apt:iproute2 || true
+	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
+		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
 	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/worlds/*.py
 

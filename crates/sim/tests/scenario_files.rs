@@ -40,6 +40,7 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/deadline/friendly.toml", 8 * 4 * 5),
         ("experiments/lab/kernel.toml", 1),
         ("experiments/lab/contended.toml", 1),
+        ("experiments/lab/iperf.toml", 1),
         ("experiments/demo/dumbbell.toml", 2 * 5),
         ("experiments/reference/drops.toml", 5 * 5 * 2 * 2),
         ("experiments/reference/dumbbell_delay.toml", 2 * 5),

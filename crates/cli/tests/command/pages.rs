@@ -46,6 +46,26 @@ fn scenarios_are_listed() {
         .find(|entry| entry["name"] == "dumbbell_flows")
         .unwrap();
     assert_eq!(flows["runs"], 80);
+    assert_eq!(flows["is_for_lab"], false);
+    let iperf = scenarios.iter().find(|entry| entry["name"] == "lab-iperf");
+    assert_eq!(iperf.unwrap()["is_for_lab"], true);
+    let text = out(&ends(0, &["sim", "list", "experiments/lab"]));
+    assert_eq!(text.matches("for the lab only: ").count(), 1, "{text}");
+}
+
+/// Programs are for the lab, and the simulator says so before it does anything.
+#[test]
+fn the_simulator_refuses_programs() {
+    let output = ends(
+        2,
+        &["sim", "run", "experiments/lab/iperf.toml", "--seeds", "1-9"],
+    );
+    let text = crate::said(&output);
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(
+        text.contains("transport = \"command\"") && text.contains("`comity lab run`"),
+        "{text}"
+    );
 }
 
 /// What the whole list tells of a name, as one line: what stands to the right of it and below.
