@@ -163,7 +163,10 @@ impl Steady {
     /// What TCP would have.
     fn tcp(&self) -> Rate {
         let (mss, rtt) = (self.config.mss, self.round_trip());
-        let shadow = self.shadow.rate(rtt).map_or(Rate::ZERO, |rate| rate.mul_f64(SHADOW));
+        let shadow = self
+            .shadow
+            .rate(rtt)
+            .map_or(Rate::ZERO, |rate| rate.mul_f64(SHADOW));
         match self.intervals.rate() {
             Some(p) if self.intervals.is_full() => throughput(mss, rtt, p).max(shadow),
             Some(p) => throughput(mss, rtt, p)
