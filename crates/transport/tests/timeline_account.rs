@@ -224,10 +224,9 @@ fn losses_pay_for_what_leaves_twice() {
     outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
     let mut leave = |expected: usize| {
         outbox.submit(ms(0), section(1_000, 9, ms(40))).unwrap();
-        let chunks: Vec<Chunk> =
-            std::iter::from_fn(|| outbox.next_chunk(ms(0), 1_000, &outlook))
-                .filter(|chunk| chunk.length == 1_000)
-                .collect();
+        let chunks: Vec<Chunk> = std::iter::from_fn(|| outbox.next_chunk(ms(0), 1_000, &outlook))
+            .filter(|chunk| chunk.length == 1_000)
+            .collect();
         assert_eq!(chunks.len(), expected);
         chunks
     };

@@ -8,11 +8,14 @@ use comity_units::Time;
 /// When what happened, with the number or sequence number of the packet.
 pub(crate) type Happening = (Time, &'static str, u64);
 
+/// When a packet of which flow, in which direction, was offered to a link, and what became of it.
+pub(crate) type Offer = (Time, (u32, bool), Fate);
+
 /// All that an observer sees, by entity.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Record {
-    /// For each link: what was offered when, by which flow and in which direction, and what became of it.
-    pub(crate) links: BTreeMap<u32, Vec<(Time, (u32, bool), Fate)>>,
+    /// For each link: what it was offered.
+    pub(crate) links: BTreeMap<u32, Vec<Offer>>,
     /// For each endpoint: when what happened, with the number or sequence number of the packet.
     pub(crate) ends: BTreeMap<(u32, bool), Vec<Happening>>,
     /// For each flow: packets received at the source.

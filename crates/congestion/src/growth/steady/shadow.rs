@@ -131,7 +131,12 @@ impl Windows {
         self.updated_at = now;
         let rounds = elapsed.as_secs_f64() / rtt.as_secs_f64();
         self.reno += rounds;
-        self.estimate += rounds * if self.estimate < self.peak { FRIENDLY } else { 1.0 };
+        self.estimate += rounds
+            * if self.estimate < self.peak {
+                FRIENDLY
+            } else {
+                1.0
+            };
         let rise = (self.peak - self.origin).max(0.0);
         let inflection = libm::cbrt(rise / SCALE);
         let since = now.saturating_since(self.origin_at).as_secs_f64() - inflection;

@@ -102,8 +102,14 @@ impl<P: Payload> Outbox<P> {
             (entry.left() > 0).then_some((*key, entry))
         });
         let is_overloaded = now < self.look.overloaded_until;
-        let reserve = if is_overloaded { outlook.repair } else { Span::ZERO };
-        let works = live.clone().map(|(_, entry)| entry.work(reserve, outlook.one_way));
+        let reserve = if is_overloaded {
+            outlook.repair
+        } else {
+            Span::ZERO
+        };
+        let works = live
+            .clone()
+            .map(|(_, entry)| entry.work(reserve, outlook.one_way));
         if let Some(slack) = forecast.slack(now, works) {
             self.look.again = now + slack.max(LOOK_AGAIN_AFTER);
             return;
