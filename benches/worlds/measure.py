@@ -6,6 +6,8 @@ import math
 import statistics
 from dataclasses import dataclass
 
+# The file that marks a run whose programs waited for the processor.
+STARVED = "starved"
 RATIO = 1.1
 SHARE = 0.05
 ON_TIME = 2.0
@@ -84,8 +86,8 @@ def quantities(folder, has_deadlines):
 
 
 def is_trusted(folder):
-    """Whether the lab trusts its own run. A simulated run has no doubts."""
-    return all(row["trusted"] != "false" for row in rows(folder, "runs"))
+    """Whether the lab trusts its own run, and its programs had the processor. A simulated run has no doubts."""
+    return not (folder / STARVED).exists() and all(row["trusted"] != "false" for row in rows(folder, "runs"))
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def table(compared, doubts):
         lines.append((line[0] + mark, *line[1:]) if line[:2] != last else ("", "", *line[2:]))
         last = line[:2]
     found = [markdown(lines), "", summary(compared)]
-    found += [f"* {label}: the lab distrusts {count} of its runs, after two repetitions" for label, count in doubts.items()]
+    found += [f"* {label}: {count} of its runs in the lab cannot be trusted, after two repetitions: the machine was busy" for label, count in doubts.items()]
     return "\n".join(found)
 
 

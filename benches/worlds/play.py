@@ -7,6 +7,10 @@ import platform
 import shutil
 import subprocess
 import threading
+import time
+
+from measure import STARVED
+from watch import Watch
 
 DOUBTFUL = 3
 WRONG = 2
@@ -42,6 +46,7 @@ class Player:
         self.version = version.stdout.strip()
         self.refusals, self.failures = {}, []
         self.lock = threading.Lock()
+        self.watch = Watch()
 
     def folder(self, world, point, seed):
         """Where the tables of a run are kept. A new build runs again what it may change."""
@@ -57,7 +62,7 @@ class Player:
     def play(self, world, point, seed):
         """The folder with the tables of a run; `None` where the world has no such thing, or it failed.
 
-        A lab that failed or distrusts itself is run again. What it distrusts to the end is kept.
+        A lab that failed or cannot be trusted is run again. What cannot be trusted to the end is kept, and marked.
         """
         kept = self.folder(world, point, seed)
         if kept.exists() and not self.fresh:
@@ -68,15 +73,19 @@ class Player:
         out = kept.with_name(f"{kept.stem}.part.csv")
         for _ in range(ATTEMPTS if world == "lab" else 1):
             shutil.rmtree(out, ignore_errors=True)
+            began = time.monotonic()
             done = subprocess.run(self.command(world, point, seed, out), capture_output=True, text=True, check=False)
+            is_starved = world == "lab" and self.watch.was_busy(began, time.monotonic())
             if done.returncode == WRONG:
                 self.refuse(world, point, first_complaint(done.stderr))
                 return None
-            if done.returncode in (0, INTERRUPTED):
+            if done.returncode == INTERRUPTED or done.returncode == 0 and not is_starved:
                 break
         if done.returncode not in (0, DOUBTFUL):
             self.fail(world, point, seed, first_complaint(done.stderr))
             return None
+        if is_starved:
+            (out / STARVED).touch()
         shutil.rmtree(kept, ignore_errors=True)
         out.rename(kept)
         return kept
