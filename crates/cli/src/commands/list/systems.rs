@@ -166,6 +166,12 @@ const SYSTEMS: &[System] = &[
         "Datagrams without feedback: no controller, the workload alone decides.",
     ),
     system(
+        Kind::Transport,
+        "command",
+        "this project",
+        "Any two programs, in the lab only (`comity lab run`).",
+    ),
+    system(
         Kind::Recovery,
         "tahoe",
         "Jacobson, SIGCOMM 1988",
