@@ -158,7 +158,7 @@ impl Rest {
 
     /// The thread slept so long, until `now`.
     fn sleep(&mut self, slept: Span, now: Time) {
-        self.slept = self.slept + slept;
+        self.slept += slept;
         let watched = now.saturating_since(self.since);
         if watched >= WATCH {
             let share = u128::from(self.slept.as_nanos()) * 100 / u128::from(watched.as_nanos());
@@ -475,7 +475,7 @@ mod tests {
         let mut now = Time::ZERO;
         let mut pass = |rest: &mut Rest, busy: u64, slept: u64| {
             for _ in 0..200 {
-                now = now + Span::from_micros(busy + slept);
+                now += Span::from_micros(busy + slept);
                 rest.sleep(Span::from_micros(slept), now);
             }
         };

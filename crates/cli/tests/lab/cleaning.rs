@@ -63,7 +63,11 @@ fn namespaces(group: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Waits until it is so; the test would hang otherwise, which is for the one who runs it to see.
+/// Waits until it is so.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it looks at processes and namespaces of the system, which tell nobody when they change"
+)]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..1_000 {
         if is_so() {
