@@ -1,6 +1,6 @@
 //! One end of a flow of sections: a Comity endpoint in a process of its own, which writes down what it saw.
 //!
-//! [`run`] is what the process does; the lab starts it, and reads the [`Log`] that it prints.
+//! [`run`] is what the process does; the lab starts it, and reads the log that it prints.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

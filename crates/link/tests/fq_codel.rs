@@ -353,7 +353,7 @@ impl Literal {
             return;
         }
         let hash = u128::from(self.hash.index(packet.flow).get());
-        let index = hash * u128::from(self.config.queues) >> 64;
+        let index = (hash * u128::from(self.config.queues)) >> 64;
         let queue = self.queues.entry(index).or_default();
         queue.packets.push_back((number, now, packet.bytes));
         if !self.new_queues.contains(&index) && !self.old_queues.contains(&index) {
