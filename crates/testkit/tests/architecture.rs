@@ -53,6 +53,7 @@ const PLAN: &[(&str, Imports)] = &[
         "comity-lab",
         Imports::Only(&[
             "comity-units",
+            "comity-congestion",
             "comity-link",
             "comity-transport",
             "comity-emulator",
