@@ -26,7 +26,7 @@ ROOT = HERE.parent.parent
 RATE_MBPS = 8.0
 LEAD_S = 3
 """How much older the greedy flows are."""
-DRAIN_S = 4
+DRAIN_S = 6
 """How long the last frames, and the words of the programs, may take."""
 
 TRANSPORTS = {
@@ -116,8 +116,14 @@ def run(comity, program, point, transport, frames, seconds, seed):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode not in (0, 3):
             raise RuntimeError(done.stderr.strip())
-        receiver = json.loads((folder / "media-0.receiver.out").read_text())
-        sender = json.loads((folder / "media-0.sender.out").read_text())
+        said = {}
+        for end in ("receiver", "sender"):
+            text = (folder / f"media-0.{end}.out").read_text()
+            if not text:
+                words = (folder / f"media-0.{end}.err").read_text().strip() or "it said nothing"
+                raise RuntimeError(f"the {end} printed no result: {words}")
+            said[end] = json.loads(text)
+        receiver, sender = said["receiver"], said["sender"]
         with open(folder / "results.csv" / "flows.csv") as table:
             flows = list(csv.DictReader(table))
     media = next(flow for flow in flows if flow["group"] == "media")
@@ -136,12 +142,12 @@ def run(comity, program, point, transport, frames, seconds, seed):
     }
 
 
-def table(rows):
+def table(rows, wanted):
     """The rows as Markdown, the worst run in brackets.
 
     >>> rows = [("1-cubic-below", "SRT", [{"on_time": 0.5, "decodable": 1.0, "keys_on_time": None, "wire": 1.04,
     ...     "tcp": 1.2, "cpu_s": 2.0, "delay_ms": {"p50": 10.0, "p99": 20.0}, "trusted": True}])]
-    >>> print(table(rows).splitlines()[-1])
+    >>> print(table(rows, 1).splitlines()[-1])
     | 1-cubic-below | SRT | 50.00 % (50.00) | 100.0 % | – | 10 / 20 ms | 1.04 | 1.20 | 2.0 | |
     """
     lines = [
@@ -154,6 +160,8 @@ def table(rows):
         keys = [run["keys_on_time"] for run in runs if run["keys_on_time"] is not None]
         middle, most = (statistics.mean(run["delay_ms"][at] for run in runs) for at in ("p50", "p99"))
         doubt = "" if all(run["trusted"] for run in runs) else "not trusted "
+        if len(runs) < wanted:
+            doubt += f"{wanted - len(runs)} of {wanted} runs failed "
         worst = min(run["on_time"] for run in runs)
         key_frames = f"{statistics.mean(keys):.1%}".replace("%", " %") if keys else "–"
         lines.append(
@@ -197,9 +205,16 @@ def main():
             for transport in transports
         ]
         for name, transport, futures in jobs:
-            rows.append((name, transport, [future.result() for future in futures]))
-            print(f"{name} {transport}: {rows[-1][2][-1]['on_time']:.4f} on time", file=sys.stderr)
-    text = table(rows)
+            done = []
+            for seed, future in enumerate(futures, 1):
+                try:
+                    done.append(future.result())
+                except RuntimeError as reason:
+                    print(f"{name} {transport}, seed {seed}, failed: {reason}", file=sys.stderr)
+            if done:
+                rows.append((name, transport, done))
+                print(f"{name} {transport}: {done[-1]['on_time']:.4f} on time", file=sys.stderr)
+    text = table(rows, args.runs)
     print(text)
     if args.page:
         words = " ".join(["python3", "benches/compare/compare.py", *sys.argv[1:]])
