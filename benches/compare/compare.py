@@ -217,13 +217,16 @@ def main():
     text = table(rows, args.runs)
     print(text)
     if args.page:
-        words = " ".join(["python3", "benches/compare/compare.py", *sys.argv[1:]])
+        # Where the programs lie on this machine is nobody's business.
+        chosen = f"--only '{args.only}' --frames {args.frames} --runs {args.runs} --seconds {args.seconds}"
+        words = f"python3 benches/compare/compare.py {chosen} --page docs/results/compare.md"
         args.page.write_text(
             "# Held against others\n\n"
             f"Made by `{words}`. Do not edit.\n\n"
             f"Frames of {args.frames} kind, 25 a second, 400 ms each, {args.runs} runs of {args.seconds} s, through 8 Mb/s,\n"
             "20 ms each way, a drop-tail queue of 60 packets, beside greedy kernel TCP flows that are three seconds\n"
             "older. *Below* is three quarters of an equal share, *above* 4 Mb/s. Every frame counts from the first.\n"
+            f"TCP's share is over the run and {DRAIN_S} s behind it, in which the source is silent.\n"
             "[benches/compare](../../benches/compare/README.md) says what each column means.\n\n"
             f"{text}\n"
         )
