@@ -46,6 +46,9 @@ impl Transfer {
                 self.count_down_pipe(1);
             }
         }
+        if self.delivery.is_some() {
+            self.report_delivery(stream, now, ack, config);
+        }
         if stream.line.is_some() {
             self.review_persistence(stream, now, order.is_gt(), config);
         }
@@ -183,7 +186,7 @@ impl Transfer {
                     },
                 });
             }
-            if acked > 0 {
+            if acked > 0 && self.delivery.is_none() {
                 self.controller.on_ack(&Ack {
                     now,
                     acked: Bytes::new(acked),
@@ -203,6 +206,8 @@ impl Transfer {
                 self.controller.on_recovered(now);
             }
             self.obey();
+        } else {
+            self.report_handshake(now, rtt);
         }
     }
 

@@ -14,6 +14,7 @@ use super::super::scoreboard::Scoreboard;
 use super::super::segment::Wave;
 use super::answers::Answers;
 use super::clock::Clock;
+use super::delivery::Delivery;
 use super::persist::Persistence;
 use super::stream::{Outgoing, Stream};
 use crate::Pacer;
@@ -68,6 +69,8 @@ pub(super) struct Transfer {
     pub(super) scoreboard: Option<Box<Scoreboard>>,
     /// Present when the controller asks for answers.
     pub(super) answers: Option<Box<Answers>>,
+    /// Present when the controller asks for samples of the delivery rate.
+    pub(super) delivery: Option<Box<Delivery>>,
     pub(super) statistics: SenderStatistics,
 }
 
@@ -105,6 +108,9 @@ impl Transfer {
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
             answers: controller.needs_answers().then(Box::default),
+            delivery: controller
+                .needs_rate_samples()
+                .then(|| Box::new(Delivery::new())),
             controller,
             scoreboard: None,
             statistics: SenderStatistics::default(),
@@ -145,7 +151,11 @@ impl Transfer {
             .answers
             .as_ref()
             .map_or(0, |answers| size_of::<Answers>() + answers.heap_memory());
-        board + pace + answers + size_of_val(self.controller.as_ref())
+        let delivery = self
+            .delivery
+            .as_ref()
+            .map_or(0, |delivery| size_of::<Delivery>() + delivery.heap_memory());
+        board + pace + answers + delivery + size_of_val(self.controller.as_ref())
     }
 
     pub(super) fn begin_event(&mut self) {
