@@ -4,13 +4,14 @@
 //! of a video has the same size in both worlds.
 
 use comity_link::Random;
-use comity_units::{Bytes, Rate, Seed, Span, Time};
+use comity_units::{Bytes, Rate, Seed, Time};
 
 use super::build::{BuildError, first_delay, mean_rate, section_producer};
 use super::flow::start_time;
 use super::links::Watch;
 use super::producer::Producer;
 use super::route::Router;
+use super::shares::Shares;
 use crate::frames::FrameKind;
 use crate::network::{Network, NodeId, TransportSpec};
 
@@ -60,7 +61,7 @@ pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, BuildError>
             Ok(links.into_iter().map(|link| link as usize).collect())
         };
         let (forward, reverse) = (path(source, destination)?, path(destination, source)?);
-        let mut random = Random::new(stream(seed, &flow.name).derive("start"));
+        let mut random = Random::new(flow_stream(seed, &flow.name).derive("start"));
         plans.push(FlowPlan {
             forward,
             reverse,
@@ -78,39 +79,28 @@ pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, BuildError>
 
 /// Fills in what an equal share of each flow's narrowest link carries.
 fn share(network: &Network, plans: &mut [FlowPlan]) {
-    let mut crossing = vec![0_u64; network.links.len()];
-    for link in plans.iter().flat_map(|plan| &plan.forward) {
-        if let Some(flows) = crossing.get_mut(*link) {
-            *flows += 1;
-        }
-    }
-    let watched = network.duration.saturating_sub(network.warmup);
-    let shares: Vec<Option<Bytes>> = network
-        .links
-        .iter()
-        .zip(crossing)
-        .map(|(link, flows)| {
-            let rate = link_rate(network, &link.config)?;
-            Some(Bytes::new(rate.amount_in(watched).get() / flows.max(1)))
-        })
-        .collect();
+    let crossed = plans.iter().flat_map(|plan| plan.forward.iter().copied());
+    let shares = Shares::new(network, crossed, watch(network));
     for plan in plans {
-        let of_links = plan.forward.iter().filter_map(|link| *shares.get(*link)?);
-        plan.equal_share = of_links.min();
+        plan.equal_share = shares.of(plan.forward.iter().copied());
+    }
+}
+
+/// The measured time of a run.
+fn watch(network: &Network) -> Watch {
+    Watch {
+        warmup: Time::ZERO + network.warmup,
+        end: Time::ZERO + network.duration,
     }
 }
 
 /// The mean rate of a link over measured time; `None` without a rate.
 pub fn link_rate(network: &Network, link: &comity_link::LinkConfig) -> Option<Rate> {
-    let watch = Watch {
-        warmup: Time::ZERO + network.warmup,
-        end: Time::ZERO + network.duration,
-    };
-    mean_rate(link, watch)
+    mean_rate(link, watch(network))
 }
 
 /// The seed that everything of a flow is derived from.
-pub fn stream(seed: Seed, flow: &str) -> Seed {
+pub fn flow_stream(seed: Seed, flow: &str) -> Seed {
     seed.derive("flow").derive(flow)
 }
 
@@ -142,7 +132,7 @@ impl Source {
             TransportSpec::Sections(sections) => sections.section,
             TransportSpec::Command(_) => Bytes::new(1),
         };
-        let random = Random::new(stream(seed, &spec.name).derive("workload"));
+        let random = Random::new(flow_stream(seed, &spec.name).derive("workload"));
         section_producer(spec, section, start, random).map(Self)
     }
 
@@ -159,7 +149,7 @@ impl Source {
         self.0.next()
     }
 
-    /// The span between two moments of the source, for hosts that begin later than the plan.
+    /// Whether there is always a next section.
     pub fn is_greedy(&self) -> bool {
         matches!(self.0, Producer::Greedy(_))
     }
@@ -170,9 +160,4 @@ pub fn payload_of(share: Bytes, payload: u32, overhead: u32) -> u64 {
     let (payload, overhead) = (u128::from(payload), u128::from(overhead));
     // A part of the share, and so no longer than that.
     (u128::from(share.get()) * payload / (payload + overhead).max(1)) as u64
-}
-
-/// The time from the start of measuring to the end of the run.
-pub fn watched(network: &Network) -> Span {
-    network.duration.saturating_sub(network.warmup)
 }

@@ -653,13 +653,15 @@ impl<O: Observer> Engine<'_, O> {
             })
             .collect();
         let watch = self.watch;
-        let shares = Shares::new(network, &self.flows, &self.paths, watch);
+        let paths = &self.paths;
+        let data = |flow: &Flow| paths::links(flow.forward, paths).map(|link| link as usize);
+        let shares = Shares::new(network, self.flows.iter().flat_map(data), watch);
         let flows = network
             .flows
             .iter()
             .zip(&mut self.flows)
             .map(|(spec, flow)| {
-                let share = shares.of(flow.forward, &self.paths);
+                let share = shares.of(data(flow));
                 flow.report(spec, watch, share)
             })
             .collect();

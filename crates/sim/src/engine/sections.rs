@@ -10,6 +10,7 @@ use super::Engine;
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
 use super::flow::Agent;
+use super::host::payload_of;
 use super::observe::{FlowEventKind, Observer, SenderState};
 use super::packet::{Body, Header, SectionPacket, Slot};
 use super::producer::Producer;
@@ -215,11 +216,9 @@ impl SectionFlow {
         report.ssthresh_bytes = path.ssthresh.map(Bytes::get);
         report.capacity_bps = self.source.connection.capacity().map(Rate::as_bps);
         let mut sections = self.ledger.report();
-        let payload = u128::from(settings.config.payload);
-        let packet = payload + u128::from(settings.config.overhead);
-        // A part of the share, and so no longer than that.
+        let config = &settings.config;
         sections.equal_share_bytes =
-            share.map(|share| (u128::from(share.get()) * payload / packet) as u64);
+            share.map(|share| payload_of(share, config.payload, config.overhead));
         sections.late_bytes = sent.late_bytes;
         sections.repeated_bytes = sent.repeated_bytes - before.sent.repeated_bytes;
         sections.lost_packets = sent.lost_packets - before.sent.lost_packets;

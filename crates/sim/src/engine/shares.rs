@@ -3,9 +3,7 @@
 use comity_units::{Bytes, Rate};
 
 use super::build;
-use super::flow::Flow;
 use super::links::Watch;
-use super::paths::{Path, links};
 use crate::network::Network;
 
 /// For each link an equal part of what its rate allows in the watched interval: one for each flow whose data
@@ -13,12 +11,15 @@ use crate::network::Network;
 pub(super) struct Shares(Vec<Option<Bytes>>);
 
 impl Shares {
-    pub(super) fn new(network: &Network, flows: &[Flow], paths: &[u32], watch: Watch) -> Self {
+    /// The shares of links that are crossed by these data paths, one after the other.
+    pub(super) fn new(
+        network: &Network,
+        crossed: impl Iterator<Item = usize>,
+        watch: Watch,
+    ) -> Self {
         let mut crossing = vec![0_u64; network.links.len()];
-        for flow in flows {
-            for link in links(flow.forward, paths) {
-                crossing[link as usize] += 1;
-            }
+        for link in crossed {
+            crossing[link] += 1;
         }
         let watched = watch.end.saturating_since(watch.warmup);
         let of = |rate: Rate, flows: u64| Bytes::new(rate.amount_in(watched).get() / flows.max(1));
@@ -30,9 +31,7 @@ impl Shares {
     }
 
     /// The least on a path; `None` when none of its links has a rate.
-    pub(super) fn of(&self, path: Path, paths: &[u32]) -> Option<Bytes> {
-        links(path, paths)
-            .filter_map(|link| self.0[link as usize])
-            .min()
+    pub(super) fn of(&self, path: impl Iterator<Item = usize>) -> Option<Bytes> {
+        path.filter_map(|link| self.0[link]).min()
     }
 }

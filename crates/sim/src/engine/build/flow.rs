@@ -15,6 +15,7 @@ use crate::engine::fingerprint::Fingerprint;
 use crate::engine::flow::{
     Agent, DatagramFlow, DatagramSource, Flow, FlowCounts, TcpFlow, TcpWorkload, start_time,
 };
+use crate::engine::host::flow_stream;
 use crate::engine::paths::{Path, Paths};
 use crate::engine::schedule::{Interval, Schedule};
 use crate::engine::timeline::TimelineFlow;
@@ -49,7 +50,7 @@ pub(super) fn build_flow(
     paths: &Paths,
     shared: &mut SharedConfigs,
 ) -> Result<Flow, BuildError> {
-    let seed = seed.derive("flow").derive(&spec.name);
+    let seed = flow_stream(seed, &spec.name);
     let stream = |name: &str| Random::new(seed.derive(name));
     let warmup = Time::ZERO + network.warmup;
     let started_at = start_time(spec.start.at, spec.start.spread, &mut stream("start"));

@@ -4,12 +4,13 @@ use comity_link::{ClockedLink, DelayProfile, LinkConfig, RateProfile, ServedLink
 use comity_units::{Rate, Seed, Span};
 
 use super::BuildError;
+use crate::engine::host::link_stream;
 use crate::engine::links::{LinkState, Model, Watch};
 use crate::network::Network;
 
 pub(super) fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildError> {
     let build = |spec: &crate::network::LinkSpec| {
-        let seed = seed.derive("link").derive(&spec.name);
+        let seed = link_stream(seed, &spec.name);
         let model = if spec.config.queue.needs_served_link() {
             ServedLink::new(&spec.config, seed).map(|link| Model::Served(Box::new(link)))
         } else {

@@ -22,7 +22,7 @@ pub(super) struct Look {
     /// The latest prediction.
     latest: Forecast,
     /// Until when the source counts as one that gives more than can arrive in time.
-    pub(super) overloaded_until: Time,
+    overloaded_until: Time,
     /// Whether something has changed since.
     pub(super) is_due: bool,
     /// When it has to be checked again in any case.
