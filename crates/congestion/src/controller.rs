@@ -55,10 +55,14 @@ pub trait Controller: Debug + Send {
     /// acknowledged. Only called where the transport has such a phase.
     fn on_recovered(&mut self, _now: Time) {}
 
-    /// The losses that the last [`Loss`] spoke of did not happen: what was declared lost arrived late. Laws
-    /// that can go back to the state before do so (RFC 9438, section 4.9.2). Only called where the transport
-    /// can tell: an acknowledgement of a packet declared lost, D-SACK (RFC 3708) or timestamps (RFC 3522).
+    /// The losses that the last [`Loss`] or [`Timeout`] spoke of did not happen: what was declared lost arrived
+    /// late. Laws that can go back to the state before do so (RFC 9438, section 4.9.2). Only called where the
+    /// transport can tell: an acknowledgement of a packet declared lost, D-SACK (RFC 3708) or timestamps (RFC 3522).
     fn on_spurious_loss(&mut self, _now: Time) {}
+
+    /// The flow sends again after it was idle for longer than its retransmission timeout: laws whose window says
+    /// nothing of the path any more reduce it (RFC 5681, section 4.1). Called right before the first packet leaves.
+    fn on_restart(&mut self, _restart: &Restart) {}
 
     /// A partial acknowledgement covered `amount` more than fast recovery had inflated the window by, and the
     /// flow's recovery takes the difference from the congestion window for good. Only ns-2's NewReno
@@ -246,6 +250,28 @@ pub enum TimeoutRepair {
     /// The first segment outstanding alone, at once and whatever the window (RFC 6298, section 5.4); the rest goes on
     /// counting as in flight.
     FirstSegment,
+}
+
+/// The flow sends again after a pause in which everything was acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Restart {
+    /// When the pause ends.
+    pub now: Time,
+    /// How long nothing was sent.
+    pub idle: Span,
+    /// The retransmission timeout; shorter than `idle`.
+    pub timeout: Span,
+    /// The window before the first acknowledgement, below which no restart goes.
+    pub initial_window: Bytes,
+}
+
+impl Restart {
+    /// How often a window halves that halves with every timeout of the pause, the first of them left out, as
+    /// in Linux.
+    pub fn halvings(&self) -> u32 {
+        let timeout = self.timeout.as_nanos().max(1);
+        u32::try_from(self.idle.as_nanos().saturating_sub(1) / timeout).unwrap_or(u32::MAX)
+    }
 }
 
 /// A packet left.

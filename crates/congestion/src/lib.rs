@@ -6,8 +6,8 @@
 //!
 //! Two more plugs stand beside it, because the algorithms of the field split in three places:
 //!
-//! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno, SACK).
-//!   Those four share one growth law, [`growth::Reno`]; any growth law works with any of them.
+//! * [`Recovery`]: how a byte-sequence transport finds and repairs losses (Tahoe, Reno, NewReno, SACK,
+//!   RACK). The first four share one growth law, [`growth::Reno`]; any growth law works with any of them.
 //! * [`Meter`]: the receiver's half, where an algorithm has one. It sees arrivals with the [`Tag`] that
 //!   the sender's controller put on each packet, and answers with a [`Report`] that travels back.
 //!
@@ -29,7 +29,7 @@ pub mod table;
 
 pub use controller::{
     Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase,
-    RateSample, Sent, Timeout, TimeoutRepair,
+    RateSample, Restart, Sent, Timeout, TimeoutRepair,
 };
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};

@@ -44,8 +44,9 @@ impl RttConfig {
         forget_after_backoff: false,
     };
 
-    /// Linux: RFC 6298 with a floor of 200 ms and 120 s at the most.
+    /// Linux: RFC 6298 with at least 200 ms beyond the smoothed time, and 120 s at the most.
     pub const LINUX: Self = Self {
+        granularity: Span::from_millis(200),
         min_timeout: Span::from_millis(200),
         max_timeout: Span::from_secs(120),
         ..Self::RFC6298

@@ -186,6 +186,7 @@ fn the_capacity_is_found_within_the_first_round_trips() {
                 delayed_ack: (segments > 1).then_some(DelayedAck {
                     segments,
                     timeout: Span::from_millis(40),
+                    quick: 0,
                 }),
                 ..Config::NS2_2_35
             };

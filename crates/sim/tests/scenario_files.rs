@@ -230,7 +230,31 @@ fn presets_are_those_of_the_transport() {
     assert_eq!(modern.initial_window, Bytes::new(14_480));
     assert_eq!(modern.initial_ssthresh, Some(Bytes::MAX));
     assert_eq!(modern.controller, "cubic");
-    assert_eq!(words(modern), []);
+    let like_linux = [
+        ("decrease_basis", Value::Text("window".into())),
+        ("variant", Value::Text("linux".into())),
+    ];
+    assert_eq!(
+        words(modern),
+        like_linux.map(|(name, value)| (name.to_owned(), value))
+    );
+    let reno = flow("controller = \"reno\"");
+    let like_linux = [
+        ("decrease_basis", Value::Text("window".into())),
+        ("increase", Value::Text("per_segment".into())),
+        ("rounding", Value::Text("both".into())),
+        ("undo", Value::Flag(true)),
+    ];
+    assert_eq!(
+        words(tcp(&reno)),
+        like_linux.map(|(name, value)| (name.to_owned(), value))
+    );
+    let libra = flow("controller = \"libra\"");
+    assert_eq!(
+        words(tcp(&libra)),
+        [],
+        "what has no counterpart in Linux keeps its defaults"
+    );
 
     let release = flow("preset = \"ns2-2.35\"");
     let release = tcp(&release);
@@ -258,7 +282,7 @@ fn presets_are_those_of_the_transport() {
 #[test]
 fn every_key_replaces_its_own_setting() {
     use comity_congestion::RttConfig;
-    use comity_congestion::recovery::RecoveryConfig;
+    use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
     use comity_transport::tcp::DelayedAck;
     use comity_units::SeqNo;
 
@@ -368,6 +392,63 @@ fn every_key_replaces_its_own_setting() {
                 delayed_ack: Some(DelayedAck {
                     segments: 2,
                     timeout: Span::from_millis(40),
+                    quick: 0,
+                }),
+                ..base
+            },
+        ),
+        (
+            "recovery = \"rack\"\nprr = false",
+            Config {
+                recovery: RecoveryConfig {
+                    kind: RecoveryKind::Rack {
+                        probe: true,
+                        proportional: false,
+                        undo: true,
+                    },
+                    ..RecoveryConfig::RACK
+                },
+                sack: true,
+                ..base
+            },
+        ),
+        (
+            "recovery = \"rack\"\ntail_loss_probe = false\nundo = false",
+            Config {
+                recovery: RecoveryConfig {
+                    kind: RecoveryKind::Rack {
+                        probe: false,
+                        proportional: true,
+                        undo: false,
+                    },
+                    ..RecoveryConfig::RACK
+                },
+                sack: true,
+                ..base
+            },
+        ),
+        (
+            "duplicate_sack = true",
+            Config {
+                duplicate_sack: true,
+                ..base
+            },
+        ),
+        ("ecn = true", Config { ecn: true, ..base }),
+        (
+            "restart_after_idle = true",
+            Config {
+                restart_after_idle: true,
+                ..base
+            },
+        ),
+        (
+            "delayed_ack = { quick = 7 }",
+            Config {
+                delayed_ack: Some(DelayedAck {
+                    segments: 2,
+                    timeout: Span::from_millis(40),
+                    quick: 7,
                 }),
                 ..base
             },
@@ -378,6 +459,7 @@ fn every_key_replaces_its_own_setting() {
                 delayed_ack: Some(DelayedAck {
                     segments: 4,
                     timeout: Span::from_millis(200),
+                    quick: 0,
                 }),
                 ..base
             },

@@ -20,8 +20,8 @@ use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
-    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report, Sent,
-    Timeout,
+    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report,
+    Restart, Sent, Timeout,
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
@@ -58,6 +58,11 @@ pub enum Operation {
         /// At most so many packets.
         packets: u8,
     },
+    /// The flow goes on after a pause of so many timeouts, unless something is in flight.
+    Restart {
+        /// More than one makes a pause.
+        timeouts: u8,
+    },
     /// The last losses were none.
     Spurious,
     /// The retransmission timer expires, unless nothing is in flight.
@@ -92,6 +97,7 @@ pub fn operation() -> impl Strategy<Value = Operation> {
         1 => any::<bool>().prop_map(|duplicate_seen| Operation::TimeOut { duplicate_seen }),
         1 => any::<bool>().prop_map(Operation::LimitByApplication),
         1 => Just(Operation::Spurious),
+        1 => (1u8..20).prop_map(|timeouts| Operation::Restart { timeouts }),
         1 => report().prop_map(Operation::Feedback),
         1 => Just(Operation::Wake),
     ]
@@ -200,6 +206,8 @@ pub enum Promise {
     NoGrowthOnLoss,
     /// The pacing lets packets go.
     Pacing,
+    /// A pause leaves a window between the first one and that before it.
+    Restart,
     /// A loss or a timeout leaves a threshold of two segments or more.
     Threshold,
     /// The wake-up lies in the future.
@@ -331,6 +339,7 @@ impl Model {
                 }
                 Ok(())
             }
+            Operation::Restart { timeouts } => self.restart(timeouts),
             Operation::Spurious => {
                 let now = self.now;
                 self.tell(|controller| controller.on_spurious_loss(now))
@@ -499,7 +508,7 @@ impl Model {
             app_limited: self.limited,
             in_recovery: self.recovering,
             marked: u32::from(marked),
-            packets: u32::from(packets),
+            packets: u32::try_from(acked.get().div_ceil(self.setup.mss.get())).unwrap_or(u32::MAX),
             sample: None,
         };
         let (before, after) = self.tell(|controller| {
@@ -581,6 +590,23 @@ impl Model {
         self.recovering = false;
         self.sent_since_reaction = false;
         self.check_reduction(before, after)
+    }
+
+    fn restart(&mut self, timeouts: u8) -> Result<(), Violation> {
+        if self.in_flight > Bytes::ZERO {
+            return Ok(());
+        }
+        let timeout = Span::from_millis(200);
+        let restart = Restart {
+            now: self.now,
+            idle: timeout * u64::from(timeouts) + Span::from_nanos(1),
+            timeout,
+            initial_window: self.setup.initial_window,
+        };
+        let (before, after) = self.tell(|controller| controller.on_restart(&restart))?;
+        let kept = after.window <= before.window
+            && after.window >= before.window.min(self.setup.initial_window);
+        check(kept, Promise::Restart, before, after)
     }
 
     fn check_reduction(&self, before: Decision, after: Decision) -> Result<(), Violation> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use comity_congestion::Pacing;
-use comity_congestion::recovery::RecoveryConfig;
+use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
 use comity_testkit::tcp::{
     Chaos, Fate, PLAIN, Pair, Path, Side, fixed, listener, opener, paced, reno,
 };
@@ -15,24 +15,35 @@ use comity_units::{Bytes, Rate, SeqNo, Span, Time};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const RECOVERIES: [RecoveryConfig; 6] = [
+const RECOVERIES: [RecoveryConfig; 8] = [
     RecoveryConfig::TAHOE,
     RecoveryConfig::RENO,
     RecoveryConfig::NEW_RENO,
     RecoveryConfig::NEW_RENO_NS2,
     RecoveryConfig::SACK,
     RecoveryConfig::SACK_NS2,
+    RecoveryConfig::RACK,
+    RecoveryConfig {
+        kind: RecoveryKind::Rack {
+            probe: false,
+            proportional: false,
+            undo: false,
+        },
+        ..RecoveryConfig::RACK
+    },
 ];
 
 fn configs() -> impl Strategy<Value = Config> {
     (
         prop::sample::select(&RECOVERIES[..]),
         any::<[bool; 6]>(),
+        (any::<[bool; 3]>(), 0_u8..20),
         prop::sample::select(vec![0, 1, 5_000, u32::MAX - 700, u32::MAX]),
         prop::sample::select(vec![150_u64, 400, 3_000, 100_000]),
         prop::option::of(2_u32..5),
     )
-        .prop_map(|(recovery, switches, initial, buffer, max_burst)| {
+        .prop_map(|(recovery, switches, more, initial, buffer, max_burst)| {
+            let ([twice, ecn, restarts], quick) = more;
             let [scaling, timestamps, sack, delayed, limited, careful] = switches;
             Config {
                 receive_buffer: Bytes::new(buffer),
@@ -42,7 +53,11 @@ fn configs() -> impl Strategy<Value = Config> {
                 delayed_ack: delayed.then_some(DelayedAck {
                     segments: 2,
                     timeout: Span::from_millis(40),
+                    quick,
                 }),
+                duplicate_sack: twice,
+                ecn,
+                restart_after_idle: restarts,
                 limited_transmit: limited,
                 initial_sequence: SeqNo::new(initial),
                 recovery: RecoveryConfig {
@@ -104,7 +119,9 @@ fn controller(application: &Application) -> Box<dyn comity_congestion::Controlle
 /// limited transmit, and what duplicates say has left the network.
 fn nothing_extra_without_recovery(connection: &Connection, record: &comity_testkit::tcp::Record) {
     let statistics = connection.statistics();
-    let is_undisturbed = statistics.fast_retransmits == 0 && statistics.timeouts == 0;
+    // RACK lets as much leave as arrived out of order, and probes.
+    let is_rack = matches!(connection.config().recovery.kind, RecoveryKind::Rack { .. });
+    let is_undisturbed = statistics.fast_retransmits == 0 && statistics.timeouts == 0 && !is_rack;
     if is_undisturbed && record.segment.payload > 0 {
         let released = 2 * u64::from(connection.config().mss);
         let allowed = connection.congestion_window().saturating_add(released);

@@ -24,6 +24,7 @@ const DELAYING: Config = Config {
     delayed_ack: Some(DelayedAck {
         segments: 2,
         timeout: Span::from_millis(40),
+        quick: 0,
     }),
     ..PLAIN
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_testkit::tcp::{BORN, PLAIN, Script, fixed, listener, opener, reno};
-use comity_transport::tcp::{Config, Connection, State};
+use comity_transport::tcp::{Config, Connection, DelayedAck, State};
 use comity_units::{SeqNo, Span, Time};
 
 fn born(controller: Box<dyn comity_congestion::Controller>) -> Script {
@@ -402,7 +402,11 @@ fn a_stamp_ages() {
 fn a_delayed_answer_echoes_the_first_of_its_segments() {
     // RFC 7323, section 4.3, case A.
     let config = Config {
-        delayed_ack: Config::MODERN.delayed_ack,
+        delayed_ack: Some(DelayedAck {
+            segments: 2,
+            timeout: Span::from_millis(40),
+            quick: 0,
+        }),
         ..STAMPED
     };
     let mut script = Script::new(listener(config, fixed(10_000)));

@@ -50,6 +50,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 delayed_ack: delayed.then_some(DelayedAck {
                     segments: 2,
                     timeout: Span::from_millis(40),
+                    quick: 0,
                 }),
                 limited_transmit: limited,
                 initial_sequence: SeqNo::new(initial),

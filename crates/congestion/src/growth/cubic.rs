@@ -1,10 +1,14 @@
 //! CUBIC: a window that is a cubic function of the time since the last congestion.
 
+mod linux;
+
+pub use linux::LinuxCubic;
+
 use comity_units::{Bytes, Span, Time};
 
 use super::{DecreaseBasis, HyStart, Ramp};
 use crate::rtt::SmoothedRtt;
-use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Sent, Timeout};
+use crate::{Ack, Controller, Decision, Loss, LossCause, Pacing, Phase, Restart, Sent, Timeout};
 
 /// Settings of [`Cubic`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -376,6 +380,14 @@ impl Controller for Cubic {
         if self.state.window < self.state.prior {
             self.state = before;
         }
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        let floor = self.segments(restart.initial_window);
+        let state = &mut self.state;
+        state.ssthresh = state.ssthresh.max(0.75 * state.window);
+        let halved = libm::ldexp(state.window, -(restart.halvings().min(64) as i32));
+        state.window = halved.max(floor.min(state.window));
     }
 
     fn decision(&self) -> Decision {

@@ -1,5 +1,9 @@
 //! Leaving slow start before the first loss.
 
+mod linux;
+
+pub(super) use linux::LinuxHyStart;
+
 use comity_units::{Bytes, Span};
 
 use crate::Ack;

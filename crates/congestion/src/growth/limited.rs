@@ -3,7 +3,7 @@
 use comity_units::{Bytes, PacketNumber, Rate, Time};
 
 use crate::{
-    Ack, Answered, Controller, Decision, Feedback, Loss, Sent, Tag, Timeout, TimeoutRepair,
+    Ack, Answered, Controller, Decision, Feedback, Loss, Restart, Sent, Tag, Timeout, TimeoutRepair,
 };
 
 /// Runs another law and never lets its window rise above a ceiling.
@@ -67,6 +67,10 @@ impl<C: Controller> Controller for Limited<C> {
 
     fn on_spurious_loss(&mut self, now: Time) {
         self.law.on_spurious_loss(now);
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        self.law.on_restart(restart);
     }
 
     fn wakeup(&self) -> Option<Time> {

@@ -17,7 +17,7 @@ mod vegas;
 
 use comity_units::Bytes;
 
-pub use cubic::{Cubic, CubicConfig};
+pub use cubic::{Cubic, CubicConfig, LinuxCubic};
 pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};
 pub use iftp::{EveryPacket, Iftp, IftpConfig, LateAcks};

@@ -1,8 +1,8 @@
 //! Additive increase, multiplicative decrease: the law that Tahoe, Reno, NewReno and SACK share.
 
-use comity_units::Bytes;
+use comity_units::{Bytes, Time};
 
-use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Restart, Timeout};
 
 /// Settings of [`Reno`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +25,9 @@ pub struct RenoConfig {
     /// Whether the window also grows while the application or the receiver's window limits the flow.
     /// RFC 7661 forbids it; ns-2 and the TCPs of the papers' time did it.
     pub grow_when_limited: bool,
+    /// Whether window and threshold go back to what they were when a loss or a timeout turns out to have been
+    /// none (RFC 4015, as Linux does it).
+    pub undo: bool,
 }
 
 impl RenoConfig {
@@ -38,6 +41,7 @@ impl RenoConfig {
             decrease_basis: DecreaseBasis::Flight,
             rounding: Rounding::Exact,
             grow_when_limited: false,
+            undo: false,
         }
     }
 }
@@ -52,6 +56,9 @@ pub enum Increase {
         /// `L` of RFC 3465, in segments.
         limit: u8,
     },
+    /// Each acknowledgement counts as the segments that it covers, without a limit, and what slow start has no
+    /// use for counts in avoidance (Linux).
+    PerSegment,
 }
 
 /// What a loss halves.
@@ -81,9 +88,11 @@ pub enum Rounding {
 /// avoidance:                      cwnd += 1 / cwnd per acknowledged segment      [segments]
 /// loss:      ssthresh = max(basis / 2, 2),  cwnd = ssthresh  (Tahoe: cwnd = 1)
 /// timeout:   ssthresh = max(basis / 2, 2),  cwnd = 1
+/// restart:   ssthresh = max(ssthresh, 3/4 cwnd),  cwnd = max(cwnd / 2 per timeout of the pause, first window)
 /// ```
 ///
-/// Source: RFC 5681, section 3.1, equations 2 to 4; RFC 3465 for byte counting; Jacobson 1988.
+/// Source: RFC 5681, section 3.1, equations 2 to 4, and section 4.1 in the form of RFC 2861; RFC 3465 for byte
+/// counting; RFC 4015 for what is undone; Jacobson 1988.
 ///
 /// Differs from RFC 5681 in: 1. the window is kept as a real number of segments, as in ns-2, so that
 /// one segment per round trip is exact instead of an integer approximation of it; 2. the basis of the
@@ -97,6 +106,8 @@ pub struct Reno {
     ssthresh: f64,
     /// Whether the slow start that runs was begun by a timeout.
     after_timeout: bool,
+    /// Window and threshold before the last reduction, where that may be undone.
+    before: Option<(f64, f64)>,
 }
 
 impl Reno {
@@ -107,6 +118,7 @@ impl Reno {
             window: segments(config.initial_window).max(1.0),
             ssthresh: segments(config.initial_ssthresh),
             after_timeout: false,
+            before: None,
             config,
         }
     }
@@ -156,6 +168,13 @@ impl Controller for Reno {
         let slow_start = self.window < self.ssthresh;
         self.after_timeout &= slow_start;
         let segments = match self.config.increase {
+            Increase::PerSegment => {
+                let covered = f64::from(ack.packets);
+                let window = (self.window + covered).min(self.ssthresh).max(self.window);
+                let rest = covered - (window - self.window);
+                self.window = window + rest / window;
+                return;
+            }
             Increase::PerAck => 1.0,
             Increase::PerByte { limit } => {
                 // RFC 3465, 2.3: after a timeout an acknowledgement may cover what was resent needlessly.
@@ -176,6 +195,7 @@ impl Controller for Reno {
     }
 
     fn on_loss(&mut self, loss: &Loss) {
+        self.before = self.config.undo.then_some((self.window, self.ssthresh));
         let (threshold, window) = self.halves(loss.in_flight, loss.window);
         self.ssthresh = threshold.max(2.0);
         self.window = if loss.restart { 1.0 } else { window.max(1.0) };
@@ -187,11 +207,26 @@ impl Controller for Reno {
     fn on_timeout(&mut self, timeout: &Timeout) {
         // RFC 5681, equation 4 and its note: a second expiry for the same data halves nothing again.
         if timeout.consecutive <= 1 || self.config.decrease_basis == DecreaseBasis::Window {
+            self.before = self.config.undo.then_some((self.window, self.ssthresh));
             let (threshold, _) = self.halves(timeout.in_flight, timeout.window);
             self.ssthresh = threshold.max(2.0);
         }
         self.window = 1.0;
         self.after_timeout = true;
+    }
+
+    fn on_spurious_loss(&mut self, _now: Time) {
+        if let Some((window, ssthresh)) = self.before.take() {
+            self.window = self.window.max(window);
+            self.ssthresh = self.ssthresh.max(ssthresh);
+        }
+    }
+
+    fn on_restart(&mut self, restart: &Restart) {
+        let floor = super::segments(restart.initial_window, self.config.mss).min(self.window);
+        self.ssthresh = self.ssthresh.max(0.75 * self.window);
+        let halvings = restart.halvings().min(64);
+        self.window = libm::ldexp(self.window, -(halvings as i32)).max(floor);
     }
 
     fn on_deflate(&mut self, amount: Bytes) {

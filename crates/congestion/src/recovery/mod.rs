@@ -1,7 +1,7 @@
 //! Loss recovery for byte-sequence transports: the second plug.
 //!
 //! A growth law says how large the window is; a recovery says when a segment counts as lost, what is sent
-//! again, and how the window breathes meanwhile. Tahoe, Reno, NewReno and SACK are four recoveries over one
+//! again, and how the window breathes meanwhile. Tahoe, Reno, NewReno, SACK and RACK are five recoveries over one
 //! growth law, and any growth law works under any of them.
 //!
 //! The transport reports two things, a duplicate acknowledgement and an advance of the cumulative one, and
@@ -14,8 +14,12 @@
 //!    │                                     └───┘
 //!    └──────────── timeout ───────────── partial advance: resend the next hole
 //! ```
+//!
+//! RACK counts no duplicates: the transport reports one when the clock says that something is lost.
 
 mod new_reno;
+mod prr;
+mod rack;
 mod reno;
 mod sack;
 mod tahoe;
@@ -25,6 +29,8 @@ use core::fmt::Debug;
 use crate::TimeoutRepair;
 
 pub use new_reno::NewReno;
+pub use prr::Prr;
+pub use rack::{Delivered, Rack, RackClock, Verdict};
 pub use reno::Reno;
 pub use sack::Sack;
 pub use tahoe::Tahoe;
@@ -41,6 +47,9 @@ pub trait Recovery: Debug {
     /// ([`crate::Controller::timeout_repair`]). Returns what is sent again. Duplicates for data below `max` begin no
     /// recovery, if the recovery is [careful](RecoveryConfig::careful): a hole that the repair leaves waits for the timer.
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend;
+
+    /// The losses or the timeout that the last reaction was about turn out to have been none.
+    fn on_spurious(&mut self) {}
 
     /// Whether a fast recovery is under way.
     fn is_recovering(&self) -> bool;
@@ -74,7 +83,7 @@ pub struct Duplicate {
     /// The payload of a full segment.
     pub mss: u32,
     /// Whether selective acknowledgements alone already prove the first outstanding segment lost
-    /// (`IsLost` of RFC 6675, section 4).
+    /// (`IsLost` of RFC 6675, section 4), or the clock some segment (RFC 8985).
     pub first_is_lost: bool,
 }
 
@@ -197,6 +206,16 @@ pub enum RecoveryKind {
         /// How the pipe is estimated.
         pipe: PipeRule,
     },
+    /// By the times at which segments were sent (RFC 8985), with selective acknowledgements.
+    Rack {
+        /// Whether a probe is sent when nothing is acknowledged for two round trips (TLP).
+        probe: bool,
+        /// Whether the window shrinks in proportion to what is delivered (RFC 9937), or at once.
+        proportional: bool,
+        /// Whether a reduction is undone when timestamps (RFC 3522) or duplicate SACKs (RFC 3708) say that
+        /// nothing was lost.
+        undo: bool,
+    },
 }
 
 impl RecoveryConfig {
@@ -247,8 +266,19 @@ impl RecoveryConfig {
         careful: true,
     };
 
+    /// RACK-TLP with proportional rate reduction, as in Linux.
+    pub const RACK: Self = Self {
+        kind: RecoveryKind::Rack {
+            probe: true,
+            proportional: true,
+            undo: true,
+        },
+        duplicate_threshold: 3,
+        careful: true,
+    };
+
     /// The names that [`RecoveryConfig::by_name`] knows, in the order of their history.
-    pub const NAMES: [&str; 4] = ["tahoe", "reno", "newreno", "sack"];
+    pub const NAMES: [&str; 5] = ["tahoe", "reno", "newreno", "sack", "rack"];
 
     /// The recovery called `name`, or `None`.
     pub fn by_name(name: &str) -> Option<Self> {
@@ -257,6 +287,7 @@ impl RecoveryConfig {
             "reno" => Some(Self::RENO),
             "newreno" => Some(Self::NEW_RENO),
             "sack" => Some(Self::SACK),
+            "rack" => Some(Self::RACK),
             _ => None,
         }
     }
@@ -273,10 +304,11 @@ impl RecoveryConfig {
     }
 
     /// What a connection uses whose ends did or did not agree on selective acknowledgements: without them
-    /// SACK knows of one hole only, and NewReno takes its place.
+    /// SACK and RACK know of one hole only, and NewReno takes their place.
     #[must_use]
     pub const fn with_sack(self, agreed: bool) -> Self {
         let kind = match self.kind {
+            RecoveryKind::Rack { .. } if !agreed => Self::NEW_RENO.kind,
             RecoveryKind::Sack { pipe } if !agreed => match pipe {
                 PipeRule::Scoreboard => Self::NEW_RENO.kind,
                 PipeRule::Counter => Self::NEW_RENO_NS2.kind,
@@ -286,6 +318,18 @@ impl RecoveryConfig {
         Self { kind, ..self }
     }
 
+    /// What a time-lined stream uses, whose sender gives up segments that RACK would wait for: SACK in its place.
+    #[must_use]
+    pub const fn for_timeline(self) -> Self {
+        match self.kind {
+            RecoveryKind::Rack { .. } => Self {
+                kind: Self::SACK.kind,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// The name under which [`RecoveryConfig::by_name`] finds this algorithm.
     pub const fn name(&self) -> &'static str {
         match self.kind {
@@ -293,11 +337,12 @@ impl RecoveryConfig {
             RecoveryKind::Reno => "reno",
             RecoveryKind::NewReno { .. } => "newreno",
             RecoveryKind::Sack { .. } => "sack",
+            RecoveryKind::Rack { .. } => "rack",
         }
     }
 }
 
-/// One of the four recoveries, without indirection: the set is closed and the calls are frequent.
+/// One of the recoveries, without indirection: the set is closed and the calls are frequent.
 #[derive(Clone, Debug)]
 pub enum AnyRecovery {
     /// Tahoe.
@@ -308,6 +353,8 @@ pub enum AnyRecovery {
     NewReno(NewReno),
     /// SACK.
     Sack(Sack),
+    /// RACK.
+    Rack(Rack),
 }
 
 impl AnyRecovery {
@@ -326,6 +373,7 @@ impl AnyRecovery {
                 deflate_window,
             } => Self::NewReno(NewReno::new(threshold, careful, impatient, deflate_window)),
             RecoveryKind::Sack { pipe } => Self::Sack(Sack::new(threshold, careful, pipe)),
+            RecoveryKind::Rack { .. } => Self::Rack(Rack::new()),
         }
     }
 }
@@ -337,6 +385,7 @@ macro_rules! delegate {
             Self::Reno($recovery) => $call,
             Self::NewReno($recovery) => $call,
             Self::Sack($recovery) => $call,
+            Self::Rack($recovery) => $call,
         }
     };
 }
@@ -352,6 +401,10 @@ impl Recovery for AnyRecovery {
 
     fn on_timeout(&mut self, max: u64, repair: TimeoutRepair) -> Resend {
         delegate!(self, recovery => recovery.on_timeout(max, repair))
+    }
+
+    fn on_spurious(&mut self) {
+        delegate!(self, recovery => recovery.on_spurious());
     }
 
     fn is_recovering(&self) -> bool {

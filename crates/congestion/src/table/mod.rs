@@ -434,7 +434,7 @@ mod tests {
         );
         assert_eq!(
             refusal("reno", &one("increase", Value::Text("per_bite".into()))),
-            "increase is \"per_bite\"; expected \"per_ack\" or \"per_byte\""
+            "increase is \"per_bite\"; expected \"per_ack\", \"per_byte\" or \"per_segment\""
         );
         assert_eq!(
             refusal(

@@ -141,6 +141,7 @@ fn ns2(rounding: Rounding) -> Reno {
         decrease_basis: DecreaseBasis::Window,
         rounding,
         grow_when_limited: true,
+        undo: false,
     })
 }
 

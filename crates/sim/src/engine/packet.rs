@@ -188,15 +188,18 @@ impl Arena {
     pub(super) fn is_ecn_capable(&self, slot: Slot) -> bool {
         match &self.bodies[slot as usize] {
             Body::Sections(packet) => packet.ecn != Ecn::NotCapable,
-            Body::Datagram(_) | Body::Tcp(_) => false,
+            Body::Tcp(segment) => segment.ecn != Ecn::NotCapable,
+            Body::Datagram(_) => false,
         }
     }
 
     /// The network marks the packet.
     #[cold]
     pub(super) fn mark(&mut self, slot: Slot) {
-        if let Body::Sections(packet) = &mut self.bodies[slot as usize] {
-            packet.ecn = Ecn::CongestionExperienced;
+        match &mut self.bodies[slot as usize] {
+            Body::Sections(packet) => packet.ecn = Ecn::CongestionExperienced,
+            Body::Tcp(segment) => segment.ecn = Ecn::CongestionExperienced,
+            Body::Datagram(_) => {}
         }
     }
 

@@ -359,6 +359,10 @@ pub enum Unfit {
     StartAfterEnd,
     /// A way to count the pipe without SACK recovery.
     PipeWithoutSack,
+    /// A variant of RACK without RACK.
+    KeyOfRack,
+    /// RACK for a time-lined stream.
+    RackWithTimeline,
     /// A token bucket that could never hold what falls into it.
     RefillBeyondDepth,
     /// A greedy flow over links there and back without rate or delay.
@@ -391,7 +395,7 @@ impl fmt::Display for Unfit {
                  video and frames"
             }
             Self::SackRecoveryWithoutSack => {
-                "recovery = \"sack\" needs the option: leave `sack` out or set it to true"
+                "recovery \"sack\" and \"rack\" need the option: leave `sack` out or set it to true"
             }
             Self::WindowNeedsScaling => "a window above 65,535 bytes needs window_scaling = true",
             Self::WindowBelowSegment => "the window has to hold at least one segment",
@@ -414,6 +418,8 @@ impl fmt::Display for Unfit {
             Self::IndexBelowZero => "the expansion goes below zero",
             Self::StartAfterEnd => "the flow would start when the run is over",
             Self::PipeWithoutSack => "only recovery = \"sack\" counts a pipe",
+            Self::KeyOfRack => "only recovery = \"rack\" has this variant",
+            Self::RackWithTimeline => "a time-line goes with every recovery but \"rack\"",
             Self::RefillBeyondDepth => "more falls at once than the bucket can hold",
             Self::Standstill => {
                 "the source always has more to send, and no link there or back has a rate or a delay, so that time \

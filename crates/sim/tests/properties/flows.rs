@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::paths::link;
 
 fn tcp() -> impl Strategy<Value = TransportSpec> {
-    let recovery = prop::sample::select(vec!["tahoe", "reno", "newreno", "sack"]);
+    let recovery = prop::sample::select(vec!["tahoe", "reno", "newreno", "sack", "rack"]);
     let controller = prop::sample::select(vec!["reno", "cubic", "vegas", "real", "libra"]);
     let preset = prop::sample::select(vec![Config::MODERN, Config::NS2_2_35, Config::NS2_2000]);
     let real_headers = any::<bool>();
@@ -28,18 +28,20 @@ fn tcp() -> impl Strategy<Value = TransportSpec> {
         100u32..1_461,
         1u64..60,
         real_headers,
-        any::<bool>(),
+        any::<[bool; 2]>(),
     )
         .prop_map(
-            |(recovery, controller, preset, mss, window, real_headers, is_delayed)| {
+            |(recovery, controller, preset, mss, window, real_headers, [is_delayed, marks])| {
                 let mut config = preset;
                 config.mss = mss;
                 config.receive_buffer = Bytes::new(u64::from(mss) * window);
                 config.recovery = RecoveryConfig::by_name(recovery).unwrap();
-                config.sack = recovery == "sack";
+                config.sack = matches!(recovery, "sack" | "rack");
+                config.ecn = marks;
                 config.delayed_ack = is_delayed.then_some(DelayedAck {
                     segments: 2,
                     timeout: Span::from_millis(40),
+                    quick: if marks { 16 } else { 0 },
                 });
                 TransportSpec::Tcp(TcpSpec {
                     config,

@@ -26,6 +26,9 @@ pub const PLAIN: Config = Config {
     timestamps: false,
     timestamp_tick: Span::from_micros(1),
     sack: false,
+    duplicate_sack: false,
+    ecn: false,
+    restart_after_idle: false,
     delayed_ack: None,
     limited_transmit: false,
     handshake: true,
@@ -82,6 +85,7 @@ pub fn reno(mss: u32, window: u64, threshold: u64) -> Box<dyn Controller> {
         decrease_basis: DecreaseBasis::Flight,
         rounding: Rounding::Exact,
         grow_when_limited: false,
+        undo: false,
     }))
 }
 

@@ -93,6 +93,7 @@ use comity_units::SeqNo;
 use super::segment::Options;
 use super::segment::{Flags, Segment};
 use crate::checksum::{Checksum, PROTOCOL_TCP, PseudoHeader};
+use crate::datagram::Ecn;
 
 pub use error::{DecodeError, EncodeError};
 pub(super) use options::length as options_length;
@@ -310,6 +311,7 @@ fn read(header: &FixedHeader, bytes: &[u8]) -> Result<Decoded, DecodeError> {
             window: header.window,
             flags: header.flags,
             options: options.known,
+            ecn: Ecn::NotCapable,
         },
         payload: length..available,
         skipped_options: options.skipped,

@@ -28,6 +28,13 @@ pub struct Config {
     pub timestamp_tick: Span,
     /// Whether selective acknowledgements are offered and used (RFC 2018).
     pub sack: bool,
+    /// Whether segments that arrive twice are reported, where selective acknowledgements are used (RFC 2883).
+    pub duplicate_sack: bool,
+    /// Whether marks of the network are asked for and answered (RFC 3168). Both ends have to be set so.
+    pub ecn: bool,
+    /// Whether the window is reduced when the flow sends again after it was idle for longer than its
+    /// retransmission timeout (RFC 5681, section 4.1, in the form of RFC 2861).
+    pub restart_after_idle: bool,
     /// When to hold an acknowledgement back; `None` answers every segment.
     pub delayed_ack: Option<DelayedAck>,
     /// Whether the first two duplicate acknowledgements each release a new segment (RFC 3042).
@@ -66,11 +73,15 @@ pub struct DelayedAck {
     pub segments: u8,
     /// How long an acknowledgement is held back at the most.
     pub timeout: Span,
+    /// How many acknowledgements leave at once when a flow begins, so that its slow start is not slowed; again after a
+    /// pause, and after a segment that arrives twice or is marked (quick acknowledgements of Linux).
+    pub quick: u8,
 }
 
 impl Config {
-    /// What current hosts do: SACK with timestamps and window scaling, delayed acknowledgements of 40 ms,
-    /// limited transmit, a floor of 200 ms under the retransmission timeout.
+    /// What current hosts do, after Linux 6: RACK-TLP with proportional rate reduction, SACK with duplicates, timestamps
+    /// and window scaling, delayed acknowledgements of 40 ms after 16 quick ones, a restart after idle times,
+    /// `SRTT + max(200 ms, 4 · RTTVAR)` for a retransmission timeout. Marks are off, as for a client there.
     pub const MODERN: Self = Self {
         mss: 1_448,
         receive_buffer: Bytes::new(6 << 20),
@@ -81,11 +92,15 @@ impl Config {
         delayed_ack: Some(DelayedAck {
             segments: 2,
             timeout: Span::from_millis(40),
+            quick: 16,
         }),
+        duplicate_sack: true,
+        ecn: false,
+        restart_after_idle: true,
         limited_transmit: true,
         handshake: true,
         initial_sequence: SeqNo::ZERO,
-        recovery: RecoveryConfig::SACK,
+        recovery: RecoveryConfig::RACK,
         rtt: RttConfig::LINUX,
         restart_timer_before_sample: false,
         max_burst: None,
@@ -103,6 +118,8 @@ impl Config {
         window_scaling: true,
         timestamps: false,
         sack: false,
+        duplicate_sack: false,
+        restart_after_idle: false,
         delayed_ack: None,
         limited_transmit: true,
         handshake: true,

@@ -34,7 +34,8 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// Times handed in must not decrease.
 ///
 /// Source: RFC 9293; RFC 5681 and RFC 6675 for sending, RFC 6298 for the timer, RFC 7323 for window scale
-/// and timestamps, RFC 2018 for SACK, RFC 3042 for limited transmit.
+/// and timestamps, RFC 2018 and RFC 2883 for SACK, RFC 8985 and RFC 9937 for RACK-TLP and its rate reduction, RFC 3168
+/// for marks, RFC 3042 for limited transmit.
 ///
 /// Differs from RFC 9293 in: 1. no urgent data; 2. no Nagle algorithm: media applications write what is due;
 /// 3. timestamps tick as [`Config::timestamp_tick`] says, by default once per microsecond; 4. a window probe repeats the last acknowledged number
@@ -47,8 +48,8 @@ use super::timeline::{Piece, SectionError, SeqUpdate};
 /// 9. a listening end that a peer resets is over, for it stands for one connection and not for a port.
 ///
 /// Differs from RFC 5681 in: 1. a lost SYN does not reduce the initial window to one segment, as in ns-2; 2. a flow that has
-/// sent nothing for longer than the retransmission timeout keeps its window, which section 4.1 says should start
-/// anew; it does not grow meanwhile. Differs from RFC 7323 in: timestamps that claim to echo the future are taken
+/// sent nothing for longer than the retransmission timeout halves its window for each further timeout of the pause
+/// ([`Config::restart_after_idle`]), where section 4.1 says that it should start anew. Differs from RFC 7323 in: timestamps that claim to echo the future are taken
 /// for none; and from RFC 2018 in: with the scoreboard of RFC 6675, what arrived stays known over a timeout unless the peer reneged (erratum 1610).
 #[derive(Debug)]
 pub struct Connection {
@@ -82,7 +83,10 @@ struct Refusal {
 
 impl Connection {
     fn new(state: State, mut config: Arc<Config>, controller: Option<Box<dyn Controller>>) -> Self {
-        let recovery = config.recovery.with_sack(config.sack);
+        let mut recovery = config.recovery.with_sack(config.sack);
+        if config.timeline.is_some() {
+            recovery = recovery.for_timeline();
+        }
         if recovery != config.recovery {
             config = Arc::new(Config {
                 recovery,
@@ -265,6 +269,7 @@ impl Connection {
         if !only_ack
             || self.config.metered
             || self.config.timestamps
+            || self.config.ecn
             || self.tells_of_a_jump(segment)
             || segment.sequence != self.receiver.expected()
             || !segment.options.sack.is_empty()
@@ -298,6 +303,8 @@ impl Connection {
             wire,
             window,
             sacked: &[],
+            duplicate: None,
+            has_echo: false,
             echoed: None,
             peer_clock: None,
             is_pure: true,
@@ -352,7 +359,10 @@ impl Connection {
     fn take_syn(&mut self, now: Time, segment: &Segment) {
         let options = &segment.options;
         let sack = self.config.sack && options.sack_permitted;
-        let recovery = self.config.recovery.with_sack(sack);
+        let mut recovery = self.config.recovery.with_sack(sack);
+        if self.config.timeline.is_some() {
+            recovery = recovery.for_timeline();
+        }
         self.receiver.begin(segment.sequence);
         let agreed = Config {
             mss: options
@@ -362,6 +372,7 @@ impl Connection {
                 .max(1),
             sack,
             recovery,
+            ecn: self.config.ecn && agrees_on_marks(segment.flags),
             timestamps: self.config.timestamps && options.timestamps.is_some(),
             window_scaling: self.config.window_scaling && options.window_scale.is_some(),
             timeline: self
@@ -435,6 +446,8 @@ impl Connection {
             wire: 1,
             window: u64::from(segment.window) << scale,
             sacked: &[],
+            duplicate: None,
+            has_echo: false,
             echoed: None,
             peer_clock: self.peer_clock(segment),
             is_pure: false,
@@ -505,6 +518,10 @@ impl Connection {
         }
         if self.config.metered {
             self.exchange_measurements(now, start, segment);
+        }
+        if self.config.ecn {
+            self.receiver
+                .on_marks(segment.flags, segment.ecn, &self.config);
         }
         if segment.payload > 0 {
             self.receiver
@@ -627,11 +644,14 @@ impl Connection {
             }
             _ => None,
         };
+        let sacked = ranges.get(..count).unwrap_or(&[]);
         let ack = Acknowledgement {
             offset,
             wire,
             window: u64::from(segment.window) << self.peer_scale,
-            sacked: ranges.get(..count).unwrap_or(&[]),
+            sacked,
+            duplicate: reported_twice(offset, sacked),
+            has_echo: segment.flags.contains(Flags::ECE),
             echoed,
             peer_clock: self.peer_clock(segment),
             is_pure,
@@ -714,6 +734,19 @@ impl Connection {
             .min(self.time_wait_until)
             .min(self.meter_wakeup())
     }
+}
+
+/// Whether a SYN asks for marks, or the answer to one agrees (RFC 3168, section 6.1.1).
+fn agrees_on_marks(flags: Flags) -> bool {
+    flags.contains(Flags::ECE) && flags.contains(Flags::CWR) != flags.contains(Flags::ACK)
+}
+
+/// The range that an acknowledgement of `offset` reports to have arrived twice: the first block, where it lies below
+/// the acknowledgement or within the second (RFC 2883, section 4).
+fn reported_twice(offset: u64, sacked: &[(u64, u64)]) -> Option<(u64, u64)> {
+    let (first, rest) = sacked.split_first()?;
+    let is_within = |outer: &(u64, u64)| outer.0 <= first.0 && first.1 <= outer.1;
+    (first.1 <= offset || rest.first().is_some_and(is_within)).then_some(*first)
 }
 
 /// For how long a timestamp can be told from an older one: less than half of the clock's period (RFC 7323,

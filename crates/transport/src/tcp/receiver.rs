@@ -6,8 +6,9 @@ use comity_units::{SeqNo, Time};
 
 use super::config::Config;
 use super::ranges::Ranges;
-use super::segment::{SackBlock, SackBlocks};
+use super::segment::{Flags, SackBlock, SackBlocks};
 use super::timeline::{GapStatistics, Gaps, MAX_REACH, Piece};
+use crate::datagram::Ecn;
 
 /// So many ranges are kept ahead of their turn at the most, where the peer names one more that will not come. Beyond,
 /// it is not taken note of: what is sent behind it names it again when its turn comes.
@@ -56,6 +57,14 @@ pub(super) struct Receiver {
     gaps: Option<Box<Gaps>>,
     /// Payload that the application has read.
     taken: u64,
+    /// What arrived twice since the last acknowledgement, to be reported with the next.
+    duplicate: Option<Box<(u64, u64)>>,
+    /// When payload arrived last.
+    data_at: Time,
+    /// How many acknowledgements leave at once.
+    quick: u8,
+    /// Acknowledgements echo a mark of the network, until the peer says that it answered it.
+    pub(super) echoes_mark: bool,
 }
 
 impl Receiver {
@@ -75,6 +84,10 @@ impl Receiver {
             disorder: None,
             gaps: None,
             taken: 0,
+            duplicate: None,
+            data_at: Time::MAX,
+            quick: 0,
+            echoes_mark: false,
         }
         .with_scale(config)
     }
@@ -145,6 +158,11 @@ impl Receiver {
     pub(super) fn on_data(&mut self, now: Time, start: u64, length: u64, config: &Config) {
         // There is nothing behind a FIN.
         let end = (start + length).min(self.edge).min(self.fin);
+        self.note_arrival(now, config);
+        if config.duplicate_sack && self.arrived_before(start, start + length) {
+            self.duplicate = Some(Box::new((start, start + length)));
+            self.be_quick(config);
+        }
         if end <= self.next || start >= end {
             // Old, or beyond the window or the end of the stream: the peer needs to be told where we are (RFC 9293, 3.10.7.4).
             self.ack_now = true;
@@ -349,12 +367,49 @@ impl Receiver {
         is_next
     }
 
+    /// The next acknowledgements leave at once.
+    const fn be_quick(&mut self, config: &Config) {
+        if let Some(policy) = &config.delayed_ack {
+            self.quick = policy.quick;
+        }
+    }
+
+    /// Payload arrived: the first, or the first after a pause, is answered quickly, because its sender is in slow start.
+    #[inline]
+    fn note_arrival(&mut self, now: Time, config: &Config) {
+        if self.data_at.is_never() || now.saturating_since(self.data_at) > config.rtt.min_timeout {
+            self.be_quick(config);
+        }
+        self.data_at = now;
+    }
+
+    /// Whether all of `[start, end)` had arrived, or was acknowledged, before.
+    fn arrived_before(&self, start: u64, end: u64) -> bool {
+        let is_ahead = |disorder: &Disorder| {
+            let length = end.saturating_sub(start);
+            length > 0 && disorder.ranges.covered(start..end) == length
+        };
+        end <= self.next || start >= self.next && self.disorder.as_deref().is_some_and(is_ahead)
+    }
+
+    /// Takes in what a segment says of marks: a mark is echoed until the peer says that it reduced its window (RFC 3168,
+    /// section 6.1.3).
+    pub(super) fn on_marks(&mut self, flags: Flags, ecn: Ecn, config: &Config) {
+        if flags.contains(Flags::CWR) {
+            self.echoes_mark = false;
+        }
+        if ecn == Ecn::CongestionExperienced {
+            self.echoes_mark = true;
+            self.be_quick(config);
+        }
+    }
+
     fn hold_or_answer(&mut self, now: Time, config: &Config) {
         match config.delayed_ack {
             None => self.ack_now = true,
             Some(policy) => {
                 self.held = self.held.saturating_add(1);
-                if self.held >= policy.segments {
+                if self.held >= policy.segments || self.quick > 0 {
                     self.ack_now = true;
                 } else if self.ack_at.is_never() {
                     self.ack_at = now + policy.timeout;
@@ -363,13 +418,30 @@ impl Receiver {
         }
     }
 
-    /// The SACK blocks to report.
+    /// The SACK blocks to report, what arrived twice first.
     #[inline]
-    pub(super) fn sack_blocks(&self, limit: usize) -> SackBlocks {
-        match &self.disorder {
-            Some(disorder) => disorder.sack_blocks(self.initial, limit),
-            None => SackBlocks::EMPTY,
+    pub(super) fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
+        if let Some(duplicate) = self.duplicate.take()
+            && limit > 0
+        {
+            blocks.push(SackBlock {
+                start: self.initial + duplicate.0 as u32,
+                end: self.initial + duplicate.1 as u32,
+            });
         }
+        if let Some(disorder) = &self.disorder {
+            let ahead = disorder.sack_blocks(self.initial, limit.saturating_sub(blocks.len()));
+            for block in ahead.as_slice() {
+                blocks.push(*block);
+            }
+        }
+        blocks
+    }
+
+    /// Whether there is something to report in SACK blocks.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.disorder.is_some() || self.duplicate.is_some()
     }
 
     pub(super) fn heap_memory(&self) -> usize {
@@ -387,6 +459,10 @@ impl Receiver {
 
     /// An acknowledgement left.
     pub(super) fn on_acknowledged(&mut self) {
+        // What leaves when nothing has arrived is no answer.
+        if self.held > 0 || self.ack_now {
+            self.quick = self.quick.saturating_sub(1);
+        }
         self.ack_now = false;
         self.held = 0;
         self.ack_at = Time::MAX;

@@ -8,6 +8,7 @@ use comity_units::SeqNo;
 
 use super::codec::{encoded_length, options_length};
 use super::timeline::SeqUpdate;
+use crate::datagram::Ecn;
 
 /// The IP header in what controllers and meters are told of sizes on the wire.
 pub(super) const IP_HEADER: u32 = 20;
@@ -30,6 +31,9 @@ pub struct Segment {
     pub flags: Flags,
     /// The options.
     pub options: Options,
+    /// The congestion marks of the IP header around the segment. They are no part of TCP's header: the
+    /// [codec](super::codec) neither writes nor reads them.
+    pub ecn: Ecn,
 }
 
 impl Segment {

@@ -4,9 +4,12 @@ mod acknowledgement;
 mod answers;
 mod clock;
 mod departure;
+mod ecn;
+mod flight;
 mod obsolete;
 mod persist;
 mod pipe;
+mod rack;
 mod stream;
 mod timers;
 mod transfer;
@@ -22,8 +25,9 @@ pub(super) use self::stream::{Acknowledgement, Outgoing, Stream};
 pub use self::transfer::SenderStatistics;
 use self::transfer::Transfer;
 use super::config::Config;
-use super::segment::Wave;
+use super::segment::{Flags, Wave};
 use super::timeline::Line;
+use crate::datagram::Ecn;
 
 /// Decides what to send, and when to send it again.
 ///
@@ -95,6 +99,15 @@ impl Sender {
     /// What the controller says on the segment that [`Sender::poll`] gave last.
     pub(super) fn wave(&self) -> Option<Wave> {
         self.transfer.as_ref()?.wave
+    }
+
+    /// What the segment that [`Sender::poll`] gave last says of marks, in its IP header and its flags.
+    pub(super) fn codepoint(&self) -> (Ecn, Flags) {
+        self.transfer
+            .as_ref()
+            .map_or((Ecn::NotCapable, Flags::NONE), |transfer| {
+                transfer.marks.of_last()
+            })
     }
 
     /// The earliest time at which [`Sender::on_timer`] has something to do.

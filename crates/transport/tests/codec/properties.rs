@@ -82,6 +82,7 @@ prop_compose! {
             window,
             flags: Flags::from_bits(flags),
             options,
+            ecn: comity_transport::datagram::Ecn::NotCapable,
         }
     }
 }

@@ -189,7 +189,7 @@ impl Libra {
         let segments = match self.config.increase {
             Increase::PerAck => 1.0,
             Increase::PerByte { limit } if slow_start => covered.min(f64::from(limit)),
-            Increase::PerByte { .. } => covered,
+            Increase::PerByte { .. } | Increase::PerSegment => covered,
         };
         let step = match self.rtt {
             _ if slow_start => 1.0,

@@ -3,15 +3,15 @@
 use alloc::boxed::Box;
 
 use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
-use super::{DECREASE_BASES, DECREASE_BASIS, flag};
+use super::{DECREASE_BASES, DECREASE_BASIS, choice, flag};
 use crate::Controller;
-use crate::growth::{Cubic, CubicConfig};
+use crate::growth::{Cubic, CubicConfig, LinuxCubic};
 
 pub(super) const ROW: Row = Row {
     name: "cubic",
     summary: "A cubic function of the time since the last loss, at least as much as Reno; \
               the default of today's systems.",
-    source: "RFC 9438; RFC 9406 for its first slow start",
+    source: "RFC 9438; RFC 9406 for its first slow start; Linux 6 for variant \"linux\"",
     parameters: PARAMETERS,
     meter: None,
     build,
@@ -44,8 +44,16 @@ const FAST_CONVERGENCE: Parameter = flag(
 );
 const HYSTART: Parameter = flag(
     "hystart",
-    "Whether the first slow start may end when round-trip times rise (HyStart++).",
+    "Whether the first slow start may end when round-trip times rise (HyStart++; Linux's HyStart, which \
+     also looks at trains of acknowledgements).",
     true,
+);
+const VARIANT: Parameter = choice(
+    "variant",
+    "Whether the window is computed as RFC 9438 says or in whole segments as in Linux, where a loss always reduces \
+     the window and the share of Reno's grows by 0.53 segments per round trip for ever.",
+    "rfc9438",
+    &["rfc9438", "linux"],
 );
 const PARAMETERS: &[Parameter] = &[
     AGGRESSIVENESS,
@@ -53,10 +61,11 @@ const PARAMETERS: &[Parameter] = &[
     FAST_CONVERGENCE,
     DECREASE_BASIS,
     HYSTART,
+    VARIANT,
 ];
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
-    Ok(Box::new(Cubic::new(CubicConfig {
+    let config = CubicConfig {
         mss: setup.mss,
         initial_window: setup.initial_window,
         initial_ssthresh: setup.initial_ssthresh,
@@ -66,5 +75,12 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         fast_convergence: parameters.flag(&FAST_CONVERGENCE)?,
         decrease_basis: parameters.choice(&DECREASE_BASIS, DECREASE_BASES)?,
         hystart: parameters.flag(&HYSTART)?,
-    })))
+    };
+    Ok(
+        if parameters.choice(&VARIANT, &[("rfc9438", false), ("linux", true)])? {
+            Box::new(LinuxCubic::new(config))
+        } else {
+            Box::new(Cubic::new(config))
+        },
+    )
 }

@@ -21,9 +21,10 @@ pub(super) const ROW: Row = Row {
 
 const INCREASE: Parameter = choice(
     "increase",
-    "Whether an acknowledgement counts as one segment or as what it covers.",
+    "Whether an acknowledgement counts as one segment, as what it covers, or as the segments that it covers \
+     without a limit (Linux).",
     "per_byte",
-    &["per_ack", "per_byte"],
+    &["per_ack", "per_byte", "per_segment"],
 );
 const LIMIT: Parameter = Parameter {
     name: "limit",
@@ -47,7 +48,19 @@ const GROW_WHEN_LIMITED: Parameter = flag(
     "Whether the window also grows while the application or the receiver limits the flow (ns-2 did).",
     false,
 );
-const PARAMETERS: &[Parameter] = &[INCREASE, LIMIT, DECREASE_BASIS, ROUNDING, GROW_WHEN_LIMITED];
+const UNDO: Parameter = flag(
+    "undo",
+    "Whether a loss or a timeout that turns out to have been none is undone (Linux).",
+    false,
+);
+const PARAMETERS: &[Parameter] = &[
+    INCREASE,
+    LIMIT,
+    DECREASE_BASIS,
+    ROUNDING,
+    GROW_WHEN_LIMITED,
+    UNDO,
+];
 
 fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
     // The domain of the limit ends at 255.
@@ -60,7 +73,11 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
         initial_ssthresh: setup.initial_ssthresh,
         increase: parameters.choice(
             &INCREASE,
-            &[("per_ack", Increase::PerAck), ("per_byte", per_byte)],
+            &[
+                ("per_ack", Increase::PerAck),
+                ("per_byte", per_byte),
+                ("per_segment", Increase::PerSegment),
+            ],
         )?,
         decrease_basis: parameters.choice(&DECREASE_BASIS, DECREASE_BASES)?,
         rounding: parameters.choice(
@@ -72,6 +89,7 @@ fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, 
             ],
         )?,
         grow_when_limited: parameters.flag(&GROW_WHEN_LIMITED)?,
+        undo: parameters.flag(&UNDO)?,
     });
     Ok(if setup.max_window == Bytes::MAX {
         Box::new(law)

@@ -13,8 +13,8 @@ use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
 use super::super::tables::ScenarioTable;
 use super::super::tables::flow::{
-    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RttTable, TcpTable,
-    TransportTable, WorkloadTable,
+    CbrTable, DelayedAckTable, FlowTable, HeadersTable, ReaderTable, RecoveryName, RttTable,
+    TcpTable, TransportTable, WorkloadTable,
 };
 use super::graph::{Graph, Taken};
 use super::preset::{PresetRest, Setting};
@@ -474,7 +474,10 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
     let packets = Packets::of(table, cx);
     let recovery = recovery(table, &rest, cx);
     let rtt = rtt(table.rtt.as_ref(), &base, cx);
-    let by_sack = matches!(recovery.kind, RecoveryKind::Sack { .. });
+    let by_sack = matches!(
+        recovery.kind,
+        RecoveryKind::Sack { .. } | RecoveryKind::Rack { .. }
+    );
     let sack = match (table.sack, table.recovery) {
         (Some(sack), _) => sack,
         (None, Some(_)) => by_sack,
@@ -495,6 +498,9 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         timestamps: packets.timestamps,
         timestamp_tick: table.timestamp_tick.unwrap_or(base.timestamp_tick),
         sack,
+        duplicate_sack: table.duplicate_sack.unwrap_or(base.duplicate_sack),
+        ecn: table.ecn.unwrap_or(base.ecn),
+        restart_after_idle: table.restart_after_idle.unwrap_or(base.restart_after_idle),
         delayed_ack: delayed_ack(table, &base),
         limited_transmit: table.limited_transmit.unwrap_or(base.limited_transmit),
         handshake: table.handshake.unwrap_or(base.handshake),
@@ -553,7 +559,10 @@ fn with_parameters(
 ) -> Option<TcpSpec> {
     let written = &table.written;
     let row = find(&spec.controller).ok()?;
-    for (name, setting) in rest.parameters {
+    let is_for = rest
+        .parameters_of
+        .is_none_or(|names| names.contains(&row.name));
+    for (name, setting) in rest.parameters.iter().filter(|_| is_for) {
         if row.parameters.iter().any(|known| known.name == *name) {
             let value = match setting {
                 Setting::Flag(flag) => Value::Flag(*flag),
@@ -609,6 +618,9 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
     let mut config = table
         .recovery
         .map_or(rest.config.recovery, |name| name.config(rest.is_ns2));
+    if table.timeline.is_some() {
+        config = config.for_timeline();
+    }
     match &mut config.kind {
         RecoveryKind::NewReno {
             impatient,
@@ -618,10 +630,20 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
             *deflate_window = table.deflate_window.unwrap_or(*deflate_window);
         }
         RecoveryKind::Sack { pipe } => *pipe = table.pipe.unwrap_or(*pipe),
+        RecoveryKind::Rack {
+            probe,
+            proportional,
+            undo,
+        } => {
+            *probe = table.tail_loss_probe.unwrap_or(*probe);
+            *proportional = table.prr.unwrap_or(*proportional);
+            *undo = table.undo.unwrap_or(*undo);
+        }
         RecoveryKind::Tahoe | RecoveryKind::Reno => {}
     }
     let is_new_reno = matches!(config.kind, RecoveryKind::NewReno { .. });
     let is_sack = matches!(config.kind, RecoveryKind::Sack { .. });
+    let is_rack = matches!(config.kind, RecoveryKind::Rack { .. });
     for (key, is_given, fits, reason) in [
         (
             "impatient",
@@ -641,6 +663,20 @@ fn recovery(table: &TcpTable, rest: &PresetRest, cx: &mut Context<'_>) -> Recove
             is_sack,
             Unfit::PipeWithoutSack,
         ),
+        (
+            "tail_loss_probe",
+            table.tail_loss_probe.is_some(),
+            is_rack,
+            Unfit::KeyOfRack,
+        ),
+        ("prr", table.prr.is_some(), is_rack, Unfit::KeyOfRack),
+        ("undo", table.undo.is_some(), is_rack, Unfit::KeyOfRack),
+        (
+            "recovery",
+            table.timeline.is_some() && table.recovery == Some(RecoveryName::Rack),
+            false,
+            Unfit::RackWithTimeline,
+        ),
     ] {
         if is_given && !fits {
             cx.report_at(&table.written, key, unfit(reason));
@@ -658,6 +694,7 @@ fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> 
     const USUAL: tcp::DelayedAck = tcp::DelayedAck {
         segments: 2,
         timeout: Span::from_millis(40),
+        quick: 0,
     };
     match &table.delayed_ack {
         None => base.delayed_ack,
@@ -666,6 +703,10 @@ fn delayed_ack(table: &TcpTable, base: &tcp::Config) -> Option<tcp::DelayedAck> 
         Some(DelayedAckTable::Settings(settings)) => Some(tcp::DelayedAck {
             segments: u8::try_from(settings.segments).unwrap_or(u8::MAX),
             timeout: settings.timeout,
+            quick: settings
+                .quick
+                .and_then(|quick| u8::try_from(quick).ok())
+                .unwrap_or(base.delayed_ack.map_or(0, |delayed| delayed.quick)),
         }),
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct PresetRest {
     pub(super) ssthresh: Option<Bytes>,
     pub(super) controller: &'static str,
     pub(super) parameters: &'static [(&'static str, Setting)],
+    /// The controllers that the parameters are for; `None` for all that have them.
+    pub(super) parameters_of: Option<&'static [&'static str]>,
 }
 
 /// A parameter that a preset sets.
@@ -43,7 +45,14 @@ impl Preset {
                 initial_window: 10,
                 ssthresh: Some(Bytes::MAX),
                 controller: "cubic",
-                parameters: &[],
+                parameters: &[
+                    ("variant", Setting::Word("linux")),
+                    ("increase", Setting::Word("per_segment")),
+                    ("decrease_basis", Setting::Word("window")),
+                    ("rounding", Setting::Word("both")),
+                    ("undo", Setting::Flag(true)),
+                ],
+                parameters_of: Some(&["cubic", "reno"]),
             },
             Self::Ns2Release => PresetRest {
                 config: tcp::Config::NS2_2_35,
@@ -59,6 +68,7 @@ impl Preset {
                     ("rounding", Setting::Word("threshold")),
                     ("grow_when_limited", Setting::Flag(true)),
                 ],
+                parameters_of: None,
             },
             Self::Ns2Era2000 => PresetRest {
                 config: tcp::Config::NS2_2000,
@@ -117,10 +127,12 @@ impl Preset {
             ("controller", format!("\"{}\"", rest.controller)),
             (
                 "parameters",
-                match parameters.as_slice() {
-                    [] => "the controller's defaults".into(),
-                    some => format!("where the controller has them: {}", some.join(", ")),
-                },
+                format!(
+                    "where {} has them: {}",
+                    rest.parameters_of
+                        .map_or("the controller".into(), |names| names.join(" or ")),
+                    parameters.join(", ")
+                ),
             ),
             (
                 "recovery",
@@ -129,6 +141,7 @@ impl Preset {
                     RecoveryKind::Reno => "\"reno\"",
                     RecoveryKind::NewReno { .. } => "\"newreno\"",
                     RecoveryKind::Sack { .. } => "\"sack\"",
+                    RecoveryKind::Rack { .. } => "\"rack\"",
                 }
                 .into(),
             ),
@@ -142,14 +155,17 @@ impl Preset {
                 match config.delayed_ack {
                     None => "false".into(),
                     Some(delayed) => format!(
-                        "every {} segments, or after {}",
-                        delayed.segments, delayed.timeout
+                        "every {} segments, or after {}, after {} quick ones",
+                        delayed.segments, delayed.timeout, delayed.quick
                     ),
                 },
             ),
             ("timestamps", config.timestamps.to_string()),
             ("timestamp_tick", config.timestamp_tick.to_string()),
             ("sack", config.sack.to_string()),
+            ("duplicate_sack", config.duplicate_sack.to_string()),
+            ("ecn", config.ecn.to_string()),
+            ("restart_after_idle", config.restart_after_idle.to_string()),
             ("window_scaling", config.window_scaling.to_string()),
             ("limited_transmit", config.limited_transmit.to_string()),
             ("handshake", config.handshake.to_string()),

@@ -99,8 +99,8 @@ pub(in crate::scenario) const PRESETS: &[(&str, Preset, &str)] = &[
     (
         "modern",
         Preset::Modern,
-        "what current hosts do: SACK, timestamps, window scaling, delayed acknowledgements, \
-         an initial window of 10 packets, real headers",
+        "what Linux 6 does: RACK-TLP, SACK, timestamps, window scaling, delayed acknowledgements \
+         after quick ones, its CUBIC and Reno, an initial window of 10 packets, real headers",
     ),
     (
         "ns2-2.35",
@@ -124,6 +124,7 @@ pub(in crate::scenario) enum RecoveryName {
     Reno,
     NewReno,
     Sack,
+    Rack,
 }
 
 impl RecoveryName {
@@ -136,6 +137,7 @@ impl RecoveryName {
             (Self::NewReno, true) => RecoveryConfig::NEW_RENO_NS2,
             (Self::Sack, false) => RecoveryConfig::SACK,
             (Self::Sack, true) => RecoveryConfig::SACK_NS2,
+            (Self::Rack, _) => RecoveryConfig::RACK,
         }
     }
 }
@@ -187,7 +189,8 @@ table! {
             "\"cubic\" in preset \"modern\", \"reno\" in the others",
         );
         /// Its parameters. The ns-2 presets set `increase`, `decrease_basis`, `rounding` and
-        /// `grow_when_limited` as ns-2 does, where the controller has them.
+        /// `grow_when_limited` as ns-2 does, where the controller has them; preset "modern" sets those of
+        /// "cubic" and "reno" as Linux does.
         parameters: Option<ParameterTable> = Optional(
             ParametersKind,
             "the controller's defaults",
@@ -199,9 +202,18 @@ table! {
                 ("reno", RecoveryName::Reno, "fast recovery until new data is acknowledged"),
                 ("newreno", RecoveryName::NewReno, "fast recovery until all data is acknowledged"),
                 ("sack", RecoveryName::Sack, "selective acknowledgements"),
+                ("rack", RecoveryName::Rack, "by the times of sending (RACK-TLP, RFC 8985)"),
             ]),
-            FROM_PRESET,
+            "as in the preset; \"sack\" in place of \"rack\" with a time-line",
         );
+        /// Whether recovery "rack" sends a probe when nothing is acknowledged for two round trips (TLP).
+        tail_loss_probe: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
+        /// Whether recovery "rack" shrinks the window in proportion to what is delivered (PRR, RFC 9937), or at
+        /// once.
+        prr: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
+        /// Whether recovery "rack" tells the controller when timestamps (RFC 3522) or duplicate SACKs (RFC 3708)
+        /// say that nothing was lost.
+        undo: Option<bool> = Optional(Flag, "true with recovery \"rack\"");
         /// Whether NewReno restarts its timer at the first partial acknowledgement only.
         impatient: Option<bool> = Optional(Flag, "true with recovery \"newreno\"");
         /// Whether what a partial acknowledgement covers beyond the inflation is taken from NewReno's window
@@ -234,7 +246,18 @@ table! {
         /// The tick of the receiver's timestamps; those of the sender tick in microseconds.
         timestamp_tick: Option<Span> = Optional(TICK, FROM_PRESET);
         /// Whether selective acknowledgements are offered and used.
-        sack: Option<bool> = Optional(Flag, "whether the recovery is \"sack\" where that is given, else as in the preset");
+        sack: Option<bool> = Optional(
+            Flag,
+            "whether the recovery is \"sack\" or \"rack\" where that is given, else as in the preset",
+        );
+        /// Whether segments that arrive twice are reported in SACK blocks (RFC 2883).
+        duplicate_sack: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether queues may mark data segments instead of dropping them, and both ends answer to that
+        /// (RFC 3168). The link's queue needs `ecn` as well.
+        ecn: Option<bool> = Optional(Flag, FROM_PRESET);
+        /// Whether the window halves for each retransmission timeout of a pause but the first, down to the first
+        /// window.
+        restart_after_idle: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether windows above 65,535 bytes may be offered.
         window_scaling: Option<bool> = Optional(Flag, FROM_PRESET);
         /// Whether the first two duplicate acknowledgements each release a new segment.
@@ -366,6 +389,9 @@ table! {
         segments: u32 = Default(Count { min: 2, max: 255 }, "2");
         /// How long an acknowledgement is held back at the most.
         timeout: Span = Default(POSITIVE_SPAN, "\"40ms\"");
+        /// How many acknowledgements leave at once when a flow begins, after a pause, and after a segment that
+        /// arrives twice or is marked.
+        quick: Option<u32> = Optional(Count { min: 0, max: 255 }, "16 in preset \"modern\", else 0");
     }
 }
 

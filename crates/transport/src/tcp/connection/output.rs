@@ -8,6 +8,7 @@ use super::super::sender::Outgoing;
 use super::super::state::State;
 use super::super::timeline::SeqUpdate;
 use super::{Connection, Refusal, timestamp};
+use crate::datagram::Ecn;
 
 impl Connection {
     /// The next segment to send now, if any.
@@ -72,6 +73,13 @@ impl Connection {
             options,
             ..Segment::default()
         };
+        if self.config.ecn {
+            segment.flags |= if answers {
+                Flags::ECE
+            } else {
+                Flags::ECE | Flags::CWR
+            };
+        }
         if answers {
             segment.flags |= Flags::ACK;
             segment.acknowledgement = self.acknowledge();
@@ -88,6 +96,11 @@ impl Connection {
             flags |= Flags::PSH;
         }
         let mut segment = self.segment(now, outgoing.start, outgoing.length, flags);
+        if self.config.ecn {
+            let (codepoint, flags) = self.sender.codepoint();
+            segment.ecn = codepoint;
+            segment.flags |= flags;
+        }
         if self.sender.stream.line.is_some() {
             self.add_update(outgoing.start, &mut segment.options);
         }
@@ -111,18 +124,23 @@ impl Connection {
         let window = self
             .receiver
             .offer(&self.config, self.config.window_scaling);
+        let acknowledgement = self.acknowledge();
         let mut segment = Segment {
             sequence,
-            acknowledgement: self.acknowledge(),
+            acknowledgement,
             payload,
             window,
             flags,
             options: Options::default(),
+            ecn: Ecn::NotCapable,
         };
+        if self.receiver.echoes_mark {
+            segment.flags |= Flags::ECE;
+        }
         if self.config.metered {
             self.add_measurements(now, payload > 0, &mut segment.options);
         }
-        if self.config.timestamps || self.config.sack && self.receiver.has_gap() {
+        if self.config.timestamps || self.config.sack && self.receiver.has_blocks() {
             self.add_options(now, &mut segment.options);
         }
         segment
@@ -146,12 +164,12 @@ impl Connection {
     }
 
     /// The options of a segment that is no SYN.
-    fn add_options(&self, now: Time, options: &mut Options) {
+    fn add_options(&mut self, now: Time, options: &mut Options) {
         options.timestamps = self.config.timestamps.then(|| Timestamps {
             value: timestamp(now, self.config.timestamp_tick),
             echo: self.timestamp_recent,
         });
-        if self.config.sack && self.receiver.has_gap() {
+        if self.config.sack && self.receiver.has_blocks() {
             // Timestamps leave room for three blocks (RFC 2018, section 3); ns-2 sends three as well. Beside the
             // options of a meter there is room for fewer.
             let room = if self.config.metered {

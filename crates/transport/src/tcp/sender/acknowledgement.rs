@@ -20,6 +20,11 @@ impl Transfer {
         ack: &Acknowledgement<'_>,
         config: &Config,
     ) {
+        if let Some(mut flight) = self.flight.take() {
+            self.on_acknowledgement_by_time(&mut flight, stream, now, ack, config);
+            self.flight = Some(flight);
+            return;
+        }
         let order = match &mut stream.line {
             None => ack.offset.cmp(&stream.una),
             Some(line) => line.on_confirmed(ack.wire),
@@ -46,6 +51,7 @@ impl Transfer {
                 self.count_down_pipe(1);
             }
         }
+        self.on_echo(None, stream, now, ack, config);
         if stream.line.is_some() {
             self.review_persistence(stream, now, order.is_gt(), config);
         }
@@ -245,6 +251,7 @@ impl Transfer {
         if let Some(line) = &mut stream.line {
             line.begin_recovery();
         }
+        self.reduced_until = stream.max;
         self.controller.on_loss(&Loss {
             now,
             sent_at: now.saturating_sub(self.clock.rtt.smoothed(&config.rtt).unwrap_or(Span::ZERO)),

@@ -107,6 +107,16 @@ impl Clock {
         Some(now.saturating_since(sent_at))
     }
 
+    /// Takes in a round trip that was measured by the record of the segment; returns it.
+    pub(super) fn take(&mut self, now: Time, rtt: Span, config: &Config) -> Span {
+        self.rtt.end_backoff();
+        self.rtt
+            .on_sample(&config.rtt, now.saturating_sub(rtt), now);
+        self.timeout = self.rtt.timeout(&config.rtt);
+        self.was_sampled = true;
+        rtt
+    }
+
     /// The retransmission timer expired.
     pub(super) fn back_off(&mut self, config: &Config) {
         self.timed = None;

@@ -20,6 +20,7 @@ impl Transfer {
         now: Time,
         config: &Config,
     ) -> Option<Outgoing> {
+        self.restart_after_idle(stream, now, config);
         match self.glance(stream, now, config) {
             Glance::Nothing => None,
             Glance::Segment(outgoing) => {
@@ -59,6 +60,18 @@ impl Transfer {
                 self.persist(stream, now, config);
             }
             return None;
+        }
+        if let Some(mut flight) = self.flight.take() {
+            let is_held = config.max_burst.is_some_and(|limit| self.burst >= limit);
+            let outgoing = if is_held && !flight.is_urgent() {
+                None
+            } else {
+                self.next_by_time(&mut flight, stream, now, config)
+            };
+            self.flight = Some(flight);
+            let outgoing = outgoing?;
+            self.burst += 1;
+            return self.sent(stream, now, outgoing, config);
         }
         if self.resend_first {
             self.resend_first = false;
@@ -105,6 +118,7 @@ impl Transfer {
             return Some(outgoing);
         }
         let end = outgoing.end();
+        let max = stream.max;
         let idle = !stream.has_outstanding();
         self.statistics.segments += 1;
         if outgoing.start < stream.max {
@@ -127,6 +141,12 @@ impl Transfer {
         if idle || stream.rto_at.is_never() {
             self.restart_timer(stream, now);
         }
+        if let Some(mut flight) = self.flight.take() {
+            self.on_sent_by_time(&mut flight, stream, now, outgoing, config);
+            self.flight = Some(flight);
+        }
+        self.note_sent(now);
+        self.mark(outgoing, max, config);
         if self.is_metered {
             self.take_tag(stream, now, outgoing, config);
         }

@@ -31,6 +31,10 @@ pub(in crate::tcp) struct Acknowledgement<'a> {
     pub(in crate::tcp) sacked: &'a [(u64, u64)],
     /// When the segment that it answers was sent, by the timestamp it echoes.
     pub(in crate::tcp) echoed: Option<Time>,
+    /// The range that the peer reports to have got twice (RFC 2883).
+    pub(in crate::tcp) duplicate: Option<(u64, u64)>,
+    /// Whether the peer echoes a mark of the network (ECE).
+    pub(in crate::tcp) has_echo: bool,
     /// The peer's clock when the segment left it: its timestamp.
     pub(in crate::tcp) peer_clock: Option<u32>,
     /// Whether the segment carries nothing else: only such repeat an acknowledgement.

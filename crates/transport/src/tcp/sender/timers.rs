@@ -6,6 +6,7 @@ use comity_units::{Bytes, Time};
 
 use super::super::config::Config;
 use super::acknowledgement::goes_by_scoreboard;
+use super::flight::Episode;
 use super::stream::Stream;
 use super::transfer::Transfer;
 
@@ -17,6 +18,9 @@ impl Transfer {
     /// The earliest time at which [`Sender::on_timer`] has something to do.
     pub(super) fn next_timer(&self, stream: &Stream) -> Time {
         let mut next = stream.rto_at.min(self.persistence.at);
+        if let Some(flight) = &self.flight {
+            next = next.min(flight.reorder_at).min(flight.probe.at);
+        }
         if let Some(line) = &stream.line
             && stream.una > 0
         {
@@ -43,6 +47,9 @@ impl Transfer {
         }
         if stream.rto_at <= now {
             self.on_timeout(stream, now, config);
+        } else if let Some(mut flight) = self.flight.take() {
+            self.on_recovery_timer(&mut flight, stream, now, config);
+            self.flight = Some(flight);
         }
         if self.persistence.at <= now {
             // RFC 9293, 3.8.6.1: probe a closed window, ever more rarely.
@@ -85,7 +92,20 @@ impl Transfer {
         self.duplicate_seen = false;
         self.told_level = 0;
         self.resend_first = false;
-        self.resend(stream, resend);
+        self.reduced_until = stream.max;
+        match &mut self.flight {
+            Some(flight) if stream.una > 0 => {
+                flight.on_timeout(now);
+                flight.episode.get_or_insert(Episode {
+                    began_at: stream.una,
+                    resent_at: None,
+                    unexplained: 0,
+                });
+            }
+            // A SYN is sent again as the first of everything.
+            Some(_) => self.go_back(stream),
+            None => self.resend(stream, resend),
+        }
         self.may_release = false;
         self.clock.back_off(config);
         self.restart_timer(stream, now);

@@ -6,14 +6,16 @@ use alloc::boxed::Box;
 use core::num::NonZeroU16;
 
 use comity_congestion::recovery::{AnyRecovery, Recovery, RecoveryConfig};
-use comity_congestion::{Controller, Feedback, Pacing, Report, Tag};
-use comity_units::{Span, Time};
+use comity_congestion::{Controller, Feedback, Pacing, Phase, Report, Restart, Tag};
+use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
 use super::super::scoreboard::Scoreboard;
 use super::super::segment::Wave;
 use super::answers::Answers;
 use super::clock::Clock;
+use super::ecn::Marks;
+use super::flight::Flight;
 use super::persist::Persistence;
 use super::stream::{Outgoing, Stream};
 use crate::Pacer;
@@ -29,6 +31,8 @@ pub struct SenderStatistics {
     pub timeouts: u32,
     /// Entries into fast retransmit.
     pub fast_retransmits: u32,
+    /// Reductions of the window for marks of the network.
+    pub marks: u32,
     /// Round-trip samples taken.
     pub rtt_samples: u64,
     /// The sum of the round-trip samples.
@@ -66,6 +70,16 @@ pub(super) struct Transfer {
     pub(super) recovery: AnyRecovery,
     pub(super) controller: Box<dyn Controller>,
     pub(super) scoreboard: Option<Box<Scoreboard>>,
+    /// In place of the scoreboard, present where the recovery goes by time.
+    pub(super) flight: Option<Box<Flight>>,
+    /// Whether the controller is in slow start.
+    pub(super) in_slow_start: bool,
+    /// What was sent when the window was reduced last: another mark of it is no news.
+    pub(super) reduced_until: u64,
+    pub(super) marks: Marks,
+    /// When data left last, and the window at the beginning: what a restart goes by.
+    sent_at: Time,
+    initial_window: u64,
     /// Present when the controller asks for answers.
     pub(super) answers: Option<Box<Answers>>,
     pub(super) statistics: SenderStatistics,
@@ -107,9 +121,17 @@ impl Transfer {
             answers: controller.needs_answers().then(Box::default),
             controller,
             scoreboard: None,
+            flight: None,
+            in_slow_start: false,
+            reduced_until: 0,
+            marks: Marks::default(),
+            sent_at: Time::MAX,
+            initial_window: 0,
             statistics: SenderStatistics::default(),
         };
+        transfer.set_recovery(config.recovery);
         transfer.obey();
+        transfer.initial_window = transfer.window;
         transfer
     }
 
@@ -117,6 +139,7 @@ impl Transfer {
     pub(super) fn obey(&mut self) {
         let decision = self.controller.decision();
         self.window = decision.window.get();
+        self.in_slow_start = decision.phase == Phase::SlowStart;
         let wakeup = self.controller.wakeup();
         if self.pace.is_some() || wakeup.is_some() || decision.pacing != Pacing::Unpaced {
             let pace = self.pace.get_or_insert_default();
@@ -128,6 +151,35 @@ impl Transfer {
     pub(super) fn set_recovery(&mut self, recovery: RecoveryConfig) {
         self.recovery = AnyRecovery::new(recovery);
         self.is_quiet = self.recovery.is_quiet();
+        self.flight = match &self.recovery {
+            AnyRecovery::Rack(_) => Some(Box::new(Flight::new())),
+            _ => None,
+        };
+    }
+
+    /// Data is about to leave after a pause: what the window says of the path may be out of date.
+    #[inline]
+    pub(super) fn restart_after_idle(&mut self, stream: &Stream, now: Time, config: &Config) {
+        if !config.restart_after_idle || stream.has_outstanding() || self.sent_at.is_never() {
+            return;
+        }
+        let idle = now.saturating_since(self.sent_at);
+        if idle > self.clock.timeout && stream.next < stream.stream_end() {
+            self.controller.on_restart(&Restart {
+                now,
+                idle,
+                timeout: self.clock.timeout,
+                initial_window: Bytes::new(self.initial_window),
+            });
+            self.obey();
+            self.sent_at = now;
+        }
+    }
+
+    /// Data left.
+    #[inline]
+    pub(super) const fn note_sent(&mut self, now: Time) {
+        self.sent_at = now;
     }
 
     pub(super) fn is_recovering(&self) -> bool {
@@ -145,7 +197,11 @@ impl Transfer {
             .answers
             .as_ref()
             .map_or(0, |answers| size_of::<Answers>() + answers.heap_memory());
-        board + pace + answers + size_of_val(self.controller.as_ref())
+        let flight = self
+            .flight
+            .as_ref()
+            .map_or(0, |flight| size_of::<Flight>() + flight.heap_memory());
+        board + pace + answers + flight + size_of_val(self.controller.as_ref())
     }
 
     pub(super) fn begin_event(&mut self) {

@@ -170,6 +170,25 @@ impl Transfer {
         self.partial_into_peer_window(stream, now, outgoing, config)
     }
 
+    /// New data, as far as a congestion window of `window` and the peer's let it pass.
+    pub(super) fn next_within(
+        &mut self,
+        stream: &Stream,
+        now: Time,
+        window: u64,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        let edge = stream.base().saturating_add(window);
+        let outgoing = stream.segment_at(stream.max, stream.stream_end(), config);
+        if outgoing.is_empty() {
+            return None;
+        }
+        if outgoing.end_of_data() <= edge.min(self.peer_edge(stream)) {
+            return Some(outgoing);
+        }
+        self.partial_into_peer_window(stream, now, outgoing, config)
+    }
+
     /// A segment cut down to the peer's window, where that is worth it or nothing else would move.
     ///
     /// RFC 9293, 3.8.6.2.1: to avoid the silly window syndrome, less than a full segment leaves only when

@@ -1,0 +1,514 @@
+//! A record of each segment in flight, for recoveries that go by time.
+
+use alloc::collections::VecDeque;
+
+use comity_congestion::recovery::{Delivered, Prr, RackClock, Verdict};
+use comity_units::{Span, Time};
+
+/// What left and was not acknowledged cumulatively: when, and what is known of it.
+///
+/// ```text
+/// pipe = outstanding − delivered out of order − lost + sent again and not acknowledged
+/// ```
+///
+/// Source: RFC 8985, section 5.2 for the record of a segment.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// In the order of the stream, without gaps.
+    segments: VecDeque<Flown>,
+    /// `(start, number)` of each transmission, oldest first. One whose segment is gone, delivered or was sent again
+    /// since is dropped when it comes to the front.
+    order: VecDeque<(u64, u64)>,
+    /// Transmissions so far.
+    sent: u64,
+    /// Bytes delivered ahead of their turn, and in how many segments.
+    delivered: u64,
+    delivered_segments: u32,
+    /// Bytes taken for lost, and those of them that were not sent again yet.
+    lost: u64,
+    pending: u64,
+    /// Bytes sent again whose answer is outstanding.
+    resent: u64,
+    pub(super) clock: RackClock,
+    /// When a segment that may have been overtaken counts as lost; [`Time::MAX`] for never.
+    pub(super) reorder_at: Time,
+    /// The first lost segment is to leave again whatever the window.
+    pub(super) is_forced: bool,
+    pub(super) probe: Probe,
+    pub(super) usage: Usage,
+    pub(super) reduction: Option<Reduction>,
+    pub(super) episode: Option<Episode>,
+}
+
+/// One segment.
+#[derive(Clone, Copy, Debug)]
+struct Flown {
+    start: u64,
+    end: u64,
+    /// Its last transmission.
+    number: u64,
+    sent_at: Time,
+    is_delivered: bool,
+    is_lost: bool,
+    /// It was sent again since it counted as lost, or as a probe.
+    is_resent: bool,
+    /// It was ever sent again.
+    was_resent: bool,
+}
+
+/// The tail loss probe (RFC 8985, section 7).
+#[derive(Debug)]
+pub(super) struct Probe {
+    /// When it leaves; [`Time::MAX`] while none is due.
+    pub(super) at: Time,
+    pub(super) is_due: bool,
+    /// One is on its way: the offset whose acknowledgement answers it, and whether it repeats old data.
+    pub(super) end: Option<(u64, bool)>,
+}
+
+/// How much of the window the flow used (Linux's `tcp_cwnd_validate`).
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    /// Up to here the numbers below hold.
+    end: u64,
+    /// The window was full.
+    is_full: bool,
+    /// The most that was outstanding while it was not.
+    most: u64,
+}
+
+/// The window is being reduced.
+#[derive(Debug)]
+pub(super) struct Reduction {
+    prr: Prr,
+    /// What may be in flight.
+    window: u64,
+}
+
+/// The last reduction, as long as it may turn out to have been without reason.
+#[derive(Debug)]
+pub(super) struct Episode {
+    /// Where the acknowledgement stood when it began.
+    pub(super) began_at: u64,
+    /// When it first sent something again.
+    pub(super) resent_at: Option<Time>,
+    /// Segments sent again of which no duplicate was reported.
+    pub(super) unexplained: u32,
+}
+
+/// What an acknowledgement delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivery {
+    pub(super) bytes: u64,
+    pub(super) segments: u32,
+    /// The shortest and the longest round trip of the segments that were sent once.
+    pub(super) rtt: Option<Span>,
+    pub(super) longest_rtt: Option<Span>,
+    /// Whether a segment that had been sent again was acknowledged cumulatively.
+    pub(super) passes_resent: bool,
+}
+
+impl Flight {
+    pub(super) fn new() -> Self {
+        Self {
+            segments: VecDeque::new(),
+            order: VecDeque::new(),
+            sent: 0,
+            delivered: 0,
+            delivered_segments: 0,
+            lost: 0,
+            pending: 0,
+            resent: 0,
+            clock: RackClock::new(),
+            reorder_at: Time::MAX,
+            is_forced: false,
+            probe: Probe {
+                at: Time::MAX,
+                is_due: false,
+                end: None,
+            },
+            usage: Usage::default(),
+            reduction: None,
+            episode: None,
+        }
+    }
+
+    pub(super) fn heap_memory(&self) -> usize {
+        self.segments.capacity() * size_of::<Flown>()
+            + self.order.capacity() * size_of::<(u64, u64)>()
+    }
+
+    /// Everything in flight was sent once and nothing is known to be missing: what is outstanding is in flight.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.delivered | self.lost | self.resent == 0
+            && !(self.is_forced | self.probe.is_due)
+            && self.reduction.is_none()
+    }
+
+    /// Whether something leaves whatever limits there are.
+    pub(super) const fn is_urgent(&self) -> bool {
+        self.is_forced || self.probe.is_due
+    }
+
+    /// Whether anything was delivered ahead of its turn or is taken for lost.
+    pub(super) const fn has_disorder(&self) -> bool {
+        self.delivered | self.lost != 0
+    }
+
+    /// How many segments were delivered ahead of their turn.
+    pub(super) const fn delivered_segments(&self) -> u32 {
+        self.delivered_segments
+    }
+
+    /// Whether something was sent again and is not acknowledged.
+    pub(super) const fn has_resent(&self) -> bool {
+        self.resent > 0
+    }
+
+    pub(super) const fn transmissions(&self) -> u64 {
+        self.sent
+    }
+
+    /// The bytes that are thought to be in the network, of `outstanding`.
+    pub(super) const fn pipe(&self, outstanding: u64) -> u64 {
+        (outstanding + self.resent).saturating_sub(self.delivered + self.lost)
+    }
+
+    /// When the first segment outstanding left last.
+    pub(super) fn first_sent_at(&self) -> Option<Time> {
+        self.segments.front().map(|segment| segment.sent_at)
+    }
+
+    /// The first segment outstanding.
+    pub(super) fn first(&self) -> Option<(u64, u64)> {
+        self.segments
+            .front()
+            .map(|segment| (segment.start, segment.end))
+    }
+
+    /// The last segment outstanding.
+    pub(super) fn last(&self) -> Option<(u64, u64)> {
+        self.segments
+            .back()
+            .map(|segment| (segment.start, segment.end))
+    }
+
+    /// The first lost segment that was not sent again.
+    pub(super) fn next_lost(&self) -> Option<(u64, u64)> {
+        if self.pending == 0 {
+            return None;
+        }
+        self.segments
+            .iter()
+            .find(|segment| segment.is_lost && !segment.is_resent)
+            .map(|segment| (segment.start, segment.end))
+    }
+
+    /// `[start, end)` leaves: new data at the end, or a segment that is recorded.
+    pub(super) fn on_sent(&mut self, now: Time, start: u64, end: u64) {
+        self.sent += 1;
+        let number = self.sent;
+        let length = end - start;
+        let last_end = self.segments.back().map_or(start, |segment| segment.end);
+        if start >= last_end {
+            self.segments.push_back(Flown {
+                start,
+                end,
+                number,
+                sent_at: now,
+                is_delivered: false,
+                is_lost: false,
+                is_resent: false,
+                was_resent: false,
+            });
+        } else {
+            let at = self.index_of(start);
+            let Some(segment) = self.segments.get_mut(at) else {
+                return;
+            };
+            if !segment.is_resent {
+                self.resent += segment.end - segment.start;
+                if segment.is_lost {
+                    self.pending -= segment.end - segment.start;
+                }
+            }
+            segment.is_resent = true;
+            segment.was_resent = true;
+            segment.number = number;
+            segment.sent_at = now;
+            if let Some(episode) = &mut self.episode {
+                episode.resent_at.get_or_insert(now);
+                episode.unexplained += 1;
+            }
+        }
+        self.order.push_back((start, number));
+        if let Some(reduction) = &mut self.reduction {
+            reduction.prr.on_sent(length);
+        }
+    }
+
+    /// The place of the first segment that ends after `offset`.
+    fn index_of(&self, offset: u64) -> usize {
+        self.segments
+            .partition_point(|segment| segment.end <= offset)
+    }
+
+    /// Everything below `una` and in `blocks` has arrived.
+    pub(super) fn on_delivered(
+        &mut self,
+        now: Time,
+        una: u64,
+        blocks: &[(u64, u64)],
+        min_rtt: Option<Span>,
+    ) -> Delivery {
+        let mut delivery = Delivery::default();
+        while let Some(first) = self.segments.front_mut() {
+            if first.end > una {
+                // A part of a segment is acknowledged where the peer's window cut it.
+                let passed = una.saturating_sub(first.start);
+                if passed > 0 {
+                    first.start = una;
+                    let (is_lost, is_resent, is_delivered) =
+                        (first.is_lost, first.is_resent, first.is_delivered);
+                    self.delivered -= if is_delivered { passed } else { 0 };
+                    self.lost -= if is_lost { passed } else { 0 };
+                    self.pending -= if is_lost && !is_resent { passed } else { 0 };
+                    self.resent -= if is_resent { passed } else { 0 };
+                    delivery.bytes += if is_delivered { 0 } else { passed };
+                }
+                break;
+            }
+            let segment = *first;
+            delivery.passes_resent |= segment.was_resent;
+            self.forget(&segment);
+            if segment.is_delivered {
+                self.delivered -= segment.end - segment.start;
+                self.delivered_segments -= 1;
+            } else {
+                self.note(&segment, now, min_rtt, &mut delivery);
+            }
+            self.segments.pop_front();
+        }
+        let mut below = una;
+        for _ in blocks {
+            // Ascending, because the clock is told so; an acknowledgement has four at the most.
+            let next = blocks.iter().filter(|block| block.0 >= below).min();
+            let Some(&(start, end)) = next else { break };
+            below = end.max(start + 1);
+            self.on_block(now, start, end, min_rtt, &mut delivery);
+        }
+        delivery
+    }
+
+    fn on_block(
+        &mut self,
+        now: Time,
+        start: u64,
+        end: u64,
+        min_rtt: Option<Span>,
+        delivery: &mut Delivery,
+    ) {
+        let mut at = self
+            .segments
+            .partition_point(|segment| segment.start < start);
+        while let Some(&segment) = self.segments.get(at) {
+            if segment.end > end {
+                break;
+            }
+            if !segment.is_delivered {
+                self.forget(&segment);
+                self.delivered += segment.end - segment.start;
+                self.delivered_segments += 1;
+                if let Some(segment) = self.segments.get_mut(at) {
+                    segment.is_delivered = true;
+                    segment.is_lost = false;
+                    segment.is_resent = false;
+                }
+                self.note(&segment, now, min_rtt, delivery);
+            }
+            at += 1;
+        }
+    }
+
+    /// A segment that is delivered is neither lost nor sent again.
+    fn forget(&mut self, segment: &Flown) {
+        let length = segment.end - segment.start;
+        if segment.is_lost {
+            self.lost -= length;
+            self.pending -= if segment.is_resent { 0 } else { length };
+        }
+        self.resent -= if segment.is_resent { length } else { 0 };
+    }
+
+    fn note(&mut self, segment: &Flown, now: Time, min_rtt: Option<Span>, delivery: &mut Delivery) {
+        delivery.bytes += segment.end - segment.start;
+        delivery.segments += 1;
+        if !segment.was_resent {
+            let rtt = now.saturating_since(segment.sent_at);
+            delivery.rtt = Some(delivery.rtt.map_or(rtt, |least| least.min(rtt)));
+            delivery.longest_rtt = delivery.longest_rtt.max(Some(rtt));
+        }
+        let delivered = Delivered {
+            number: segment.number,
+            sent_at: segment.sent_at,
+            end: segment.end,
+            was_resent: segment.was_resent,
+        };
+        self.clock.on_delivered(&delivered, now, min_rtt);
+    }
+
+    /// Takes for lost what the clock says, with this reordering window; how many bytes that is, and when the newest of
+    /// them had left. Sets when to look again.
+    pub(super) fn find_lost(&mut self, now: Time, window: Span) -> Option<(u64, Time)> {
+        let mut found: Option<(u64, Time)> = None;
+        let mut longest = Span::ZERO;
+        let mut at = 0;
+        while let Some(&(start, number)) = self.order.get(at) {
+            let index = self.index_of(start);
+            let is_current = |segment: &Flown| {
+                segment.number == number
+                    && !segment.is_delivered
+                    && (segment.is_resent || !segment.is_lost)
+            };
+            let Some(segment) = self.segments.get_mut(index).filter(|it| is_current(it)) else {
+                let _ = self.order.remove(at);
+                continue;
+            };
+            match self.clock.judge(number, segment.sent_at, now, window) {
+                Verdict::Unknown => break,
+                Verdict::Waits(span) => {
+                    longest = longest.max(span);
+                    at += 1;
+                }
+                Verdict::Lost => {
+                    let length = segment.end - segment.start;
+                    if segment.is_resent {
+                        self.resent -= length;
+                    }
+                    if !segment.is_lost {
+                        self.lost += length;
+                    }
+                    segment.is_lost = true;
+                    segment.is_resent = false;
+                    let sent_at = segment.sent_at;
+                    self.pending += length;
+                    let (bytes, newest) = found.unwrap_or((0, Time::ZERO));
+                    found = Some((bytes + length, newest.max(sent_at)));
+                    let _ = self.order.remove(at);
+                }
+            }
+        }
+        self.reorder_at = if longest.is_zero() {
+            Time::MAX
+        } else {
+            now + longest
+        };
+        found
+    }
+
+    /// The retransmission timer expired: what may still be on its way by the clock is kept, all else is lost. A peer
+    /// whose acknowledgement stops at what it had acknowledged selectively reneged (RFC 2018, section 8).
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        let reneged = self
+            .segments
+            .front()
+            .is_some_and(|first| first.is_delivered);
+        let clock = self.clock;
+        let (mut lost, mut resent) = (0, 0);
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            let is_taken_back = reneged && segment.is_delivered;
+            if is_taken_back {
+                segment.is_delivered = false;
+                self.delivered -= segment.end - segment.start;
+                self.delivered_segments -= 1;
+            }
+            if segment.is_delivered {
+                continue;
+            }
+            let verdict = clock.judge(0, segment.sent_at, now, Span::ZERO);
+            let may_arrive = index > 0 && !is_taken_back && matches!(verdict, Verdict::Waits(_));
+            let length = segment.end - segment.start;
+            if !may_arrive {
+                segment.is_lost = true;
+                segment.is_resent = false;
+            }
+            lost += if segment.is_lost { length } else { 0 };
+            resent += if segment.is_resent { length } else { 0 };
+        }
+        (self.lost, self.resent) = (lost, resent);
+        self.pending = self
+            .segments
+            .iter()
+            .filter(|segment| segment.is_lost && !segment.is_resent)
+            .map(|segment| segment.end - segment.start)
+            .sum();
+        self.reorder_at = Time::MAX;
+        self.probe.at = Time::MAX;
+        self.probe.is_due = false;
+        self.probe.end = None;
+        self.reduction = None;
+        self.is_forced = true;
+    }
+
+    /// Nothing is lost after all.
+    pub(super) fn absolve(&mut self) {
+        self.order.clear();
+        for segment in &mut self.segments {
+            segment.is_lost = false;
+            self.order.push_back((segment.start, segment.number));
+        }
+        self.order
+            .make_contiguous()
+            .sort_unstable_by_key(|&(_, number)| number);
+        self.lost = 0;
+        self.pending = 0;
+        self.is_forced = false;
+        self.reduction = None;
+        self.episode = None;
+    }
+
+    /// What may be in flight: the controller's `window`, or less or more while it shrinks.
+    pub(super) fn window(&self, window: u64) -> u64 {
+        self.reduction
+            .as_ref()
+            .map_or(window, |reduction| reduction.window)
+    }
+
+    /// Begins to shrink from a window of `before` to `target`.
+    pub(super) fn begin_reduction(&mut self, before: u64, target: u64) {
+        self.reduction = Some(Reduction {
+            prr: Prr::new(before, target),
+            window: before,
+        });
+    }
+
+    /// Moves the reduction on, if there is one.
+    pub(super) fn reduce(&mut self, delivered: u64, pipe: u64, is_safe: bool, mss: u32) {
+        if let Some(reduction) = &mut self.reduction
+            && delivered > 0
+        {
+            reduction.window = reduction.prr.on_ack(delivered, pipe, is_safe, mss);
+        }
+    }
+}
+
+impl Usage {
+    /// A segment left; `outstanding` is what is under way with it, up to `end` from `una` on.
+    pub(super) fn on_sent(&mut self, una: u64, end: u64, outstanding: u64, is_full: bool) {
+        if una >= self.end || is_full || !self.is_full && outstanding > self.most {
+            *self = Self {
+                end,
+                is_full,
+                most: outstanding,
+            };
+        }
+    }
+
+    /// Whether the window is all that limits the flow. A slow start counts as limited up to twice what was used.
+    pub(super) const fn is_limited(&self, window: u64, in_slow_start: bool) -> bool {
+        self.is_full || in_slow_start && window < 2 * self.most
+    }
+}
+
+#[cfg(test)]
+mod tests;

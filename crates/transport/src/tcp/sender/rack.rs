@@ -1,0 +1,472 @@
+//! Sending under a recovery that goes by time: RACK, tail loss probes, proportional rate reduction, undo.
+
+use comity_congestion::recovery::{Advance, Duplicate, Recovery, RecoveryKind, Reduce};
+use comity_congestion::{Ack, Answered, Loss, LossCause};
+use comity_units::{Bytes, Span, Time};
+
+use super::super::config::Config;
+use super::answers::Reading;
+use super::flight::{Delivery, Episode, Flight};
+use super::stream::{Acknowledgement, Outgoing, Stream};
+use super::transfer::Transfer;
+
+/// What a probe waits for beyond two round trips, for timers that are not exact.
+const PROBE_SLACK: Span = Span::from_millis(2);
+
+/// An acknowledgement, and what came of it.
+struct News<'a> {
+    now: Time,
+    ack: &'a Acknowledgement<'a>,
+    delivery: &'a Delivery,
+    /// It moved the cumulative acknowledgement.
+    advanced: bool,
+}
+
+/// The settings of the recovery: whether it probes, reduces in proportion, and undoes.
+fn settings(config: &Config) -> (bool, bool, bool) {
+    match config.recovery.kind {
+        RecoveryKind::Rack {
+            probe,
+            proportional,
+            undo,
+        } => (probe, proportional, undo),
+        _ => (false, false, false),
+    }
+}
+
+impl Transfer {
+    /// What [`Transfer::on_acknowledgement`] does for the other recoveries.
+    pub(super) fn on_acknowledgement_by_time(
+        &mut self,
+        flight: &mut Flight,
+        stream: &mut Stream,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        if ack.offset < stream.una {
+            return;
+        }
+        let advanced = ack.offset > stream.una;
+        if advanced || ack.window > stream.peer_window {
+            stream.set_peer_window(ack.window);
+            if stream.peer_window > 0 {
+                self.end_persistence();
+            }
+        }
+        if !advanced {
+            stream.take_sign_of_life(ack);
+        }
+        let is_limited = flight.usage.is_limited(self.window, self.in_slow_start)
+            || self.is_held_by_pacer(stream, now);
+        let answered = self.answered(now, ack, advanced);
+        let was_syn = stream.una == 0;
+        let min_rtt = self.clock.rtt.min();
+        let delivery = flight.on_delivered(now, ack.offset, ack.sacked, min_rtt);
+        let before = stream.una;
+        if advanced {
+            stream.una = ack.offset;
+            stream.next = stream.next.max(stream.una);
+            stream.expiries = 0;
+        }
+        self.duplicate_seen = !advanced && (self.duplicate_seen || delivery.bytes > 0);
+        let news = News {
+            now,
+            ack,
+            delivery: &delivery,
+            advanced,
+        };
+        self.sample(&news, config);
+        self.on_probe_answered(flight, stream, &news, config);
+        self.undo(flight, stream, &news, config);
+
+        let mut grows = advanced;
+        if advanced {
+            let reaction = self.recovery.on_advance(&Advance {
+                to: ack.offset,
+                acked: ack.offset - before,
+                mss: config.mss,
+                is_repair: true,
+            });
+            grows &= reaction.grow;
+            if reaction.recovered {
+                flight.reduction = None;
+                flight.clock.on_recovered();
+                self.controller.on_recovered(now);
+            } else if stream.una > self.reduced_until && !self.recovery.is_recovering() {
+                flight.reduction = None;
+            }
+        }
+        self.on_echo(Some(flight), stream, now, ack, config);
+        let lost = delivery.bytes > 0 && self.find_lost(flight, stream, now, config);
+        self.obey();
+        let pipe = flight.pipe(stream.in_flight());
+        flight.reduce(delivery.bytes, pipe, advanced && !lost, config.mss);
+        if !was_syn && delivery.bytes > 0 {
+            if let Some((number, arrived_at)) = answered {
+                self.controller.on_answered(&Answered {
+                    now,
+                    number,
+                    arrived_at,
+                });
+            }
+            self.controller.on_ack(&Ack {
+                now,
+                acked: Bytes::new(delivery.bytes),
+                rtt: delivery.rtt,
+                in_flight: Bytes::new(stream.in_flight()),
+                app_limited: !is_limited,
+                in_recovery: !grows || flight.reduction.is_some(),
+                marked: 0,
+                packets: delivery.segments.max(1),
+                sample: None,
+            });
+            self.obey();
+        }
+        let is_measured_later = |at: Time| {
+            let since = now.saturating_since(at);
+            delivery.rtt.is_some_and(|rtt| rtt > since)
+        };
+        if advanced || flight.first_sent_at().is_some_and(is_measured_later) {
+            self.restart_timer(stream, now);
+            self.schedule_probe(flight, stream, now, config);
+        }
+        self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
+    }
+
+    /// The packet that an acknowledgement answers, for controllers that ask.
+    fn answered(
+        &mut self,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        advanced: bool,
+    ) -> Option<(
+        comity_units::PacketNumber,
+        Option<comity_congestion::Arrived>,
+    )> {
+        let is_quiet = self.is_quiet;
+        let answers = self.answers.as_mut().filter(|_| advanced)?;
+        let reading = ack.peer_clock.map_or(Reading::Nothing, |value| {
+            answers.peer_clock.read(now, value)
+        });
+        let number = answers.on_advance(ack.offset)?;
+        let arrived_at = match reading {
+            Reading::Unknown => return None,
+            Reading::At(stamp) => Some(stamp),
+            Reading::Nothing => None,
+        };
+        is_quiet.then_some((number, arrived_at))
+    }
+
+    /// Measures the round trip of what was delivered, or by the timestamp where that is not clear.
+    fn sample(&mut self, news: &News<'_>, config: &Config) {
+        self.clock.begin_acknowledgement();
+        let rtt = match news.delivery.longest_rtt {
+            Some(rtt) => Some(self.clock.take(news.now, rtt, config)),
+            None if news.advanced => self.clock.sample(news.now, news.ack, false, None, config),
+            None => None,
+        };
+        if let Some(rtt) = rtt {
+            self.statistics.rtt_samples += 1;
+            self.statistics.rtt_sum += rtt;
+        }
+    }
+
+    /// Looks for segments that the clock says are lost, and reacts to the first of a window. Whether there are any.
+    fn find_lost(
+        &mut self,
+        flight: &mut Flight,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) -> bool {
+        let threshold = u32::from(config.recovery.duplicate_threshold);
+        let at_once = !self.recovery.is_quiet() || flight.delivered_segments() >= threshold;
+        let smoothed = self.clock.rtt.smoothed(&config.rtt);
+        let window = flight.clock.window(at_once, self.clock.rtt.min(), smoothed);
+        let Some((lost, sent_at)) = flight.find_lost(now, window) else {
+            return false;
+        };
+        let reaction = self.recovery.on_duplicate(&Duplicate {
+            una: stream.una,
+            max: stream.max,
+            mss: config.mss,
+            first_is_lost: true,
+        });
+        if reaction.reduce == Reduce::No {
+            return true;
+        }
+        self.statistics.fast_retransmits += 1;
+        flight.probe.at = Time::MAX;
+        flight.probe.end = None;
+        // A mark of this window has reduced it already (RFC 3168, section 6.1.2).
+        if flight.reduction.is_none() {
+            self.reduce(
+                flight,
+                stream,
+                &Loss {
+                    now,
+                    sent_at,
+                    lost: Bytes::new(lost),
+                    in_flight: Bytes::new(stream.in_flight()),
+                    window: Bytes::new(self.usable_window(stream)),
+                    cause: LossCause::Reordering,
+                    restart: false,
+                },
+                config,
+            );
+        }
+        // Without a proportional reduction the pipe may be above the window for long (RFC 6675, section 5, step 4.3).
+        flight.is_forced |= flight.reduction.is_none();
+        flight.episode = Some(Episode {
+            began_at: stream.una,
+            resent_at: None,
+            unexplained: 0,
+        });
+        self.restart_timer(stream, now);
+        true
+    }
+
+    /// Tells the controller of a loss or a mark, and shrinks to the window that it decides on.
+    pub(super) fn reduce(
+        &mut self,
+        flight: &mut Flight,
+        stream: &Stream,
+        loss: &Loss,
+        config: &Config,
+    ) {
+        let before = self.window;
+        self.controller.on_loss(loss);
+        self.obey();
+        self.reduced_until = stream.max;
+        let (_, proportional, _) = settings(config);
+        if proportional && self.window < before {
+            flight.begin_reduction(before, self.window);
+        }
+    }
+
+    /// Takes a reduction back when the peer's answers say that what was sent again had not been lost.
+    ///
+    /// By timestamps (RFC 3522): an acknowledgement passes a segment that was sent again and echoes a time before that,
+    /// and nothing sent again is outstanding, unless the timer expired. By duplicate SACKs (RFC 3708): all that was sent
+    /// again arrived twice.
+    fn undo(&mut self, flight: &mut Flight, stream: &Stream, news: &News<'_>, config: &Config) {
+        let &News {
+            now,
+            ack,
+            delivery,
+            advanced,
+        } = news;
+        let (_, _, undo) = settings(config);
+        if let Some((start, _)) = ack.duplicate {
+            flight.clock.on_duplicate_reported(flight.transmissions());
+            if let Some(episode) = &mut flight.episode
+                && start >= episode.began_at
+            {
+                episode.unexplained = episode.unexplained.saturating_sub(1);
+            }
+        }
+        let Some(episode) = flight.episode.as_ref().filter(|_| undo) else {
+            return;
+        };
+        let Some(resent_at) = episode.resent_at else {
+            return;
+        };
+        // Echoed times are known to a tick either way.
+        let margin = config.timestamp_tick * 2;
+        let echoes_earlier = ack
+            .echoed
+            .is_some_and(|echoed| echoed + margin <= resent_at);
+        let by_time = advanced
+            && delivery.passes_resent
+            && echoes_earlier
+            && (!flight.has_resent() || !self.recovery.is_recovering());
+        let by_duplicates = ack.duplicate.is_some() && episode.unexplained == 0;
+        if by_time || by_duplicates {
+            self.recovery.on_spurious();
+            flight.absolve();
+            self.controller.on_spurious_loss(now);
+            self.reduced_until = stream.una;
+            self.obey();
+        }
+    }
+
+    /// Whether the answer to a probe says that it repaired a loss (RFC 8985, section 7.4).
+    fn on_probe_answered(
+        &mut self,
+        flight: &mut Flight,
+        stream: &Stream,
+        news: &News<'_>,
+        config: &Config,
+    ) {
+        let &News {
+            now,
+            ack,
+            delivery,
+            advanced,
+        } = news;
+        let Some((end, is_old)) = flight.probe.end else {
+            return;
+        };
+        if ack.offset < end {
+            return;
+        }
+        let is_repeated = ack.is_pure && !advanced && delivery.bytes == 0;
+        if is_old && ack.duplicate.is_none() && ack.offset > end {
+            // The probe arrived and its original did not.
+            flight.probe.end = None;
+            let loss = Loss {
+                now,
+                sent_at: now,
+                lost: Bytes::new(u64::from(config.mss)),
+                in_flight: Bytes::new(stream.in_flight()),
+                window: Bytes::new(self.window.min(stream.peer_window)),
+                cause: LossCause::Reordering,
+                restart: false,
+            };
+            self.statistics.fast_retransmits += 1;
+            self.reduced_until = stream.max;
+            self.controller.on_loss(&loss);
+            self.obey();
+        } else if !is_old || ack.duplicate.is_some() || is_repeated {
+            flight.probe.end = None;
+        }
+    }
+
+    /// Arms the timer of the probe in place of the retransmission timer, where a probe may be sent.
+    ///
+    /// ```text
+    /// PTO = min(2 · SRTT + 2 ms, time to the retransmission timeout); one segment alone waits 200 ms more, for a
+    /// receiver that holds its acknowledgement back
+    /// ```
+    pub(super) fn schedule_probe(
+        &mut self,
+        flight: &mut Flight,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) {
+        flight.probe.at = Time::MAX;
+        let (probe, _, _) = settings(config);
+        let may_probe = probe
+            && stream.una > 0
+            && self.recovery.is_quiet()
+            && !flight.has_disorder()
+            && flight.probe.end.is_none()
+            && !stream.rto_at.is_never();
+        let (Some((first_start, first_end)), true) = (flight.first(), may_probe) else {
+            return;
+        };
+        let is_alone = stream.max <= first_end && first_start == stream.una;
+        let slack = if is_alone {
+            config.rtt.min_timeout
+        } else {
+            PROBE_SLACK
+        };
+        let wait = match self.clock.rtt.smoothed(&config.rtt) {
+            Some(smoothed) => smoothed * 2 + slack,
+            None => config.rtt.initial_timeout,
+        };
+        flight.probe.at = stream.rto_at.min(now + wait);
+        stream.rto_at = Time::MAX;
+    }
+
+    /// The timers of the recovery, as far as they are due.
+    pub(super) fn on_recovery_timer(
+        &mut self,
+        flight: &mut Flight,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) {
+        if flight.reorder_at <= now {
+            self.burst = 0;
+            if self.find_lost(flight, stream, now, config) {
+                let pipe = flight.pipe(stream.in_flight());
+                flight.reduce(u64::from(config.mss), pipe, false, config.mss);
+            }
+        }
+        if flight.probe.at <= now {
+            self.burst = 0;
+            flight.probe.at = Time::MAX;
+            // What was delivered ahead of its turn since says more than a probe would.
+            flight.probe.is_due = !flight.has_disorder();
+            self.restart_timer(stream, now);
+        }
+        self.is_quiet = self.recovery.is_quiet() && flight.is_quiet();
+    }
+
+    /// What to send: a probe, the first segment that is lost, others and new data as the window lets them.
+    pub(super) fn next_by_time(
+        &mut self,
+        flight: &mut Flight,
+        stream: &mut Stream,
+        now: Time,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        if core::mem::take(&mut flight.probe.is_due)
+            && let Some(outgoing) = self.probe_tail(flight, stream, config)
+        {
+            return Some(outgoing);
+        }
+        if core::mem::take(&mut flight.is_forced)
+            && let Some((start, end)) = flight.next_lost().or_else(|| flight.first())
+        {
+            return Some(stream.segment_at(start, end, config));
+        }
+        let pipe = flight.pipe(stream.in_flight());
+        if let Some((start, end)) = flight.next_lost() {
+            let window = flight.window(self.window);
+            let fits = pipe + (end - start) <= window;
+            return fits.then(|| stream.segment_at(start, end, config));
+        }
+        let spare = stream.in_flight().saturating_sub(pipe);
+        let window = flight.window(self.window).saturating_add(spare);
+        self.next_within(stream, now, window, config)
+    }
+
+    /// New data if there is any, or the last segment again (RFC 8985, section 7.3).
+    fn probe_tail(
+        &self,
+        flight: &mut Flight,
+        stream: &Stream,
+        config: &Config,
+    ) -> Option<Outgoing> {
+        let fresh = stream.segment_at(stream.max, stream.stream_end(), config);
+        let has_room = fresh.end_of_data() <= self.peer_edge(stream);
+        if !fresh.is_empty() && has_room {
+            flight.probe.end = Some((fresh.end(), false));
+            return Some(fresh);
+        }
+        let (start, end) = flight.last()?;
+        flight.probe.end = Some((end, true));
+        Some(stream.segment_at(start, end, config))
+    }
+
+    /// Accounts for a segment that leaves.
+    pub(super) fn on_sent_by_time(
+        &mut self,
+        flight: &mut Flight,
+        stream: &mut Stream,
+        now: Time,
+        outgoing: Outgoing,
+        config: &Config,
+    ) {
+        flight.on_sent(now, outgoing.start, outgoing.end());
+        let outstanding = stream.in_flight();
+        let full = flight.pipe(outstanding) + u64::from(config.mss) > flight.window(self.window);
+        flight
+            .usage
+            .on_sent(stream.una, stream.max, outstanding, full);
+        let Some(first) = flight.first_sent_at() else {
+            return;
+        };
+        if !flight.probe.at.is_never() {
+            // The probe stood for the timeout of the first segment.
+            stream.rto_at = (first + self.clock.timeout).max(now);
+            self.schedule_probe(flight, stream, now, config);
+        } else if outstanding == outgoing.end() - outgoing.start {
+            self.schedule_probe(flight, stream, now, config);
+        }
+    }
+}
