@@ -4,7 +4,7 @@ use core::fmt::Debug;
 
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 
-use crate::{Report, Tag};
+use crate::{PacketLoss, RateSample, Report, Tag};
 
 /// Decides how much and how fast one flow may send.
 ///
@@ -43,6 +43,10 @@ pub trait Controller: Debug + Send {
     /// [`Controller::on_ack`] of the same acknowledgement, once for each number, only for controllers that
     /// [ask](Controller::needs_packet_numbers) and only where the transport has packet numbers.
     fn on_packet_acked(&mut self, _now: Time, _number: PacketNumber) {}
+
+    /// One packet was declared lost, in an episode or outside of one. Called before the [`Controller::on_ack`] of the
+    /// acknowledgement that showed it, for controllers that [need](Controller::needs_rate_samples) rate samples.
+    fn on_packet_lost(&mut self, _now: Time, _loss: &PacketLoss) {}
 
     /// A packet left. Called for every packet that counts against the window.
     fn on_sent(&mut self, _sent: &Sent) {}
@@ -112,6 +116,9 @@ pub trait Controller: Debug + Send {
 
     /// Whether [`Ack::sample`] is needed. Delivery-rate samples cost the transport a record per packet,
     /// so it keeps them only for controllers that ask (BBR does).
+    ///
+    /// These hear of every acknowledgement that delivers something or shows a loss, also of selective ones and in a
+    /// recovery; [`Ack::acked`] may then be zero.
     fn needs_rate_samples(&self) -> bool {
         false
     }
@@ -170,25 +177,9 @@ pub struct Ack {
     pub marked: u32,
     /// How many packets this acknowledgement newly covers; 1 when the receiver answers every packet.
     pub packets: u32,
-    /// The delivery rate over the flight of the newest acknowledged packet, for controllers that ask.
+    /// The delivery rate over the flight of the newest acknowledged packet, and the account of losses, for
+    /// controllers that [ask](Controller::needs_rate_samples).
     pub sample: Option<RateSample>,
-}
-
-/// How fast data was delivered while one packet was in flight.
-///
-/// Source: draft-cheng-iccrg-delivery-rate-estimation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateSample {
-    /// Payload delivered between the sending and the acknowledgement of the sampled packet.
-    pub delivered: Bytes,
-    /// The longer of the send and the acknowledgement interval of that data.
-    pub interval: Span,
-    /// Payload that had been delivered in all when the sampled packet left; tells rounds apart.
-    pub prior_delivered: Bytes,
-    /// Payload declared lost in the same interval.
-    pub lost: Bytes,
-    /// Whether the flow was limited by its application when the sampled packet left.
-    pub app_limited: bool,
 }
 
 /// Losses were declared together.
@@ -322,8 +313,16 @@ pub enum Pacing {
     /// As fast as the window opens: the acknowledgements are the clock.
     #[default]
     Unpaced,
-    /// At a rate; the pacer spaces starts by `wire / rate`. RAP, TFRC, BBR.
+    /// At a rate; the pacer spaces starts by `wire / rate`. RAP, TFRC.
     Rate(Rate),
+    /// At a rate, with up to `size` bytes back to back before the pause that they are worth: what a host hands to its
+    /// network interface at once (BBR). A transport that sends packets one by one takes it for [`Pacing::Rate`].
+    Bursts {
+        /// How fast packets leave on the average.
+        rate: Rate,
+        /// How much leaves at once on the wire, at least a packet.
+        size: Bytes,
+    },
     /// A gap from the end of one packet to the start of the next. IFTP's G, packet spacing's `ps`.
     Gap(Span),
     /// A token bucket: no more than `rate` on the average, spaced by no less than `wire / peak`. What is not used is

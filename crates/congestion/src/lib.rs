@@ -11,7 +11,7 @@
 //! * [`Meter`]: the receiver's half, where an algorithm has one. It sees arrivals with the [`Tag`] that
 //!   the sender's controller put on each packet, and answers with a [`Report`] that travels back.
 //!
-//! [`RttEstimator`] is the one of RFC 6298 and serves all transports. [`table`] names every controller
+//! [`RttEstimator`] is the one of RFC 6298 and [`DeliveryRate`] takes the samples of BBR; both serve all transports. [`table`] names every controller
 //! once, for the command line, the scenario files, the bindings and the tests.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod controller;
+mod delivery_rate;
 pub mod equation;
 pub mod growth;
 mod loss_intervals;
@@ -28,9 +29,10 @@ mod rtt;
 pub mod table;
 
 pub use controller::{
-    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase,
-    RateSample, Restart, Sent, Timeout, TimeoutRepair,
+    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, Restart,
+    Sent, Timeout, TimeoutRepair,
 };
+pub use delivery_rate::{DeliveryRate, Departure, PacketLoss, RateSample};
 pub use loss_intervals::LossIntervals;
 pub use meter::{Arrival, Meter, Report, Tag};
 pub use recovery::{AnyRecovery, Recovery};

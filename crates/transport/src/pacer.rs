@@ -8,6 +8,8 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// ```text
 /// Rate(r):  start = max(next, now − (quantum − wire) / r)      of the packet that leaves
 ///           next  = start + wire / r                           starts are wire / r apart
+/// Bursts(r, s): a packet that fits into s with those that left since start leaves at once; the next start is
+///           start + their bytes / r, and after a pause earlier by the pause, by half of the burst at the most
 /// Gap(g):   next  = now + wire / line + g                      from the end of one to the start of the next
 /// At(t):    next  = t                                          the law keeps its own calendar
 /// ```
@@ -28,9 +30,13 @@ struct Departure {
     /// When it counts as started, and by how much earlier it does because of a pause before it.
     start: Time,
     early: Span,
+    /// How long the pause before the burst was that it belongs to.
+    late: Span,
     /// When its end is on the first link.
     end: Time,
+    /// What the pause until the next start is for: the packet, or the burst that it ends.
     wire: Bytes,
+    packet: Bytes,
     /// When the next may start at `rate`, the one that was in force.
     next: Time,
     rate: Rate,
@@ -56,6 +62,13 @@ impl Pacer {
         match (pacing, &self.last) {
             (Pacing::At(time), _) => time,
             (Pacing::Rate(rate) | Pacing::Bucket { rate, .. }, Some(last)) => last.next(rate),
+            (Pacing::Bursts { rate, size }, Some(last)) => {
+                if last.wire + last.packet <= size {
+                    last.start
+                } else {
+                    last.next(rate)
+                }
+            }
             (Pacing::Gap(gap), Some(last)) => last.end + gap,
             _ => Time::ZERO,
         }
@@ -66,8 +79,10 @@ impl Pacer {
         let mut departure = Departure {
             start: now,
             early: Span::ZERO,
+            late: Span::ZERO,
             end: now,
             wire,
+            packet: wire,
             next: now,
             rate: Rate::MAX,
         };
@@ -82,6 +97,21 @@ impl Pacer {
                         let credit = rate.transmission_time(quantum.saturating_sub(wire));
                         departure.early = late_since.saturating_since(due).min(credit);
                     }
+                }
+                departure.rate = rate;
+                departure.next = departure.due(rate).saturating_sub(departure.early);
+            }
+            Pacing::Bursts { rate, size } => {
+                if let Some(last) = &self.last {
+                    let next = last.next(rate);
+                    if now < next && last.wire + wire <= size {
+                        (departure.start, departure.late) = (last.start, last.late);
+                        departure.wire = last.wire + wire;
+                    } else {
+                        departure.late = now.saturating_since(next);
+                    }
+                    let half = rate.transmission_time(departure.wire) / 2;
+                    departure.early = departure.late.min(half);
                 }
                 departure.rate = rate;
                 departure.next = departure.due(rate).saturating_sub(departure.early);
@@ -172,6 +202,29 @@ mod tests {
             pacer.release_at(slow),
             start + Span::from_millis(100) + Span::from_secs(1)
         );
+    }
+
+    #[test]
+    fn bursts_of_two_packets_leave_at_once_and_wait_for_both() {
+        let pacing = Pacing::Bursts {
+            rate: Rate::from_mbps(8),
+            size: PACKET * 2,
+        };
+        let mut pacer = Pacer::default();
+        let start = Time::from_secs(5);
+        assert_eq!(burst(&mut pacer, start, pacing, Bytes::ZERO), 2);
+        assert_eq!(pacer.release_at(pacing), start + Span::from_millis(2));
+        let second = start + Span::from_millis(2);
+        // The second packet of a burst may come later, and the pause does not begin anew.
+        pacer.on_sent(second, PACKET, pacing, Rate::MAX, Bytes::ZERO);
+        let between = second + Span::from_micros(500);
+        assert!(pacer.release_at(pacing) <= between);
+        pacer.on_sent(between, PACKET, pacing, Rate::MAX, Bytes::ZERO);
+        assert_eq!(pacer.release_at(pacing), second + Span::from_millis(2));
+        // After a pause half of the burst's time is made up for.
+        let late = second + Span::from_millis(10);
+        assert_eq!(burst(&mut pacer, late, pacing, Bytes::ZERO), 2);
+        assert_eq!(pacer.release_at(pacing), late + Span::from_millis(1));
     }
 
     #[test]

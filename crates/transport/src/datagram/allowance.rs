@@ -48,6 +48,8 @@ impl<P: Payload> Connection<P> {
             (Pacing::Bucket { rate, peak, .. }, _) => {
                 Pacing::Rate(self.account.pace.max(rate).min(peak))
             }
+            // Packets leave one by one; what a timer lets out late together is bounded elsewhere.
+            (Pacing::Bursts { rate, .. }, _) => Pacing::Rate(rate),
             (pacing, _) => pacing,
         }
     }
@@ -176,6 +178,15 @@ impl<P: Payload> Connection<P> {
         in_flight == 0
             || in_flight.saturating_add(u64::from(self.size.current()))
                 <= self.decision.window.get()
+    }
+
+    /// Samples of the delivery rate are marked from here on if the application leaves room in the window. Losses are
+    /// retransmitted from the backlog, so that an empty one has none left. A sender that waits for the peer's credit or
+    /// for its pacer is not limited by its application.
+    pub(super) fn check_app_limited(&mut self) {
+        if self.outbox.backlog() == 0 && self.has_window() {
+            self.sent.on_app_limited();
+        }
     }
 
     /// Whether the peer has room for what waits.

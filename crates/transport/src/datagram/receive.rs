@@ -1,7 +1,7 @@
 //! Taking packets in: acknowledgements, losses, sections.
 
 use comity_congestion::{
-    Ack as AckEvent, Answered, Arrival, Arrived, Feedback, Loss, LossCause, Report, Tag,
+    Ack as AckEvent, Answered, Arrival, Arrived, Feedback, Loss, LossCause, RateSample, Report, Tag,
 };
 use comity_units::{Bytes, PacketNumber, Span, Time};
 
@@ -351,16 +351,6 @@ impl<P: Payload> Connection<P> {
         // Counts are left out when all are zero.
         let marks = self.on_marks(ack.ecn.unwrap_or_default(), news.packets);
         self.target.on_fates(news.bytes, 0);
-        if let (Some(sample), Some(sending)) = (&news.sample, news.sending) {
-            let passage = Passage {
-                delivered: sample.delivered,
-                sending,
-                interval: sample.interval,
-                delay: ack.delay,
-            };
-            let least = self.loss.min().unwrap_or(Span::ZERO);
-            self.target.on_passage(now, &passage, least);
-        }
         let newest_sent_at = news.largest.map_or(Time::ZERO, |(_, sent_at)| sent_at);
         if marks > 0 && self.is_new_episode(newest_sent_at) {
             self.begin_episode(
@@ -386,6 +376,7 @@ impl<P: Payload> Connection<P> {
             self.obey();
             return Ok(());
         }
+        let sample = self.measure_delivery(now, news.prior_in_flight, ack.delay);
         if let Some(number) = news.answered
             && self.controller.needs_answers()
         {
@@ -418,11 +409,34 @@ impl<P: Payload> Connection<P> {
             in_recovery: is_repairing,
             marked: u32::try_from(marks).unwrap_or(u32::MAX),
             packets: news.packets,
-            sample: news.sample.filter(|_| self.controller.needs_rate_samples()),
+            sample: self.controller.needs_rate_samples().then_some(sample),
         });
         self.obey();
+        self.check_app_limited();
         self.update_target(now);
         Ok(())
+    }
+
+    /// The delivery rate over the flight of the newest packet that was acknowledged. The peer's delay is taken off the
+    /// round trip as everywhere.
+    fn measure_delivery(&mut self, now: Time, prior_in_flight: u64, delay: Span) -> RateSample {
+        let sample = self.sent.sample(now, prior_in_flight);
+        let least = self.loss.min().unwrap_or(Span::ZERO);
+        if let Some(sending) = sample.sending {
+            let passage = Passage {
+                delivered: sample.delivered,
+                sending,
+                interval: sample.interval,
+                delay,
+            };
+            self.target.on_passage(now, &passage, least);
+        }
+        RateSample {
+            rtt: sample
+                .rtt
+                .map(|rtt| rtt.saturating_sub(delay).max(least.min(rtt))),
+            ..sample.without_rate_below(least)
+        }
     }
 
     /// Takes in how many packets the peer saw marked; returns how many of them are new.
@@ -480,6 +494,11 @@ impl<P: Payload> Connection<P> {
             self.requeue(now, contents);
         }
         self.target.on_fates(0, lost.bytes);
+        if self.controller.needs_rate_samples() {
+            for loss in &lost.losses {
+                self.controller.on_packet_lost(now, loss);
+            }
+        }
         let (Some(newest), Some(oldest)) = (lost.newest_sent_at, lost.oldest_sent_at) else {
             return;
         };

@@ -3,8 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use comity_congestion::RateSample;
-use comity_units::{Bytes, PacketNumber, Span, Time};
+use comity_congestion::{DeliveryRate, Departure, PacketLoss, RateSample};
+use comity_units::{PacketNumber, Span, Time};
 
 use super::events::LostPacket;
 use crate::wire::frame::AckRange;
@@ -23,7 +23,7 @@ pub(super) struct SentPacket<C> {
     is_acknowledged: bool,
     /// A probe has repeated what it carries.
     is_repeated: bool,
-    progress: Progress,
+    departure: Departure,
 }
 
 /// What a packet carries.
@@ -42,17 +42,6 @@ struct Missing<C> {
     contents: C,
     /// It left on a path that is no longer the connection's: that it was late says nothing of this one.
     is_foreign: bool,
-}
-
-/// How far the connection had come when a packet left: what a delivery-rate sample is made of.
-#[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
-    app_limited: bool,
-    /// Whether something of the flight had been answered.
-    is_answered: bool,
 }
 
 /// What an acknowledgement changed.
@@ -81,10 +70,8 @@ pub(super) struct Acknowledged<C> {
     pub(super) reordering: u64,
     /// When each of them had left, the oldest first.
     pub(super) late_sent_at: Vec<Time>,
-    pub(super) sample: Option<RateSample>,
-    /// Over how long what the sample speaks of left. `None` when that began with nothing in flight: its answers take a round
-    /// trip longer than its sending, whatever the path carries.
-    pub(super) sending: Option<Span>,
+    /// What was in flight before.
+    pub(super) prior_in_flight: u64,
     /// The numbers of all of them and of those that had been declared lost, where they are kept.
     pub(super) numbers: Vec<PacketNumber>,
 }
@@ -102,6 +89,8 @@ pub(super) struct Lost<C> {
     pub(super) oldest_sent_at: Option<Time>,
     /// When each of them left that asked for an answer.
     pub(super) sent_at: Vec<Time>,
+    /// The account of each of these.
+    pub(super) losses: Vec<PacketLoss>,
     /// How far apart the first and the last of them left between which nothing was acknowledged; the furthest of such.
     pub(super) spread: Span,
     /// Whether only time told, for all of them.
@@ -131,12 +120,7 @@ pub(super) struct SentPackets<C> {
     /// Of `packets`, those that ask for no answer and may still get one.
     unasked: usize,
     largest_acknowledged: Option<PacketNumber>,
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
-    /// Whether something was acknowledged since the flight began.
-    is_answered: bool,
-    lost: u64,
+    rate: DeliveryRate,
     /// Whether an acknowledgement is to name the packets that are new in it.
     keeps_numbers: bool,
     /// An acknowledgement names the largest number of a packet larger than this.
@@ -154,11 +138,7 @@ impl<C: Carried> SentPackets<C> {
             in_flight_packets: 0,
             unasked: 0,
             largest_acknowledged: None,
-            delivered: 0,
-            delivered_at: now,
-            first_sent_at: now,
-            is_answered: false,
-            lost: 0,
+            rate: DeliveryRate::new(now),
             keeps_numbers: false,
             base: u32::MAX,
         }
@@ -200,6 +180,11 @@ impl<C: Carried> SentPackets<C> {
             })
     }
 
+    /// The application has nothing to send although the window has room.
+    pub(super) fn on_app_limited(&mut self) {
+        self.rate.on_app_limited(self.in_flight);
+    }
+
     /// Takes all packets out of flight, for what they left on is no longer the path of the connection; what they carry. Some may still
     /// turn up.
     pub(super) fn abandon(&mut self) -> Vec<C> {
@@ -235,13 +220,10 @@ impl<C: Carried> SentPackets<C> {
     }
 
     /// A packet leaves. `size` is zero for one that asks for no answer.
-    pub(super) fn on_sent(&mut self, now: Time, size: u32, app_limited: bool, contents: C) {
-        if self.in_flight == 0 {
-            // A flight begins: the time spent idle is no part of any delivery.
-            self.first_sent_at = now;
-            self.delivered_at = now;
-            self.is_answered = false;
-        }
+    pub(super) fn on_sent(&mut self, now: Time, size: u32, contents: C) {
+        let is_first = self.in_flight == 0;
+        let in_flight = self.in_flight + u64::from(size);
+        let departure = self.rate.on_sent(now, in_flight, is_first);
         if size == 0 {
             if self.unasked >= MAX_UNASKED {
                 self.next = self.next.next();
@@ -257,16 +239,10 @@ impl<C: Carried> SentPackets<C> {
             is_open: true,
             is_acknowledged: false,
             is_repeated: false,
-            progress: Progress {
-                delivered: self.delivered,
-                delivered_at: self.delivered_at,
-                first_sent_at: self.first_sent_at,
-                app_limited,
-                is_answered: self.is_answered,
-            },
+            departure,
         });
         self.next = self.next.next();
-        self.in_flight += u64::from(size);
+        self.in_flight = in_flight;
         self.in_flight_packets += u32::from(size > 0);
     }
 
@@ -314,11 +290,9 @@ impl<C: Carried> SentPackets<C> {
             late_contents: Vec::new(),
             reordering: 0,
             late_sent_at: Vec::new(),
-            sample: None,
-            sending: None,
+            prior_in_flight: self.in_flight,
             numbers: Vec::new(),
         };
-        let mut sampled: Option<(Time, Progress)> = None;
         let expected = self
             .largest_acknowledged
             .map_or(0, |last| last.next().get());
@@ -347,9 +321,7 @@ impl<C: Carried> SentPackets<C> {
                 let size = u64::from(packet.size);
                 self.in_flight -= size;
                 self.in_flight_packets -= 1;
-                self.delivered += size;
-                self.delivered_at = now;
-                self.is_answered = true;
+                self.rate.on_delivered(now, &packet.departure, size, false);
                 result.packets += 1;
                 result.bytes += size;
                 let number = packet.number;
@@ -361,7 +333,6 @@ impl<C: Carried> SentPackets<C> {
                 }
                 if result.largest.is_none_or(|(largest, _)| largest < number) {
                     result.largest = Some((number, packet.sent_at));
-                    sampled = Some((packet.sent_at, packet.progress));
                 }
                 result.least = Some(result.least.map_or(number, |least| least.min(number)));
             }
@@ -373,23 +344,16 @@ impl<C: Carried> SentPackets<C> {
         {
             result.answered = Some(largest);
         }
-        if let Some((sent_at, progress)) = sampled {
-            let sending = sent_at.saturating_since(progress.first_sent_at);
-            let answering = now.saturating_since(progress.delivered_at);
-            self.first_sent_at = sent_at;
-            result.sending = progress.is_answered.then_some(sending);
-            result.sample = Some(RateSample {
-                delivered: Bytes::new(self.delivered - progress.delivered),
-                interval: sending.max(answering),
-                prior_delivered: Bytes::new(progress.delivered),
-                lost: Bytes::new(self.lost),
-                app_limited: progress.app_limited,
-            });
-        }
         result.numbers.sort_unstable();
         result.late_sent_at.sort_unstable();
         self.let_go();
         Ok(result)
+    }
+
+    /// The delivery rate that the acknowledgement measured which was taken in last, and the losses found since the sample
+    /// before.
+    pub(super) fn sample(&mut self, now: Time, prior_in_flight: u64) -> RateSample {
+        self.rate.sample(now, prior_in_flight, self.in_flight)
     }
 
     /// Takes packets of this range off the list of the missing: they were late, not lost.
@@ -420,8 +384,7 @@ impl<C: Carried> SentPackets<C> {
             if self.keeps_numbers {
                 result.numbers.push(missing.number);
             }
-            self.delivered += u64::from(missing.size);
-            self.delivered_at = now;
+            self.rate.on_late(now, u64::from(missing.size));
         }
     }
 
@@ -440,6 +403,7 @@ impl<C: Carried> SentPackets<C> {
             newest_sent_at: None,
             oldest_sent_at: None,
             sent_at: Vec::new(),
+            losses: Vec::new(),
             spread: Span::ZERO,
             by_delay: true,
         };
@@ -477,7 +441,7 @@ impl<C: Carried> SentPackets<C> {
                 let size = u64::from(packet.size);
                 self.in_flight -= size;
                 self.in_flight_packets -= 1;
-                self.lost += size;
+                lost.losses.push(self.rate.on_lost(&packet.departure, size));
                 lost.bytes += size;
                 lost.newest_sent_at = Some(packet.sent_at);
                 lost.oldest_sent_at = lost.oldest_sent_at.or(Some(packet.sent_at));
@@ -547,6 +511,7 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
     use alloc::vec;
+    use comity_units::Bytes;
     use proptest::prelude::*;
 
     const SIZE: u32 = 1_000;
@@ -573,7 +538,7 @@ mod tests {
     fn ten() -> SentPackets<u64> {
         let mut sent = SentPackets::new(Time::ZERO);
         for number in 0..10 {
-            sent.on_sent(at(number), SIZE, false, number);
+            sent.on_sent(at(number), SIZE, number);
         }
         sent
     }
@@ -630,8 +595,8 @@ mod tests {
     #[test]
     fn an_answer_is_timed_by_its_largest_number_whatever_that_asked_for() {
         let mut sent = ten();
-        sent.on_sent(at(20), 0, false, 10);
-        sent.on_sent(at(21), 0, false, 11);
+        sent.on_sent(at(20), 0, 10);
+        sent.on_sent(at(21), 0, 11);
         let mut timed = |ranges: [(u64, u64); 1]| {
             let ranges = self::ranges(ranges);
             sent.on_ack(at(40), ranges).expect("sent").timed
@@ -646,7 +611,7 @@ mod tests {
     fn what_was_never_sent_cannot_be_acknowledged() {
         let mut sent = ten();
         sent.skip();
-        sent.on_sent(at(10), SIZE, false, 11);
+        sent.on_sent(at(10), SIZE, 11);
         assert_eq!(sent.next_number(), PacketNumber::new(12));
         let beyond = sent.on_ack(at(50), ranges([(0, 12)])).err();
         assert_eq!(beyond, Some(NeverSent(PacketNumber::new(12))));
@@ -662,22 +627,27 @@ mod tests {
         // Ten packets of 1,000 bytes, a millisecond apart, over a path of 40 ms that carries one each 2 ms:
         // the acknowledgement of packet 3 comes at 46 ms, that of packet 6 at 52 ms.
         let mut sent = ten();
-        sent.on_ack(at(46), ranges([(0, 3)])).expect("sent");
-        let news = sent.on_ack(at(52), ranges([(4, 6)])).expect("sent");
-        let sample = news.sample.expect("there is news");
+        let sample = |sent: &mut SentPackets<u64>, now, range| {
+            let news = sent.on_ack(now, ranges([range])).expect("sent");
+            sent.sample(now, news.prior_in_flight)
+        };
+        sample(&mut sent, at(46), (0, 3));
+        let second = sample(&mut sent, at(52), (4, 6));
         // All ten left before anything was delivered, so the whole flight counts: 7,000 bytes in 52 ms.
-        assert_eq!(sample.delivered, Bytes::new(7_000));
-        assert_eq!(sample.interval, Span::from_millis(52));
-        assert_eq!(news.sending, None, "it began with nothing in flight");
+        assert_eq!(second.delivered, Bytes::new(7_000));
+        assert_eq!(second.interval, Span::from_millis(52));
+        assert_eq!(second.sending, None, "it began with nothing in flight");
+        assert_eq!(second.prior_in_flight, Bytes::new(6_000));
+        assert_eq!(second.in_flight, Bytes::new(3_000));
         // Packet 10 leaves at 52 ms and is answered at 98 ms: the four packets answered since then.
-        sent.on_sent(at(52), SIZE, true, 10);
-        let news = sent.on_ack(at(98), ranges([(7, 10)])).expect("sent");
-        let sample = news.sample.expect("there is news");
-        assert_eq!(sample.delivered, Bytes::new(4_000));
-        assert_eq!(sample.interval, Span::from_millis(46));
-        assert!(sample.app_limited);
+        sent.on_app_limited();
+        sent.on_sent(at(52), SIZE, 10);
+        let third = sample(&mut sent, at(98), (7, 10));
+        assert_eq!(third.delivered, Bytes::new(4_000));
+        assert_eq!(third.interval, Span::from_millis(46));
+        assert!(third.app_limited);
         // Behind packet 6, which left at 6 ms and was the newest to be answered when packet 10 left.
-        assert_eq!(news.sending, Some(Span::from_millis(46)));
+        assert_eq!(third.sending, Some(Span::from_millis(46)));
     }
 
     proptest! {
@@ -695,7 +665,7 @@ mod tests {
                 let number = sent.next_number().get();
                 match kind {
                     0 | 1 => {
-                        sent.on_sent(now, SIZE, false, number);
+                        sent.on_sent(now, SIZE, number);
                         open.insert(number);
                     }
                     2 if start < number => {

@@ -209,7 +209,7 @@ impl<P: Payload> Connection<P> {
         let wire = u64::from(size + self.config.overhead);
         let app_limited = self.outbox.backlog() == 0;
         let counted = if is_eliciting { size } else { 0 };
-        self.sent.on_sent(now, counted, app_limited, contents);
+        self.sent.on_sent(now, counted, contents);
         self.peak.on_flight(now, self.sent.in_flight());
         if self.sent.next_number() == self.skip_at {
             self.sent.skip();
@@ -239,6 +239,7 @@ impl<P: Payload> Connection<P> {
                 app_limited,
             });
             self.obey();
+            self.check_app_limited();
         }
         let ecn = if self.ecn_works && is_eliciting {
             self.ecn_sent += 1;

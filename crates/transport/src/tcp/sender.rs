@@ -3,6 +3,7 @@
 mod acknowledgement;
 mod answers;
 mod clock;
+mod delivery;
 mod departure;
 mod ecn;
 mod flight;

@@ -52,6 +52,9 @@ impl Transfer {
             }
         }
         self.on_echo(None, stream, now, ack, config);
+        if self.delivery.is_some() {
+            self.report_delivery(None, stream, now, ack, config);
+        }
         if stream.line.is_some() {
             self.review_persistence(stream, now, order.is_gt(), config);
         }
@@ -189,7 +192,7 @@ impl Transfer {
                     },
                 });
             }
-            if acked > 0 {
+            if acked > 0 && self.delivery.is_none() {
                 self.controller.on_ack(&Ack {
                     now,
                     acked: Bytes::new(acked),
@@ -209,6 +212,8 @@ impl Transfer {
                 self.controller.on_recovered(now);
             }
             self.obey();
+        } else {
+            self.report_handshake(now, rtt);
         }
     }
 

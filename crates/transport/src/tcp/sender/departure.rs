@@ -131,6 +131,9 @@ impl Transfer {
             let number = PacketNumber::new(self.statistics.segments);
             answers.on_sent(outgoing.start, end, stream.max, number);
         }
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_sent(now, outgoing.start, end, stream.max);
+        }
         if end > stream.max {
             stream.max = end;
             self.clock.on_sent(now, end);
@@ -171,6 +174,7 @@ impl Transfer {
         {
             self.obey();
         }
+        self.check_app_limited(stream, config);
         Some(outgoing)
     }
 

@@ -98,7 +98,7 @@ pub(super) struct Episode {
 
 /// What an acknowledgement delivered.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Delivery {
+pub(super) struct Acked {
     pub(super) bytes: u64,
     pub(super) segments: u32,
     /// The shortest and the longest round trip of the segments that were sent once.
@@ -186,6 +186,16 @@ impl Flight {
             .map(|segment| (segment.start, segment.end))
     }
 
+    /// The starts of the segments that are lost and were not sent again.
+    pub(super) fn lost(&self) -> impl Iterator<Item = u64> + '_ {
+        let segments = if self.pending > 0 { self.segments.len() } else { 0 };
+        self.segments
+            .iter()
+            .take(segments)
+            .filter(|segment| segment.is_lost && !segment.is_resent)
+            .map(|segment| segment.start)
+    }
+
     /// The last segment outstanding.
     pub(super) fn last(&self) -> Option<(u64, u64)> {
         self.segments
@@ -260,8 +270,8 @@ impl Flight {
         una: u64,
         blocks: &[(u64, u64)],
         min_rtt: Option<Span>,
-    ) -> Delivery {
-        let mut delivery = Delivery::default();
+    ) -> Acked {
+        let mut delivery = Acked::default();
         while let Some(first) = self.segments.front_mut() {
             if first.end > una {
                 // A part of a segment is acknowledged where the peer's window cut it.
@@ -306,7 +316,7 @@ impl Flight {
         start: u64,
         end: u64,
         min_rtt: Option<Span>,
-        delivery: &mut Delivery,
+        delivery: &mut Acked,
     ) {
         let mut at = self
             .segments
@@ -340,7 +350,7 @@ impl Flight {
         self.resent -= if segment.is_resent { length } else { 0 };
     }
 
-    fn note(&mut self, segment: &Flown, now: Time, min_rtt: Option<Span>, delivery: &mut Delivery) {
+    fn note(&mut self, segment: &Flown, now: Time, min_rtt: Option<Span>, delivery: &mut Acked) {
         delivery.bytes += segment.end - segment.start;
         delivery.segments += 1;
         if !segment.was_resent {

@@ -6,7 +6,7 @@ use comity_units::{Bytes, Span, Time};
 
 use super::super::config::Config;
 use super::answers::Reading;
-use super::flight::{Delivery, Episode, Flight};
+use super::flight::{Acked, Episode, Flight};
 use super::stream::{Acknowledgement, Outgoing, Stream};
 use super::transfer::Transfer;
 
@@ -17,7 +17,7 @@ const PROBE_SLACK: Span = Span::from_millis(2);
 struct News<'a> {
     now: Time,
     ack: &'a Acknowledgement<'a>,
-    delivery: &'a Delivery,
+    delivery: &'a Acked,
     /// It moved the cumulative acknowledgement.
     advanced: bool,
 }
@@ -76,7 +76,7 @@ impl Transfer {
             delivery: &delivery,
             advanced,
         };
-        self.sample(&news, config);
+        let rtt = self.sample(&news, config);
         self.on_probe_answered(flight, stream, &news, config);
         self.undo(flight, stream, &news, config);
 
@@ -102,7 +102,11 @@ impl Transfer {
         self.obey();
         let pipe = flight.pipe(stream.in_flight());
         flight.reduce(delivery.bytes, pipe, advanced && !lost, config.mss);
-        if !was_syn && delivery.bytes > 0 {
+        if was_syn {
+            self.report_handshake(now, rtt);
+        } else if self.delivery.is_some() {
+            self.report_delivery(Some(flight), stream, now, ack, config);
+        } else if delivery.bytes > 0 {
             if let Some((number, arrived_at)) = answered {
                 self.controller.on_answered(&Answered {
                     now,
@@ -159,7 +163,7 @@ impl Transfer {
     }
 
     /// Measures the round trip of what was delivered, or by the timestamp where that is not clear.
-    fn sample(&mut self, news: &News<'_>, config: &Config) {
+    fn sample(&mut self, news: &News<'_>, config: &Config) -> Option<Span> {
         self.clock.begin_acknowledgement();
         let rtt = match news.delivery.longest_rtt {
             Some(rtt) => Some(self.clock.take(news.now, rtt, config)),
@@ -170,6 +174,7 @@ impl Transfer {
             self.statistics.rtt_samples += 1;
             self.statistics.rtt_sum += rtt;
         }
+        rtt
     }
 
     /// Looks for segments that the clock says are lost, and reacts to the first of a window. Whether there are any.
@@ -240,7 +245,8 @@ impl Transfer {
         self.obey();
         self.reduced_until = stream.max;
         let (_, proportional, _) = settings(config);
-        if proportional && self.window < before {
+        // A controller that measures the delivery rate sets what may be in flight itself.
+        if proportional && self.window < before && self.delivery.is_none() {
             flight.begin_reduction(before, self.window);
         }
     }

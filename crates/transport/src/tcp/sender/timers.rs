@@ -74,6 +74,7 @@ impl Transfer {
                 consecutive: stream.expiries,
                 duplicate_seen: self.duplicate_seen,
             };
+            self.lose_everything(stream, now);
             self.controller.on_timeout(&timeout);
             self.obey();
             self.controller.timeout_repair(&timeout)

@@ -14,6 +14,7 @@ use super::super::scoreboard::Scoreboard;
 use super::super::segment::Wave;
 use super::answers::Answers;
 use super::clock::Clock;
+use super::delivery::Delivery;
 use super::ecn::Marks;
 use super::flight::Flight;
 use super::persist::Persistence;
@@ -82,6 +83,8 @@ pub(super) struct Transfer {
     initial_window: u64,
     /// Present when the controller asks for answers.
     pub(super) answers: Option<Box<Answers>>,
+    /// Present when the controller asks for samples of the delivery rate.
+    pub(super) delivery: Option<Box<Delivery>>,
     pub(super) statistics: SenderStatistics,
 }
 
@@ -119,6 +122,9 @@ impl Transfer {
             is_quiet: true,
             recovery: AnyRecovery::new(config.recovery),
             answers: controller.needs_answers().then(Box::default),
+            delivery: controller
+                .needs_rate_samples()
+                .then(|| Box::new(Delivery::new())),
             controller,
             scoreboard: None,
             flight: None,
@@ -201,7 +207,11 @@ impl Transfer {
             .flight
             .as_ref()
             .map_or(0, |flight| size_of::<Flight>() + flight.heap_memory());
-        board + pace + answers + flight + size_of_val(self.controller.as_ref())
+        let delivery = self
+            .delivery
+            .as_ref()
+            .map_or(0, |delivery| size_of::<Delivery>() + delivery.heap_memory());
+        board + pace + answers + flight + delivery + size_of_val(self.controller.as_ref())
     }
 
     pub(super) fn begin_event(&mut self) {

@@ -1,0 +1,364 @@
+//! The record of what is in the network, for controllers that measure the delivery rate.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use comity_congestion::recovery::Recovery;
+use comity_congestion::{Ack, DeliveryRate, Departure, PacketLoss, RateSample};
+use comity_units::{Bytes, Span, Time};
+
+use super::super::config::Config;
+use super::flight::Flight;
+use super::stream::{Acknowledgement, Stream};
+use super::transfer::Transfer;
+
+/// Every segment that is outstanding, and whether it is in the network, has arrived or is lost.
+///
+/// Without selective acknowledgements a segment counts as delivered only when the cumulative acknowledgement covers it.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    rate: DeliveryRate,
+    /// In ascending order of offsets, without gaps between them but for what a time-line discarded.
+    segments: VecDeque<Record>,
+    /// Bytes that are neither delivered nor lost.
+    in_flight: u64,
+    /// Bytes that are lost and have not left again.
+    lost: u64,
+    /// Segments up to this offset were looked at for their first loss.
+    judged: u64,
+    /// A recovery from a timeout lasts until this offset is acknowledged.
+    repaired_at: u64,
+    min_rtt: Span,
+    /// Losses that the controller has not heard of.
+    losses: Vec<PacketLoss>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    start: u64,
+    end: u64,
+    departure: Departure,
+    fate: Fate,
+    is_repeated: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    InFlight,
+    Delivered,
+    Lost,
+}
+
+impl Record {
+    const fn length(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+impl Delivery {
+    pub(super) const fn new() -> Self {
+        Self {
+            rate: DeliveryRate::new(Time::ZERO),
+            segments: VecDeque::new(),
+            in_flight: 0,
+            lost: 0,
+            judged: 0,
+            repaired_at: 0,
+            min_rtt: Span::MAX,
+            losses: Vec::new(),
+        }
+    }
+
+    /// `[start, end)` leaves; `max` is the end of what was sent before.
+    pub(super) fn on_sent(&mut self, now: Time, start: u64, end: u64, max: u64) {
+        let is_first = self.segments.is_empty();
+        if start < max {
+            let first = self.first_ending_after(start);
+            for record in self.segments.range_mut(first..) {
+                if record.start >= end {
+                    break;
+                }
+                if record.fate == Fate::Delivered {
+                    continue;
+                }
+                if record.fate == Fate::Lost {
+                    record.fate = Fate::InFlight;
+                    self.in_flight += record.length();
+                    self.lost -= record.length();
+                }
+                record.is_repeated = true;
+                record.departure = self.rate.on_sent(now, self.in_flight, false);
+            }
+        }
+        let start = start.max(max);
+        if start < end {
+            self.in_flight += end - start;
+            self.segments.push_back(Record {
+                start,
+                end,
+                departure: self.rate.on_sent(now, self.in_flight, is_first),
+                fate: Fate::InFlight,
+                is_repeated: false,
+            });
+        }
+    }
+
+    fn first_ending_after(&self, offset: u64) -> usize {
+        self.segments.partition_point(|record| record.end <= offset)
+    }
+
+    /// Everything before `una` has arrived, and what lies in the ranges `sacked`.
+    fn on_arrival(&mut self, now: Time, una: u64, sacked: &[(u64, u64)]) {
+        let covered = self.first_ending_after(una);
+        for at in 0..covered {
+            self.deliver(now, at);
+        }
+        self.segments.drain(..covered);
+        for &(start, end) in sacked {
+            let first = self.segments.partition_point(|record| record.start < start);
+            for at in first..self.segments.len() {
+                if self.segments.get(at).is_none_or(|record| record.end > end) {
+                    break;
+                }
+                self.deliver(now, at);
+            }
+        }
+    }
+
+    fn deliver(&mut self, now: Time, at: usize) {
+        let Some(record) = self.segments.get_mut(at) else {
+            return;
+        };
+        let length = record.length();
+        match record.fate {
+            Fate::Delivered => return,
+            Fate::InFlight => self.in_flight -= length,
+            Fate::Lost => self.lost -= length,
+        }
+        record.fate = Fate::Delivered;
+        let (departure, is_repeated) = (record.departure, record.is_repeated);
+        if !is_repeated {
+            let rtt = now.saturating_since(departure.sent_at());
+            self.min_rtt = self.min_rtt.min(rtt);
+        }
+        self.rate.on_delivered(now, &departure, length, is_repeated);
+    }
+
+    /// Whatever was sent once, lies below `offset` and has not arrived is lost.
+    fn on_lost_below(&mut self, offset: u64) {
+        for at in self.first_ending_after(self.judged)..self.first_ending_after(offset) {
+            if self
+                .segments
+                .get(at)
+                .is_some_and(|record| !record.is_repeated)
+            {
+                self.lose(at);
+            }
+        }
+        self.judged = self.judged.max(offset);
+    }
+
+    /// The segment that holds `offset` is lost.
+    fn on_lost_at(&mut self, offset: u64) {
+        self.lose(self.first_ending_after(offset));
+    }
+
+    /// The retransmission timer expired with `max` as the end of what was sent: all of it is lost that has not arrived.
+    fn on_timeout(&mut self, max: u64) {
+        for at in 0..self.segments.len() {
+            self.lose(at);
+        }
+        self.repaired_at = max;
+    }
+
+    fn lose(&mut self, at: usize) {
+        let Some(record) = self.segments.get_mut(at) else {
+            return;
+        };
+        if record.fate == Fate::InFlight {
+            record.fate = Fate::Lost;
+            let length = record.length();
+            self.in_flight -= length;
+            self.lost += length;
+            let loss = self.rate.on_lost(&record.departure, length);
+            self.losses.push(loss);
+        }
+    }
+
+    fn sample(&mut self, now: Time, prior_in_flight: u64) -> RateSample {
+        let sample = self.rate.sample(now, prior_in_flight, self.in_flight);
+        match self.min_rtt {
+            Span::MAX => sample,
+            least => sample.without_rate_below(least),
+        }
+    }
+
+    /// The memory held on the heap.
+    pub(super) fn heap_memory(&self) -> usize {
+        self.segments.capacity() * size_of::<Record>()
+            + self.losses.capacity() * size_of::<PacketLoss>()
+    }
+}
+
+impl Transfer {
+    /// Tells a controller that measures the delivery rate what an acknowledgement brought, when everything else is done
+    /// with it.
+    pub(super) fn report_delivery(
+        &mut self,
+        flight: Option<&Flight>,
+        stream: &Stream,
+        now: Time,
+        ack: &Acknowledgement<'_>,
+        config: &Config,
+    ) {
+        let Some(delivery) = &mut self.delivery else {
+            return;
+        };
+        let prior_in_flight = delivery.in_flight;
+        delivery.on_arrival(now, stream.una, ack.sacked);
+        if let Some(board) = &self.scoreboard {
+            delivery
+                .on_lost_below(board.lost_below(config.mss, config.recovery.duplicate_threshold));
+        }
+        for start in flight.into_iter().flat_map(Flight::lost) {
+            delivery.on_lost_at(start);
+        }
+        if self.resend_first {
+            delivery.on_lost_at(stream.una);
+        }
+        let sample = delivery.sample(now, prior_in_flight);
+        for loss in core::mem::take(&mut delivery.losses) {
+            self.controller.on_packet_lost(now, &loss);
+        }
+        if sample.newly_delivered > Bytes::ZERO || sample.newly_lost > Bytes::ZERO {
+            let mss = u64::from(config.mss);
+            let is_repairing = stream.una < delivery.repaired_at;
+            self.controller.on_ack(&Ack {
+                now,
+                acked: sample.newly_delivered,
+                rtt: sample.rtt,
+                in_flight: sample.in_flight,
+                app_limited: sample.app_limited,
+                in_recovery: self.recovery.is_recovering() || is_repairing,
+                marked: 0,
+                packets: sample.newly_delivered.get().div_ceil(mss) as u32,
+                sample: Some(sample),
+            });
+            self.obey();
+        }
+        self.check_app_limited(stream, config);
+    }
+
+    /// The retransmission timer expired: everything is lost that has not arrived.
+    pub(super) fn lose_everything(&mut self, stream: &Stream, now: Time) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_timeout(stream.max);
+            for loss in core::mem::take(&mut delivery.losses) {
+                self.controller.on_packet_lost(now, &loss);
+            }
+        }
+    }
+
+    /// Samples are marked from here on if the application leaves room in the window: it has given less than a segment, and
+    /// nothing that is lost waits to leave again. A sender that waits for its pacer or for the peer's window is not
+    /// limited by its application.
+    pub(super) fn check_app_limited(&mut self, stream: &Stream, config: &Config) {
+        if let Some(delivery) = &mut self.delivery
+            && stream.stream_end().saturating_sub(stream.max) < u64::from(config.mss)
+            && delivery.in_flight < self.window
+            && delivery.lost == 0
+        {
+            delivery.rate.on_app_limited(delivery.in_flight);
+        }
+    }
+
+    /// Tells a controller that measures the delivery rate how long the handshake took.
+    pub(super) fn report_handshake(&mut self, now: Time, rtt: Option<Span>) {
+        if self.delivery.is_some() {
+            self.controller.on_ack(&Ack {
+                now,
+                acked: Bytes::ZERO,
+                rtt,
+                in_flight: Bytes::ZERO,
+                app_limited: false,
+                in_recovery: false,
+                marked: 0,
+                packets: 0,
+                sample: None,
+            });
+            self.obey();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1_000;
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    /// Ten segments from offset 1 on, a millisecond apart.
+    fn ten() -> Delivery {
+        let mut delivery = Delivery::new();
+        for segment in 0..10 {
+            let start = 1 + segment * MSS;
+            delivery.on_sent(at(segment), start, start + MSS, start);
+        }
+        delivery
+    }
+
+    #[test]
+    fn each_segment_is_delivered_once() {
+        let mut delivery = ten();
+        delivery.on_arrival(at(40), 1 + 2 * MSS, &[(1 + 4 * MSS, 1 + 6 * MSS)]);
+        let sample = delivery.sample(at(40), 10 * MSS);
+        assert_eq!(sample.newly_delivered, Bytes::new(4 * MSS));
+        assert_eq!(sample.in_flight, Bytes::new(6 * MSS));
+        assert_eq!(
+            sample.rtt,
+            Some(Span::from_millis(35)),
+            "segment 5 is the newest"
+        );
+        // The same range again, and half of the next segment.
+        let sacked = [(1 + 4 * MSS, 1 + 6 * MSS + MSS / 2)];
+        delivery.on_arrival(at(41), 1 + 2 * MSS, &sacked);
+        let sample = delivery.sample(at(41), 6 * MSS);
+        assert_eq!(sample.newly_delivered, Bytes::ZERO);
+        assert!(!sample.has_rate());
+        delivery.on_arrival(at(50), 1 + 10 * MSS, &[]);
+        let sample = delivery.sample(at(50), 6 * MSS);
+        assert_eq!(sample.newly_delivered, Bytes::new(6 * MSS));
+        assert_eq!(sample.total_delivered, Bytes::new(10 * MSS));
+        assert_eq!((delivery.in_flight, delivery.segments.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_lost_leaves_the_network_and_comes_back_when_it_is_sent_again() {
+        let mut delivery = ten();
+        delivery.on_arrival(at(40), 1, &[(1 + 3 * MSS, 1 + 7 * MSS)]);
+        delivery.on_lost_below(1 + 3 * MSS);
+        let sample = delivery.sample(at(40), 10 * MSS);
+        assert_eq!(sample.newly_lost, Bytes::new(3 * MSS));
+        assert_eq!(sample.in_flight, Bytes::new(3 * MSS), "segments 7, 8 and 9");
+        assert_eq!(delivery.lost, 3 * MSS);
+        delivery.on_sent(at(41), 1, 1 + MSS, 1 + 10 * MSS);
+        assert_eq!((delivery.in_flight, delivery.lost), (4 * MSS, 2 * MSS));
+        // The scoreboard says so as long as the hole is there: what left again is not lost again by that.
+        delivery.on_lost_below(1 + 3 * MSS);
+        assert_eq!(delivery.in_flight, 4 * MSS);
+        delivery.on_arrival(at(81), 1 + MSS, &[]);
+        let sample = delivery.sample(at(81), 4 * MSS);
+        assert_eq!(sample.rtt, None, "which of both arrived is not known");
+        assert_eq!(sample.lost, Bytes::ZERO, "none since it left again");
+        // A timeout takes everything for lost, what left again with it.
+        delivery.on_sent(at(82), 1 + MSS, 1 + 2 * MSS, 1 + 10 * MSS);
+        delivery.on_timeout(1 + 10 * MSS);
+        assert_eq!((delivery.in_flight, delivery.lost), (0, 5 * MSS));
+        let sample = delivery.sample(at(300), 5 * MSS);
+        assert_eq!(sample.newly_lost, Bytes::new(4 * MSS));
+    }
+}
