@@ -29,8 +29,8 @@ mod rtt;
 pub mod table;
 
 pub use controller::{
-    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase, Restart,
-    Sent, Timeout, TimeoutRepair,
+    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Phase,
+    Restart, Sent, Timeout, TimeoutRepair,
 };
 pub use delivery_rate::{DeliveryRate, Departure, PacketLoss, RateSample};
 pub use loss_intervals::LossIntervals;

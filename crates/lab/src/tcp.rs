@@ -9,6 +9,7 @@ use std::time::Duration;
 use comity_sim::host::{FlowPlan, Source};
 use comity_sim::network::{FlowSpec, Headers, Reader, TcpSpec, Workload};
 use comity_sim::report::{FlowReport, FlowSeries};
+use comity_sim::scenario::linux_parameters;
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,8 +77,12 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
         ("ipv4/tcp_timestamps", flag(tcp.config.timestamps)),
         ("ipv4/tcp_sack", flag(tcp.config.sack)),
         ("ipv4/tcp_window_scaling", flag(tcp.config.window_scaling)),
-        // As in the simulator, whatever the host has.
-        ("ipv4/tcp_ecn", "0".into()),
+        ("ipv4/tcp_dsack", flag(tcp.config.duplicate_sack)),
+        ("ipv4/tcp_ecn", flag(tcp.config.ecn)),
+        (
+            "ipv4/tcp_slow_start_after_idle",
+            flag(tcp.config.restart_after_idle),
+        ),
     ];
     // Half of the memory is for the window (tcp_adv_win_scale).
     let most = tcp.config.receive_buffer.get().saturating_mul(2);
@@ -98,7 +103,10 @@ pub(crate) fn kernel_settings(flow: &FlowSpec, tcp: &TcpSpec) -> Result<KernelSe
 fn beyond_kernel(flow: &FlowSpec, tcp: &TcpSpec) -> Option<&'static str> {
     let (config, modern) = (&tcp.config, Config::MODERN);
     let keys = [
-        ("parameters", tcp.parameters.iter().next().is_some()),
+        (
+            "parameters",
+            tcp.parameters != linux_parameters(&tcp.controller),
+        ),
         ("timeline", config.timeline.is_some()),
         ("reader", flow.reader != Reader::Immediate),
         ("headers", tcp.headers != Headers::Real),

@@ -1,11 +1,11 @@
 //! The preset "modern" beside flows of Linux, and marks of a queue on TCP.
 
-use comity_sim::report::{LinkReport, Report};
+use comity_sim::report::{LinkReport, RunReport};
 use comity_sim::scenario::{NoFiles, Reading, Scenario};
 use comity_sim::{RunOptions, run};
 
 /// The reports of greedy flows over 8 Mb/s, 20 ms each way, with this queue, from second 10 to 60.
-fn play(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<Report> {
+fn play(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<RunReport> {
     let groups: String = flows
         .iter()
         .map(|(controller, count)| {
@@ -33,7 +33,7 @@ fn play(queue: &str, seeds: u64, flows: &[(&str, u32)], settings: &str) -> Vec<R
         .collect()
 }
 
-fn bottleneck(report: &Report) -> &LinkReport {
+fn bottleneck(report: &RunReport) -> &LinkReport {
     report
         .links
         .iter()
@@ -42,7 +42,7 @@ fn bottleneck(report: &Report) -> &LinkReport {
 }
 
 /// Means over the runs: queueing delay in milliseconds, and drops of a thousand packets.
-fn queue_and_drops(reports: &[Report]) -> (f64, f64) {
+fn queue_and_drops(reports: &[RunReport]) -> (f64, f64) {
     let count = reports.len() as f64;
     let mean = |of: &dyn Fn(&LinkReport) -> f64| {
         reports

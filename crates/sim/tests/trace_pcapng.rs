@@ -162,6 +162,7 @@ fn sample(capture: Capture) -> Vec<u8> {
         window: 502,
         flags: Flags::ACK,
         options: timestamps(3, 2),
+        ..Segment::default()
     };
     writer
         .packet(0, Time::from_millis(40), &tcp(&data, 52))

@@ -9,19 +9,22 @@
 //! * a loss or a timeout leaves a threshold of at least two segments and does not raise the window (above
 //!   two segments, which RFC 5681 grants to a flow of one);
 //! * an acknowledgement raises the window by no more than it acknowledges, and not at all while the
-//!   application limits the flow or a recovery goes on;
+//!   application limits the flow or a recovery goes on; controllers that give back after a recovery what they had before it
+//!   raise it no further than it ever was, or to four segments;
 //! * a wake-up lies in the future, also right after the controller was woken.
 //!
-//! Controllers that ask for the numbers of what arrived are told them, right before the acknowledgement.
+//! Controllers that ask for the numbers of what arrived are told them, right before the acknowledgement, and those that ask
+//! for samples of the delivery rate get them, with the losses one by one.
 //!
 //! [`Model::disturb`] sends events that no honest transport sends; then only the first two are checked.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
-    Ack, Answered, Arrived, Controller, Decision, Feedback, Loss, LossCause, Pacing, Report,
-    Restart, Sent, Timeout,
+    Ack, Answered, Arrived, Controller, Decision, DeliveryRate, Departure, Feedback, Loss,
+    LossCause, Pacing, RateSample, Report, Restart, Sent, Timeout,
 };
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
@@ -169,12 +172,15 @@ pub fn variants(row: &Row) -> Vec<Parameters> {
 pub struct Expectations {
     /// Whether its window may grow while the application limits the flow.
     pub grows_when_limited: bool,
+    /// Whether its window moves by its model of the path: in a recovery too, and back to where it was before.
+    pub restores_window: bool,
 }
 
 impl Expectations {
     /// What a row with these parameters documents.
-    pub fn of(parameters: &Parameters) -> Self {
+    pub fn of(row: &Row, parameters: &Parameters) -> Self {
         Self {
+            restores_window: ["bbr", "bbr3"].contains(&row.name),
             grows_when_limited: parameters.get("grow_when_limited") == Some(&Value::Flag(true)),
         }
     }
@@ -244,6 +250,11 @@ pub struct Model {
     /// Whether something was sent since the last reaction to a loss: only that can be lost anew.
     sent_since_reaction: bool,
     timeouts: u32,
+    rate: DeliveryRate,
+    /// What is in flight, the oldest first.
+    flight: VecDeque<Departure>,
+    /// The largest window so far.
+    largest: Bytes,
 }
 
 impl Model {
@@ -274,6 +285,9 @@ impl Model {
             limited: false,
             sent_since_reaction: false,
             timeouts: 0,
+            rate: DeliveryRate::new(Time::ZERO),
+            flight: VecDeque::new(),
+            largest: Bytes::ZERO,
         }
     }
 
@@ -286,7 +300,7 @@ impl Model {
             row.build(&setup, parameters)?,
             row.build(&setup, parameters)?,
             setup,
-            Expectations::of(parameters),
+            Expectations::of(row, parameters),
         ))
     }
 
@@ -385,7 +399,10 @@ impl Model {
                     in_recovery: fourth & 2 == 0,
                     marked: fourth as u32,
                     packets: first as u32,
-                    sample: None,
+                    sample: self
+                        .controller
+                        .needs_rate_samples()
+                        .then(|| any_sample(noise)),
                 };
                 self.tell(|controller| controller.on_ack(&ack))
             }
@@ -453,7 +470,11 @@ impl Model {
     }
 
     fn send(&mut self) -> Result<(), Violation> {
+        let is_first = self.flight.is_empty();
         self.in_flight += self.setup.mss;
+        let in_flight = self.in_flight.get();
+        let departure = self.rate.on_sent(self.now, in_flight, is_first);
+        self.flight.push_back(departure);
         self.sent_since_reaction = true;
         let sent = Sent {
             now: self.now,
@@ -488,7 +509,9 @@ impl Model {
             return Ok(());
         }
         let oldest = self.oldest();
+        let prior_in_flight = self.in_flight.get();
         self.in_flight -= acked;
+        let sample = self.deliver(acked, prior_in_flight);
         self.timeouts = 0;
         let numbers = oldest..self.oldest();
         let answered = Answered {
@@ -509,7 +532,7 @@ impl Model {
             in_recovery: self.recovering,
             marked: u32::from(marked),
             packets: u32::try_from(acked.get().div_ceil(self.setup.mss.get())).unwrap_or(u32::MAX),
-            sample: None,
+            sample: self.controller.needs_rate_samples().then_some(sample),
         };
         let (before, after) = self.tell(|controller| {
             if controller.needs_packet_numbers() {
@@ -522,7 +545,11 @@ impl Model {
             }
             controller.on_ack(&ack);
         })?;
-        let no_growth = after.window <= before.window;
+        let restored = match self.expectations.restores_window {
+            true => self.largest.max(self.setup.mss * 4),
+            false => Bytes::ZERO,
+        };
+        let no_growth = after.window <= before.window || self.expectations.restores_window;
         let limited = self.limited && !self.expectations.grows_when_limited;
         check(
             no_growth || !limited,
@@ -537,13 +564,40 @@ impl Model {
             after,
         )?;
         // One byte more, because windows are kept as real numbers and handed out as bytes.
-        let most = before.window + acked + Bytes::new(1);
+        let most = before.window.max(restored) + acked + Bytes::new(1);
         check(
             after.window <= most,
             Promise::GrowthByEvidence,
             before,
             after,
         )
+    }
+
+    /// The oldest packets of so many bytes arrived.
+    fn deliver(&mut self, acked: Bytes, prior_in_flight: u64) -> RateSample {
+        let mss = self.setup.mss.get();
+        for _ in 0..acked.get() / mss {
+            if let Some(departure) = self.flight.pop_front() {
+                self.rate.on_delivered(self.now, &departure, mss, false);
+            }
+        }
+        let in_flight = self.in_flight.get();
+        self.rate.sample(self.now, prior_in_flight, in_flight)
+    }
+
+    /// The oldest packets of so many bytes were lost.
+    fn lose_packets(&mut self, lost: Bytes) -> Result<(), Violation> {
+        let (now, mss) = (self.now, self.setup.mss.get());
+        for _ in 0..lost.get() / mss {
+            let Some(departure) = self.flight.pop_front() else {
+                break;
+            };
+            let loss = self.rate.on_lost(&departure, mss);
+            if self.controller.needs_rate_samples() {
+                self.tell(|controller| controller.on_packet_lost(now, &loss))?;
+            }
+        }
+        Ok(())
     }
 
     fn lose(&mut self, packets: u8, cause: LossCause, restart: bool) -> Result<(), Violation> {
@@ -560,7 +614,13 @@ impl Model {
             cause,
             restart,
         };
+        if cause != LossCause::Mark {
+            self.lose_packets(lost)?;
+        }
         let (before, after) = self.tell(|controller| controller.on_loss(&loss))?;
+        if cause != LossCause::Mark && restart {
+            self.flight.clear();
+        }
         self.sent_since_reaction = false;
         if cause != LossCause::Mark {
             self.in_flight = if restart {
@@ -585,6 +645,7 @@ impl Model {
             consecutive: self.timeouts,
             duplicate_seen,
         };
+        self.lose_packets(self.in_flight)?;
         let (before, after) = self.tell(|controller| controller.on_timeout(&timeout))?;
         self.in_flight = Bytes::ZERO;
         self.recovering = false;
@@ -659,6 +720,7 @@ impl Model {
         event(self.controller.as_mut());
         event(self.twin.as_mut());
         let after = self.controller.decision();
+        self.largest = self.largest.max(before.window);
         check(
             after == self.controller.decision(),
             Promise::Determinism,
@@ -671,6 +733,7 @@ impl Model {
         check(window, Promise::Window, before, after)?;
         let flows = match after.pacing {
             Pacing::Rate(rate) => rate > Rate::ZERO,
+            Pacing::Bursts { rate, size } => rate > Rate::ZERO && size >= self.setup.mss,
             Pacing::Gap(gap) => gap < Span::MAX,
             Pacing::At(at) => !at.is_never(),
             _ => true,
@@ -679,6 +742,26 @@ impl Model {
         let due = self.controller.wakeup().is_none_or(|at| at >= self.now);
         check(due, Promise::Wakeup, before, after)?;
         Ok((before, after))
+    }
+}
+
+/// A sample that no honest transport takes.
+fn any_sample([first, second, third, fourth]: [u64; 4]) -> RateSample {
+    RateSample {
+        delivered: Bytes::new(first ^ fourth),
+        interval: Span::from_nanos(second >> 8),
+        sending: None,
+        prior_delivered: Bytes::new(third),
+        lost: Bytes::new(second ^ third),
+        sent_in_flight: Bytes::new(first.rotate_left(7)),
+        app_limited: fourth & 1 == 0,
+        rtt: Some(Span::from_nanos(third >> 8)),
+        total_delivered: Bytes::new(third ^ fourth),
+        total_lost: Bytes::new(fourth),
+        newly_delivered: Bytes::new(first),
+        newly_lost: Bytes::new(second.rotate_left(9)),
+        prior_in_flight: Bytes::new(third.rotate_left(5)),
+        in_flight: Bytes::new(second),
     }
 }
 

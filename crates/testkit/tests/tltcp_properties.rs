@@ -85,10 +85,10 @@ fn laws_and_variants() -> impl Strategy<Value = (&'static Row, Parameters)> {
 }
 
 /// Those that do not see how large packets are, of which the option is a part: Libra measures capacity by them, and
-/// the law for media takes as long for them as its rate says.
+/// the law for media and BBR take as long for them as their rates say.
 fn blind_laws() -> impl Strategy<Value = &'static Row> {
     laws().prop_filter("sees the size of packets", |row| {
-        !["libra", "steady"].contains(&row.name)
+        !["libra", "steady", "bbr", "bbr3"].contains(&row.name)
     })
 }
 

@@ -1,5 +1,6 @@
 //! Growth laws: how the window moves.
 
+mod bbr;
 mod cubic;
 mod departures;
 mod fixed;
@@ -17,6 +18,7 @@ mod vegas;
 
 use comity_units::Bytes;
 
+pub use bbr::{Bbr, Bbr3, Bbr3Config, BbrConfig};
 pub use cubic::{Cubic, CubicConfig, LinuxCubic};
 pub use fixed::Fixed;
 pub use hystart::{HyStart, Ramp};

@@ -264,6 +264,8 @@ mod tests {
         for (name, says) in [
             ("tltcp", "reliability=timeline with drop=expired"),
             ("tcp-real", "the controller \"real\""),
+            ("bbrv1", "the controller \"bbr\""),
+            ("bbr-v3", "the controller \"bbr3\""),
             ("tcp-libra", "the controller \"libra\""),
             ("packet-spacing", "the controller \"psp\""),
             ("ad-hoc", "cc=psp&cc.damped=false"),
@@ -288,7 +290,9 @@ mod tests {
     fn names_are_unique_lower_case_and_found() {
         for (at, row) in TABLE.iter().enumerate() {
             assert!(
-                row.name.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
+                row.name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
                 "{}",
                 row.name
             );
@@ -469,7 +473,7 @@ mod tests {
         );
         assert_eq!(
             find("westwood").unwrap_err().to_string(),
-            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"steady\" and \"fixed\"; \
+            "there is no controller \"westwood\"; there are \"reno\", \"vegas\", \"cubic\", \"bbr\", \"bbr3\", \"libra\", \"real\", \"iftp\", \"psp\", \"rap\", \"tfrc\", \"steady\" and \"fixed\"; \
              `comity list` tells of each"
         );
     }

@@ -34,6 +34,20 @@ const NAMES: &[(&[&str], OtherName)] = &[
         },
     ),
     (
+        &["bbrv1", "bbr-v1", "bbr1", "tcp-bbr"],
+        OtherName {
+            controller: Some("bbr"),
+            instead: "version 1 of BBR is the controller \"bbr\"",
+        },
+    ),
+    (
+        &["bbrv3", "bbr-v3", "bbr-3"],
+        OtherName {
+            controller: Some("bbr3"),
+            instead: "version 3 of BBR is the controller \"bbr3\"",
+        },
+    ),
+    (
         &["tcp-libra", "tcplibra"],
         OtherName {
             controller: Some("libra"),

@@ -64,7 +64,7 @@ use std::sync::Arc;
 use comity_units::{Seed, Span};
 use rayon::prelude::*;
 
-pub use build::Limits;
+pub use build::{Limits, linux_parameters};
 pub use duplex::{Setting, read_duplex};
 pub use execute::{Execution, Interrupted, Outcome, execute, play};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};

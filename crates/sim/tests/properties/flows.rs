@@ -18,7 +18,9 @@ use crate::paths::link;
 
 fn tcp() -> impl Strategy<Value = TransportSpec> {
     let recovery = prop::sample::select(vec!["tahoe", "reno", "newreno", "sack", "rack"]);
-    let controller = prop::sample::select(vec!["reno", "cubic", "vegas", "real", "libra"]);
+    let controller = prop::sample::select(vec![
+        "reno", "cubic", "vegas", "real", "libra", "bbr", "bbr3",
+    ]);
     let preset = prop::sample::select(vec![Config::MODERN, Config::NS2_2_35, Config::NS2_2000]);
     let real_headers = any::<bool>();
     (
@@ -198,7 +200,8 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
         any::<bool>(),
     );
     let controller = prop::sample::select(vec![
-        "reno", "cubic", "vegas", "real", "libra", "steady", "iftp", "psp", "rap", "tfrc",
+        "reno", "cubic", "bbr", "bbr3", "vegas", "real", "libra", "steady", "iftp", "psp", "rap",
+        "tfrc",
     ]);
     let latency = prop::option::weighted(0.8, (1u64..400).prop_map(Span::from_millis));
     let sizes = (600u32..3_000, 400u64..5_000, 5_000u64..60_000);

@@ -1,5 +1,6 @@
 //! The rows, each in a file of its own, and what several of them share.
 
+mod bbr;
 mod cubic;
 mod fixed;
 mod iftp;
@@ -25,6 +26,8 @@ pub const TABLE: &[Row] = &[
     reno::ROW,
     vegas::ROW,
     cubic::ROW,
+    bbr::ROW,
+    bbr::ROW3,
     libra::ROW,
     real::ROW,
     iftp::ROW,

@@ -3,7 +3,7 @@
 use core::num::NonZeroU32;
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
-use comity_congestion::table::{Parameters, Setup, Value, find};
+use comity_congestion::table::{Parameters, Setup, find};
 use comity_transport::tcp;
 use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Bytes, SeqNo, Span, Time};
@@ -17,7 +17,7 @@ use super::super::tables::flow::{
     TcpTable, TransportTable, WorkloadTable,
 };
 use super::graph::{Graph, Taken};
-use super::preset::{PresetRest, Setting};
+use super::preset::PresetRest;
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
 use super::{Library, Limits, sections};
 use crate::network::{
@@ -559,18 +559,7 @@ fn with_parameters(
 ) -> Option<TcpSpec> {
     let written = &table.written;
     let row = find(&spec.controller).ok()?;
-    let is_for = rest
-        .parameters_of
-        .is_none_or(|names| names.contains(&row.name));
-    for (name, setting) in rest.parameters.iter().filter(|_| is_for) {
-        if row.parameters.iter().any(|known| known.name == *name) {
-            let value = match setting {
-                Setting::Flag(flag) => Value::Flag(*flag),
-                Setting::Word(word) => Value::Text((*word).into()),
-            };
-            spec.parameters.insert(name, value);
-        }
-    }
+    spec.parameters = rest.parameters_for(row);
     let reported = cx.problems.len();
     if let Some(table) = &table.parameters {
         let path = written.path_of("parameters");

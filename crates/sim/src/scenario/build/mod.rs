@@ -23,6 +23,7 @@ use crate::network::Network;
 use comity_link::{RateProfile, parse_mahimahi, parse_steps};
 use graph::Graph;
 pub(super) use link::duplex;
+pub use preset::linux_parameters;
 
 /// What may be kept of values over time in one run: bins times flows and links.
 const MAX_SERIES: u64 = 100_000_000;

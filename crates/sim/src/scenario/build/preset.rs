@@ -1,6 +1,7 @@
 //! What the presets of TCP set.
 
 use comity_congestion::recovery::RecoveryKind;
+use comity_congestion::table::{Parameters, Row, Value, find};
 use comity_transport::tcp;
 use comity_units::Bytes;
 
@@ -19,6 +20,35 @@ pub(super) struct PresetRest {
     pub(super) parameters: &'static [(&'static str, Setting)],
     /// The controllers that the parameters are for; `None` for all that have them.
     pub(super) parameters_of: Option<&'static [&'static str]>,
+}
+
+impl PresetRest {
+    /// The parameters that the preset sets for a controller.
+    pub(super) fn parameters_for(&self, row: &Row) -> Parameters {
+        let mut parameters = Parameters::new();
+        let is_for = self
+            .parameters_of
+            .is_none_or(|names| names.contains(&row.name));
+        for (name, setting) in self.parameters.iter().filter(|_| is_for) {
+            if row.parameters.iter().any(|known| known.name == *name) {
+                parameters.insert(
+                    name,
+                    match setting {
+                        Setting::Flag(flag) => Value::Flag(*flag),
+                        Setting::Word(word) => Value::Text((*word).into()),
+                    },
+                );
+            }
+        }
+        parameters
+    }
+}
+
+/// The parameters with which preset "modern" makes a controller that of Linux; none for one that is not known.
+pub fn linux_parameters(controller: &str) -> Parameters {
+    find(controller)
+        .map(|row| Preset::Modern.rest().parameters_for(row))
+        .unwrap_or_default()
 }
 
 /// A parameter that a preset sets.

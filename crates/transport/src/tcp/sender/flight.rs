@@ -188,7 +188,11 @@ impl Flight {
 
     /// The starts of the segments that are lost and were not sent again.
     pub(super) fn lost(&self) -> impl Iterator<Item = u64> + '_ {
-        let segments = if self.pending > 0 { self.segments.len() } else { 0 };
+        let segments = if self.pending > 0 {
+            self.segments.len()
+        } else {
+            0
+        };
         self.segments
             .iter()
             .take(segments)

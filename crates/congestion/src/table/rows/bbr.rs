@@ -1,0 +1,130 @@
+//! The rows of BBR.
+
+use alloc::boxed::Box;
+
+use comity_units::Span;
+
+use super::super::{Domain, Parameter, ParameterError, Parameters, Row, Setup, Value};
+use super::{flag, number};
+use crate::Controller;
+use crate::growth::{Bbr, Bbr3, Bbr3Config, BbrConfig};
+
+pub(super) const ROW: Row = Row {
+    name: "bbr",
+    summary: "Paces at the bandwidth that it measures, whatever is lost: version 1, the `bbr` of Linux.",
+    source: "Linux, net/ipv4/tcp_bbr.c; N. Cardwell and others, ACM Queue 14 (2016)",
+    parameters: PARAMETERS,
+    meter: None,
+    build,
+};
+
+pub(super) const ROW3: Row = Row {
+    name: "bbr3",
+    summary: "Version 3 of BBR: losses bound what is in flight, and probes are rarer and shorter.",
+    source: "draft-ietf-ccwg-bbr-06",
+    parameters: PARAMETERS3,
+    meter: None,
+    build: build3,
+};
+
+const CWND_GAIN: Parameter = number(
+    "cwnd_gain",
+    "The window while the flow probes for bandwidth, over bandwidth times round trip.",
+    2.0,
+    (1.0, 10.0),
+    "",
+);
+const MIN_RTT_WINDOW: Parameter = Parameter {
+    name: "min_rtt_window",
+    summary: "How long the least round trip holds; then the flow drains the queue to measure it.",
+    default: Value::Span(Span::from_secs(10)),
+    domain: Domain::Span {
+        min: Span::from_millis(1),
+        max: Span::from_secs(3_600),
+    },
+};
+const PROBE_RTT_TIME: Parameter = Parameter {
+    name: "probe_rtt_time",
+    summary: "How long it does so.",
+    default: Value::Span(Span::from_millis(200)),
+    domain: Domain::Span {
+        min: Span::ZERO,
+        max: Span::from_secs(10),
+    },
+};
+const AGGREGATION: Parameter = flag(
+    "aggregation",
+    "Whether the window makes room for acknowledgements that come in lumps.",
+    true,
+);
+const POLICER: Parameter = flag(
+    "policer",
+    "Whether the flow looks for a policer, and keeps to its rate.",
+    true,
+);
+const PARAMETERS: &[Parameter] = &[
+    CWND_GAIN,
+    MIN_RTT_WINDOW,
+    PROBE_RTT_TIME,
+    AGGREGATION,
+    POLICER,
+];
+
+fn build(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(Bbr::new(BbrConfig {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        max_window: setup.max_window,
+        seed: setup.seed,
+        cwnd_gain: parameters.number(&CWND_GAIN)?,
+        min_rtt_window: parameters.span(&MIN_RTT_WINDOW)?,
+        probe_rtt_time: parameters.span(&PROBE_RTT_TIME)?,
+        aggregation: parameters.flag(&AGGREGATION)?,
+        policer: parameters.flag(&POLICER)?,
+    })))
+}
+
+const LOSS_THRESHOLD: Parameter = number(
+    "loss_threshold",
+    "The share of losses in a round trip beyond which the flow holds too much in flight.",
+    0.02,
+    (0.0, 1.0),
+    "",
+);
+const BETA: Parameter = number(
+    "beta",
+    "What is left at the least of bandwidth and flight after a round trip with losses.",
+    0.7,
+    (0.1, 0.99),
+    "",
+);
+const HEADROOM: Parameter = number(
+    "headroom",
+    "What part of the flight is left to others where losses bound it.",
+    0.15,
+    (0.0, 0.9),
+    "",
+);
+const PROBE_RTT_INTERVAL: Parameter = Parameter {
+    name: "probe_rtt_interval",
+    summary: "How old a least round trip may be before the flow drains the queue to measure it.",
+    default: Value::Span(Span::from_secs(5)),
+    domain: Domain::Span {
+        min: Span::from_millis(1),
+        max: Span::from_secs(3_600),
+    },
+};
+const PARAMETERS3: &[Parameter] = &[LOSS_THRESHOLD, BETA, HEADROOM, PROBE_RTT_INTERVAL];
+
+fn build3(setup: &Setup, parameters: &Parameters) -> Result<Box<dyn Controller>, ParameterError> {
+    Ok(Box::new(Bbr3::new(Bbr3Config {
+        mss: setup.mss,
+        initial_window: setup.initial_window,
+        max_window: setup.max_window,
+        seed: setup.seed,
+        loss_threshold: parameters.number(&LOSS_THRESHOLD)?,
+        beta: parameters.number(&BETA)?,
+        headroom: parameters.number(&HEADROOM)?,
+        probe_rtt_interval: parameters.span(&PROBE_RTT_INTERVAL)?,
+    })))
+}
