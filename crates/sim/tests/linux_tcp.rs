@@ -104,7 +104,8 @@ fn a_queue_that_marks_drops_nothing_of_flows_that_understand_it() {
             } else {
                 assert!((100..2_000).contains(&dropped), "{link:?}");
                 assert_eq!(link.marked, 0);
-                assert!(resent >= dropped, "{dropped} dropped, {resent} resent");
+                // The last drop of each flow may not have left again when the run ends.
+                assert!(resent + 4 >= dropped, "{dropped} dropped, {resent} resent");
             }
         }
     }

@@ -292,7 +292,7 @@ fn what_does_not_share_leaves_some_starts_far_apart() {
     let sack = RecoveryConfig::SACK;
     for (name, transport, starts, apart) in [
         ("libra", tcp("libra", sack), 12, 1.9..5.0),
-        ("vegas", tcp("vegas", sack), 12, 2.5..30.0),
+        ("vegas", tcp("vegas", sack), 12, 2.2..30.0),
         ("real", tcp("real", sack), 12, 2.0..10.0),
         ("damped", spacing(true, "fixed"), 5, 10.0..400.0),
         ("ad hoc", spacing(false, "fixed"), 5, 10.0..400.0),

@@ -196,10 +196,16 @@ const SYSTEMS: &[System] = &[
         "Selective acknowledgements.",
     ),
     system(
+        Kind::Recovery,
+        "rack",
+        "RFC 8985 and 9937",
+        "By the times of sending, with tail loss probes and proportional rate reduction, as Linux.",
+    ),
+    system(
         Kind::Preset,
         "modern",
         "current hosts",
-        "SACK, timestamps, window scaling, delayed acknowledgements, an initial window of ten packets, real headers.",
+        "As Linux: RACK-TLP, timestamps, window scaling, delayed acknowledgements, an initial window of ten packets, real headers.",
     ),
     system(
         Kind::Preset,
