@@ -40,7 +40,7 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( X(p, srtt), climb, 9/10 · shadow ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
 ///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
@@ -86,7 +86,7 @@ pub struct Steady {
     evidence: Evidence,
     delivered: Delivered,
     /// An event whose neighbours have not been timed yet, and the round trip that was measured before it.
-    unjudged: Option<(Time, Option<Span>)>,
+    unjudged: Option<Episode>,
     /// When the last event that counts was found.
     counted_at: Option<Time>,
     /// What that was before it.
@@ -105,6 +105,16 @@ pub struct Steady {
     /// How often it has expired in a row.
     silences: u32,
     decision: Decision,
+}
+
+/// Losses that were found, as long as nothing says whether a queue explains them.
+#[derive(Clone, Copy, Debug)]
+struct Episode {
+    at: Time,
+    /// The round trip that was measured before it.
+    rtt: Option<Span>,
+    /// What was in flight.
+    flight: Bytes,
 }
 
 impl Steady {
@@ -162,17 +172,16 @@ impl Steady {
 
     /// What TCP would have.
     fn tcp(&self) -> Rate {
+        let Some(p) = self.intervals.rate() else {
+            return Rate::MAX;
+        };
         let (mss, rtt) = (self.config.mss, self.round_trip());
-        let shadow = self
-            .shadow
-            .rate(rtt)
-            .map_or(Rate::ZERO, |rate| rate.mul_f64(SHADOW));
-        match self.intervals.rate() {
-            Some(p) if self.intervals.is_full() => throughput(mss, rtt, p).max(shadow),
-            Some(p) => throughput(mss, rtt, p)
-                .max(self.climb.rate(mss, rtt))
-                .max(shadow),
-            None => Rate::MAX,
+        let shadow = self.shadow.rate(rtt).unwrap_or(Rate::ZERO);
+        let share = throughput(mss, rtt, p).max(shadow).mul_f64(MODESTY);
+        if self.intervals.is_full() {
+            share
+        } else {
+            share.max(self.climb.rate(mss, rtt))
         }
     }
 
@@ -180,12 +189,16 @@ impl Steady {
     /// fill a queue.
     ///
     /// What arrived is known two round trips after it left: a young flow that is to double in each round trip, as TCP
-    /// does, may go four times as fast.
+    /// does, may go four times as fast, and from the first acknowledgement on twice as fast as it began.
     fn proved(&self) -> Rate {
         let young = self.config.initial_window * YOUTH;
-        let is_young = !self.intervals.has_events() && self.acked < young.get();
-        let times = if is_young { 4.0 } else { 2.0 };
-        self.delivered.most().mul_f64(times).max(self.initial())
+        let is_young = self.acked < young.get();
+        let (times, beginning) = match is_young && self.acked > 0 {
+            true => (4.0, 2.0),
+            false => (2.0, 1.0),
+        };
+        let least = self.initial().mul_f64(beginning);
+        self.delivered.most().mul_f64(times).max(least)
     }
 
     fn decide(&mut self) {
@@ -221,21 +234,27 @@ impl Steady {
         self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
     }
 
-    fn count(&mut self, now: Time) {
+    /// Counts a loss event, found with so much in flight, unless it is the echo of the last one.
+    fn count(&mut self, now: Time, flight: Bytes) {
         let together = self.round_trip().mul_f64(self.config.grouping);
         if self.counted_at.is_some_and(|at| now < at + together) {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
         self.counted_before = self.counted_at.replace(now);
+        let had_events = self.intervals.has_events();
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let carried = self
             .delivered
             .latest()
             .max(self.delivered.most().mul_f64(0.5));
-        let carried = carried.max(self.least());
+        let mut carried = carried.max(self.least());
         self.intervals
             .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
+        if !had_events {
+            // What has arrived lags behind a rate that doubles.
+            carried = carried.max(Rate::of(flight, rtt).mul_f64(FIRST_DECREASE));
+        }
         let carried = carried.amount_in(rtt);
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
@@ -245,12 +264,12 @@ impl Steady {
 
     /// Judges the event that waits for its neighbours.
     fn judge(&mut self, after: Option<Span>) {
-        let Some((now, before)) = self.unjudged.take() else {
+        let Some(episode) = self.unjudged.take() else {
             return;
         };
-        let is_random = self.evidence.is_random(before, after);
+        let is_random = self.evidence.is_random(episode.rtt, after);
         if !(self.config.spare_random && is_random) {
-            self.count(now);
+            self.count(episode.at, episode.flight);
         }
     }
 
@@ -304,12 +323,16 @@ impl Controller for Steady {
 
     fn on_loss(&mut self, loss: &Loss) {
         if loss.cause == LossCause::Mark {
-            self.count(loss.now);
+            self.count(loss.now, loss.in_flight);
             // What turns up late was not what the mark spoke of.
             self.counted_losses = 0;
         } else {
             self.judge(None);
-            self.unjudged = Some((loss.now, self.latest));
+            self.unjudged = Some(Episode {
+                at: loss.now,
+                rtt: self.latest,
+                flight: loss.in_flight,
+            });
         }
         if loss.lost >= loss.in_flight {
             self.silent_at = None;
@@ -375,12 +398,15 @@ impl Controller for Steady {
 /// The least rate is a segment in this time, or in a round trip where that is longer.
 const LONGEST_SPACING: Span = Span::from_secs(1);
 
-/// A flow is young until its first loss event, or until so many initial windows have arrived.
+/// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;
 
-/// What part of the shadow window is taken: beside two greedy Reno flows the whole of it would leave them less than
-/// 0.85 of an equal share.
-const SHADOW: f64 = 0.9;
+/// What part of its flight a flow keeps at its first loss event, as CUBIC does (RFC 9438, section 4.6).
+const FIRST_DECREASE: f64 = 0.7;
+
+/// What part is taken of the share by the equation or the shadow window: the whole of it would leave two greedy Reno flows
+/// four fifths of an equal share.
+const MODESTY: f64 = 0.9;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.
 const LEAST_PATIENCE: Span = Span::from_millis(100);

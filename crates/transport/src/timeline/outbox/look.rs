@@ -21,8 +21,8 @@ pub(super) struct Look {
     repair: Span,
     /// The latest prediction.
     latest: Forecast,
-    /// Until when the source counts as one that gives more than can arrive in time.
-    overloaded_until: Time,
+    /// The first and the last time at which sections were left out, of those that lie close together.
+    left_out: Option<(Time, Time)>,
     /// Whether something has changed since.
     pub(super) is_due: bool,
     /// When it has to be checked again in any case.
@@ -43,10 +43,26 @@ impl Look {
                 one_way: Span::ZERO,
                 tolerance_percent: config.tolerance_percent,
             },
-            overloaded_until: Time::ZERO,
+            left_out: None,
             is_due: false,
             again: Time::MAX,
         }
+    }
+
+    fn on_left_out(&mut self, now: Time) {
+        let began = match self.left_out {
+            Some((began, last)) if now < last + OVERLOAD_MEMORY => began,
+            _ => now,
+        };
+        self.left_out = Some((began, now));
+    }
+
+    /// Whether the source gives more than can arrive in time, and has done so for a while. What is left out at the
+    /// beginning of a flow, or behind an outage, says nothing of that.
+    fn is_overloaded(&self, now: Time) -> bool {
+        self.left_out.is_some_and(|(began, last)| {
+            now < last + OVERLOAD_MEMORY && last >= began + OVERLOAD_BEGINS
+        })
     }
 }
 
@@ -101,8 +117,7 @@ impl<P: Payload> Outbox<P> {
             let entry = self.entries.get(key)?;
             (entry.left() > 0).then_some((*key, entry))
         });
-        let is_overloaded = now < self.look.overloaded_until;
-        let reserve = if is_overloaded {
+        let reserve = if self.look.is_overloaded(now) {
             outlook.repair
         } else {
             Span::ZERO
@@ -147,7 +162,7 @@ impl<P: Payload> Outbox<P> {
         // What needs a dropped section follows it by number, and goes with it as a dependency.
         dropped.sort_unstable();
         if !dropped.is_empty() {
-            self.look.overloaded_until = now + OVERLOAD_MEMORY;
+            self.look.on_left_out(now);
         }
         for key in dropped {
             self.give_up(key, Reason::Infeasible);
@@ -205,6 +220,9 @@ impl<P: Payload> Outbox<P> {
 /// throughout, every section would else be planned to arrive at the last moment, and any delay would make all of
 /// them late.
 const OVERLOAD_MEMORY: Span = Span::from_secs(2);
+
+/// Sections are left out for so long before a source counts as one that gives more than its share.
+const OVERLOAD_BEGINS: Span = Span::from_millis(500);
 
 /// The queue is not looked at again before this time because of the passing of time alone.
 const LOOK_AGAIN_AFTER: Span = Span::from_millis(2);
