@@ -206,6 +206,23 @@ impl Outgoing for Sender {
     }
 }
 
+/// The first caller whose handshake succeeds.
+///
+/// A caller that lost a packet of its handshake calls again, and the first call may linger until
+/// its idle timeout: the calls are answered side by side.
+async fn accept(endpoint: &Endpoint) -> Result<Connection> {
+    let mut handshakes = JoinSet::new();
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let incoming = incoming.ok_or_else(|| Failure("the endpoint was closed".into()))?;
+                handshakes.spawn(incoming.into_future());
+            }
+            Some(Ok(Ok(connection))) = handshakes.join_next() => return Ok(connection),
+        }
+    }
+}
+
 pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     let key = rcgen::generate_simple_self_signed([NAME.to_owned()])
         .context("cannot make a certificate")?;
@@ -223,15 +240,8 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(Arc::new(transport(QuicController::Cubic, QuicOrder::Turns)));
     let endpoint = endpoint(arguments.listen, Some(config))?;
-    let accepted = timeout(arguments.common.wait, async {
-        endpoint.accept().await?.await.ok()
-    })
-    .await;
-    let connection = accepted
-        .map_err(|_| nobody_called(&arguments.common))?
-        .ok_or_else(|| {
-            Failure("the handshake with the caller failed; start both ends anew".into())
-        })?;
+    let accepted = timeout(arguments.common.wait, accept(&endpoint)).await;
+    let connection = accepted.map_err(|_| nobody_called(&arguments.common))??;
     // Readers of streams end with this channel's receiver.
     let (done, _all_done) = mpsc::channel::<()>(1);
     let over = sink.over();
