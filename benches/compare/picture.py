@@ -1,0 +1,146 @@
+"""A picture of a set: a row for each point, a dot for each transport at its frames on time, a line to its worst run."""
+
+import math
+from html import escape
+
+from goals import MEAN_ON_TIME
+from scenario import TRANSPORTS
+
+LEFT, AXIS, RIGHT = 190, 600, 40
+TOP, LANE, PAD, PANEL_HEAD, PANEL_GAP = 44, 10, 8, 46, 16
+ROW = LANE * len(TRANSPORTS) + PAD
+MOST_LATE, LEAST_LATE = 0.5, 0.0001
+"""The axis of late frames ends here. What is worse stands at its left end."""
+ALL_ON_TIME = 0.05
+"""The part of the axis at its right end where all frames are on time: a logarithm has no place for 0."""
+HEADINGS = {
+    "below": "Below an equal share: frames on time, by the logarithm of late ones",
+    "above": "Above an equal share: frames on time",
+    "bbr": "Beside BBR: frames on time",
+    "loss": "Random loss: frames on time, by the logarithm of late ones",
+}
+LOGARITHMIC = ("below", "loss")
+# Told apart by shape as well as by colour (the palette of Okabe and Ito).
+SHAPES = {"Comity": "circle", "SRT": "square", "TCP": "triangle", "QUIC": "diamond"}
+
+STYLE = """<style>
+text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; font-size: 13px; fill: #1d2430 }
+.paper { fill: #ffffff } .faint { fill: #5c6675 } .head { font-weight: 600 }
+.band { fill: #f1f4f7 } .grid { stroke: #cfd6de } .goal { stroke: #5c6675; stroke-dasharray: 4 3 }
+.Comity { fill: #0072b2; stroke: #0072b2 } .SRT { fill: #d55e00; stroke: #d55e00 }
+.TCP { fill: #6b7280; stroke: #6b7280 } .QUIC { fill: #009e73; stroke: #009e73 }
+line { stroke-width: 1.5 }
+@media (prefers-color-scheme: dark) {
+text { fill: #e8ebf0 } .paper { fill: #14181f } .faint { fill: #a3adba }
+.band { fill: #1c222b } .grid { stroke: #3a424e } .goal { stroke: #a3adba }
+.Comity { fill: #5cb8f0; stroke: #5cb8f0 } .SRT { fill: #ff9a5c; stroke: #ff9a5c }
+.TCP { fill: #9aa3b0; stroke: #9aa3b0 } .QUIC { fill: #4fd1a0; stroke: #4fd1a0 }
+}
+</style>"""
+
+
+def by_logarithm(on_time):
+    """Where a share of frames on time lies, from 0 to 1, by the logarithm of the late ones.
+
+    >>> [round(by_logarithm(on_time), 2) for on_time in (0.2, 0.5, 0.95, 0.9999, 1.0)]
+    [0.0, 0.0, 0.26, 0.95, 1.0]
+    """
+    late = 1 - on_time
+    if late <= 0:
+        return 1.0
+    bounded = min(max(late, LEAST_LATE), MOST_LATE)
+    return (1 - ALL_ON_TIME) * math.log(MOST_LATE / bounded) / math.log(MOST_LATE / LEAST_LATE)
+
+
+def across(load):
+    """The function from a share to its place, and the ticks of an axis.
+
+    >>> place, ticks = across("above")
+    >>> place(0.25), ticks[0]
+    (0.25, 0.0)
+    """
+    if load in LOGARITHMIC:
+        return by_logarithm, (0.5, 0.9, 0.99, 0.999, 0.9999, 1.0)
+    return (lambda on_time: on_time), (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+def tick_label(share):
+    """
+    >>> [tick_label(share) for share in (0.5, 0.9999, 1.0)]
+    ['50 %', '99.99 %', '100 %']
+    """
+    return f"{share * 100:g} %".replace("100.0", "100")
+
+
+def text(x, y, words, anchor="middle", kind=""):
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}" class="{kind}">{escape(words)}</text>'
+
+
+def line(x1, y1, x2, y2, kind):
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def mark(transport, x, y):
+    """The sign of a transport.
+
+    >>> mark("SRT", 10, 10)
+    '<rect x="6.0" y="6.0" width="8" height="8" class="SRT"/>'
+    """
+    shape = SHAPES[transport]
+    if shape == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" class="{transport}"/>'
+    if shape == "square":
+        return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" class="{transport}"/>'
+    corners = {"triangle": ((0, -5), (5, 4), (-5, 4)), "diamond": ((0, -5), (5, 0), (0, 5), (-5, 0))}[shape]
+    points = " ".join(f"{x + right:.1f},{y + down:.1f}" for right, down in corners)
+    return f'<polygon points="{points}" class="{transport}"/>'
+
+
+def legend():
+    drawn, x = [], LEFT
+    for transport in TRANSPORTS:
+        drawn += [mark(transport, x + 5, TOP - 24), text(x + 16, TOP - 20, transport, "start")]
+        x += 90
+    return [*drawn, text(LEFT + AXIS, TOP - 20, "a line leads to the worst run", "end", "faint")]
+
+
+def panel(load, rows, top):
+    """All points of one kind, the first at the top."""
+    place, ticks = across(load)
+    at = lambda share: LEFT + AXIS * place(share)
+    points = list(dict.fromkeys(row.point.name for row in rows))
+    first = top + PANEL_HEAD
+    bottom = first + ROW * len(points)
+    drawn = [text(LEFT, top + 16, HEADINGS[load], "start", "head")]
+    drawn += [f'<rect x="0" y="{first + ROW * number}" width="{LEFT + AXIS + RIGHT}" height="{ROW}" class="band"/>'
+              for number in range(0, len(points), 2)]
+    for tick in ticks:
+        drawn += [line(at(tick), first, at(tick), bottom, "grid"), text(at(tick), first - 6, tick_label(tick), "middle", "faint")]
+    if load in LOGARITHMIC:
+        drawn.append(line(at(MEAN_ON_TIME), first, at(MEAN_ON_TIME), bottom, "goal"))
+    drawn += [text(LEFT - 14, first + ROW * (number + 0.5) + 4, name, "end") for number, name in enumerate(points)]
+    for row in rows:
+        lane = TRANSPORTS.index(row.transport) + 0.5
+        y = first + ROW * points.index(row.point.name) + PAD / 2 + LANE * lane
+        mean, worst = at(row.mean(row.on_time)), at(min(row.each(row.on_time)))
+        drawn += [line(worst, y, mean, y, row.transport), mark(row.transport, mean, y)]
+    return drawn, bottom
+
+
+def picture(rows):
+    """An SVG document of the rows of one set. Its paper and its ink follow the reader's colour scheme.
+
+    >>> from outcome import outcome_of
+    >>> from points import points_of
+    >>> document = picture([outcome_of({"receiver": {"on_time": 0.5}}, points_of("published")["1-cubic-below"])])
+    >>> document.count("1-cubic-below"), document.count("<rect"), "Above" in document
+    (1, 4, False)
+    """
+    drawn, bottom = [], TOP - PANEL_GAP
+    for load in dict.fromkeys(row.point.load for row in rows):
+        of_panel, bottom = panel(load, [row for row in rows if row.point.load == load], bottom + PANEL_GAP)
+        drawn += of_panel
+    width, height = LEFT + AXIS + RIGHT, bottom + 12
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">'
+    paper = f'<rect width="{width}" height="{height}" rx="6" class="paper"/>'
+    return "\n".join([head, "<title>Frames on time with each transport</title>", STYLE, paper, *legend(), *drawn, "</svg>"]) + "\n"
