@@ -1,24 +1,22 @@
-"""A picture of a set: a row for each point, a dot for each transport at its frames on time, a line to its worst run."""
+"""A picture of a set: a row for each point, a dot for each transport, and a line to its worst run."""
 
 import math
+from dataclasses import dataclass
 from html import escape
 
-from goals import MEAN_ON_TIME
+from goals import MEAN_ON_TIME, TCP_ABOVE
 from scenario import TRANSPORTS
 
-LEFT, AXIS, RIGHT = 190, 600, 40
+LEFT, AXIS, BETWEEN, RIGHT = 200, 600, 40, 40
 TOP, LANE, PAD, PANEL_HEAD, PANEL_GAP = 44, 10, 8, 46, 16
 ROW = LANE * len(TRANSPORTS) + PAD
 MOST_LATE, LEAST_LATE = 0.5, 0.0001
 """The axis of late frames ends here. What is worse stands at its left end."""
-ALL_ON_TIME = 0.05
+ALL_ON_TIME = 0.1
 """The part of the axis at its right end where all frames are on time: a logarithm has no place for 0."""
-HEADINGS = {
-    "below": "Below an equal share: frames on time, by the logarithm of late ones",
-    "above": "Above an equal share: frames on time",
-    "bbr": "Beside BBR: frames on time",
-    "loss": "Random loss: frames on time, by the logarithm of late ones",
-}
+MOST_SHARE = 1.5
+"""The axis of what TCP kept ends here. What is more stands at its right end."""
+HEADINGS = {"below": "Below an equal share", "above": "Above an equal share", "bbr": "Beside BBR", "loss": "Random loss"}
 LOGARITHMIC = ("below", "loss")
 # Told apart by shape as well as by colour (the palette of Okabe and Ito).
 SHAPES = {"Comity": "circle", "SRT": "square", "TCP": "triangle", "QUIC": "diamond"}
@@ -43,7 +41,7 @@ def by_logarithm(on_time):
     """Where a share of frames on time lies, from 0 to 1, by the logarithm of the late ones.
 
     >>> [round(by_logarithm(on_time), 2) for on_time in (0.2, 0.5, 0.95, 0.9999, 1.0)]
-    [0.0, 0.0, 0.26, 0.95, 1.0]
+    [0.0, 0.0, 0.24, 0.9, 1.0]
     """
     late = 1 - on_time
     if late <= 0:
@@ -52,24 +50,51 @@ def by_logarithm(on_time):
     return (1 - ALL_ON_TIME) * math.log(MOST_LATE / bounded) / math.log(MOST_LATE / LEAST_LATE)
 
 
-def across(load):
-    """The function from a share to its place, and the ticks of an axis.
+@dataclass(frozen=True)
+class Axis:
+    """One quantity of a panel, and where it lies across the picture."""
 
-    >>> place, ticks = across("above")
-    >>> place(0.25), ticks[0]
-    (0.25, 0.0)
+    title: str
+    of: str
+    place: object
+    """From a value to its place on the axis, from 0 to 1."""
+    ticks: dict
+    goal: float = None
+    left: float = LEFT
+    width: float = AXIS
+
+    def at(self, value):
+        """
+        >>> late_axis().at(1.0), Axis("", "", lambda value: value, {}, left=10, width=100).at(0.25)
+        (800.0, 35.0)
+        """
+        return self.left + self.width * self.place(value)
+
+
+def late_axis():
+    ticks = {share: f"{share * 100:g} %" for share in (0.5, 0.9, 0.99, 0.999, 0.9999, 1.0)}
+    return Axis("frames on time", "on_time", by_logarithm, ticks, MEAN_ON_TIME)
+
+
+def axes_of(load):
+    """The quantities of a panel: above the share, and beside BBR, what TCP kept belongs to it.
+
+    >>> [[axis.of for axis in axes_of(load)] for load in ("below", "above")]
+    [['on_time'], ['on_time', 'tcp']]
+    >>> [round(axis.at(0.75)) for axis in axes_of("above")]
+    [410, 660]
     """
     if load in LOGARITHMIC:
-        return by_logarithm, (0.5, 0.9, 0.99, 0.999, 0.9999, 1.0)
-    return (lambda on_time: on_time), (0.0, 0.25, 0.5, 0.75, 1.0)
-
-
-def tick_label(share):
-    """
-    >>> [tick_label(share) for share in (0.5, 0.9999, 1.0)]
-    ['50 %', '99.99 %', '100 %']
-    """
-    return f"{share * 100:g} %".replace("100.0", "100")
+        return [late_axis()]
+    width = (AXIS - BETWEEN) / 2
+    shares = {share: f"{share:.0%}".replace("%", " %") for share in (0, 0.25, 0.5, 0.75, 1)}
+    kept = {value: f"{value:g}" for value in (0, 0.5, 1, 1.5)}
+    place = lambda value: min(value / MOST_SHARE, 1.0)
+    goal = TCP_ABOVE if load == "above" else None
+    return [
+        Axis("frames on time", "on_time", lambda value: value, shares, width=width),
+        Axis("TCP over its equal share", "tcp", place, kept, goal, LEFT + width + BETWEEN, width),
+    ]
 
 
 def text(x, y, words, anchor="middle", kind=""):
@@ -101,30 +126,36 @@ def legend():
     for transport in TRANSPORTS:
         drawn += [mark(transport, x + 5, TOP - 24), text(x + 16, TOP - 20, transport, "start")]
         x += 90
-    return [*drawn, text(LEFT + AXIS, TOP - 20, "a line leads to the worst run", "end", "faint")]
+    return [*drawn, text(LEFT + AXIS, TOP - 20, "solid line: to the worst run; dashed: goal", "end", "faint")]
+
+
+def dots(axis, rows, points, first):
+    """The ticks of an axis, and what each transport has of its quantity."""
+    bottom = first + ROW * len(points)
+    drawn = [text(axis.left, first - 24, axis.title, "start")]
+    for tick, label in axis.ticks.items():
+        drawn += [line(axis.at(tick), first, axis.at(tick), bottom, "grid"), text(axis.at(tick), first - 6, label, "middle", "faint")]
+    if axis.goal is not None:
+        drawn.append(line(axis.at(axis.goal), first, axis.at(axis.goal), bottom, "goal"))
+    for row in rows:
+        of = getattr(row, axis.of)
+        y = first + ROW * points.index(row.point.name) + PAD / 2 + LANE * (TRANSPORTS.index(row.transport) + 0.5)
+        mean, worst = axis.at(row.mean(of)), axis.at(min(row.each(of)))
+        drawn += [line(worst, y, mean, y, row.transport), mark(row.transport, mean, y)]
+    return drawn
 
 
 def panel(load, rows, top):
     """All points of one kind, the first at the top."""
-    place, ticks = across(load)
-    at = lambda share: LEFT + AXIS * place(share)
     points = list(dict.fromkeys(row.point.name for row in rows))
     first = top + PANEL_HEAD
-    bottom = first + ROW * len(points)
-    drawn = [text(LEFT, top + 16, HEADINGS[load], "start", "head")]
+    drawn = [text(LEFT - 14, first - 24, HEADINGS[load], "end", "head")]
     drawn += [f'<rect x="0" y="{first + ROW * number}" width="{LEFT + AXIS + RIGHT}" height="{ROW}" class="band"/>'
               for number in range(0, len(points), 2)]
-    for tick in ticks:
-        drawn += [line(at(tick), first, at(tick), bottom, "grid"), text(at(tick), first - 6, tick_label(tick), "middle", "faint")]
-    if load in LOGARITHMIC:
-        drawn.append(line(at(MEAN_ON_TIME), first, at(MEAN_ON_TIME), bottom, "goal"))
-    drawn += [text(LEFT - 14, first + ROW * (number + 0.5) + 4, name, "end") for number, name in enumerate(points)]
-    for row in rows:
-        lane = TRANSPORTS.index(row.transport) + 0.5
-        y = first + ROW * points.index(row.point.name) + PAD / 2 + LANE * lane
-        mean, worst = at(row.mean(row.on_time)), at(min(row.each(row.on_time)))
-        drawn += [line(worst, y, mean, y, row.transport), mark(row.transport, mean, y)]
-    return drawn, bottom
+    drawn += [text(LEFT - 14, first + ROW * (number + 0.5) + 4, name.removesuffix(f"-{load}"), "end") for number, name in enumerate(points)]
+    for axis in axes_of(load):
+        drawn += dots(axis, rows, points, first)
+    return drawn, first + ROW * len(points)
 
 
 def picture(rows):
@@ -133,7 +164,7 @@ def picture(rows):
     >>> from outcome import outcome_of
     >>> from points import points_of
     >>> document = picture([outcome_of({"receiver": {"on_time": 0.5}}, points_of("published")["1-cubic-below"])])
-    >>> document.count("1-cubic-below"), document.count("<rect"), "Above" in document
+    >>> document.count(">1-cubic<"), document.count("<rect"), "Above" in document
     (1, 4, False)
     """
     drawn, bottom = [], TOP - PANEL_GAP

@@ -11,6 +11,8 @@ TRANSPORTS = ("Comity", "SRT", "TCP", "QUIC")
 # What can be told which frames others need.
 TOLD_IMPORTANCE = ("Comity", "QUIC")
 SRT_MARGIN_MS = 10
+CODEL_PACKETS = 60
+"""What CoDel's queue may hold when SRT connects: it has no fixed length, and the rivals have only just begun."""
 
 HEAD = """
 [scenario]
@@ -47,11 +49,12 @@ def srt_latency_ms(point):
     >>> from points import points_of
     >>> srt_latency_ms(points_of("published")["1-cubic-below"]), srt_latency_ms(points_of("tight")["1-cubic-below-120-ms"])
     (280, 33)
-    >>> srt_latency_ms(points_of("loss")["2-percent"])
-    170
+    >>> srt_latency_ms(points_of("loss")["2-percent"]), srt_latency_ms(points_of("networks")["codel-2-reno-above"])
+    (170, 280)
     """
     left_ms = point.latency_ms - point.delay_ms
-    full_ms = point.queue * PACKET_BITS / point.link_mbps / 1e3 if point.rivals and point.queue != "codel" else 0
+    most_packets = 0 if not point.rivals else CODEL_PACKETS if point.queue == "codel" else point.queue
+    full_ms = most_packets * PACKET_BITS / point.link_mbps / 1e3
     return int(max(left_ms - full_ms - SRT_MARGIN_MS, left_ms / 3))
 
 
