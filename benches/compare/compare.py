@@ -6,7 +6,7 @@ that are three seconds older. `comity lab run` makes the network and counts the 
 this folder give the frames and say when they were complete. Needs root and Debian's srt-tools.
 
 Finished runs are kept in target/compare and not played again: those of Comity by the same two programs, those of
-its peers by the same sources of this folder.
+its peers by the same sources of this folder and of the lab.
 
     python3 benches/compare/compare.py --quick
     python3 benches/compare/compare.py --set networks --only 'codel*' --runs 5
@@ -127,7 +127,9 @@ def main():
     for failure in keeper.failures:
         print(f"failed: {failure}")
     kept = outcomes(keeper, chosen_points(SETS), TRANSPORTS, seeds)
-    if options.page and kept:
+    if options.page:
+        if not kept:
+            sys.exit("--page: no run of these programs with these --runs and --seconds is kept")
         write_page(options.page, kept, options)
     if options.readme:
         if not any(row.chosen == "published" and row.point.load == "below" for row in kept):

@@ -127,6 +127,8 @@ def summary(goals):
     >>> print(summary([Goal("a", "p", "x", 1, 0)]))
     **1 of 1 goals hold.**
     """
+    if not goals:
+        return "These rows have no goals."
     failing = {}
     for missed in goals:
         if not missed.holds:

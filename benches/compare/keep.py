@@ -54,8 +54,11 @@ def bins_of(table, column, name):
 
 
 def sources_digest():
-    """Of all that the peers' results depend on: the source of the program, and the libraries that it is locked to."""
-    files = sorted([*HERE.glob("src/**/*.rs"), HERE / "Cargo.lock"])
+    """Of all that the peers' results depend on: the sources of the program and of the lab, and the libraries of both."""
+    crates = HERE.parent.parent / "crates"
+    folders = [HERE, *(crates / name for name in ("lab", "emulator", "link"))]
+    files = sorted(file for folder in folders for file in folder.glob("src/**/*.rs"))
+    files.append(HERE / "Cargo.lock")
     return digest(*(file.read_text() for file in files))
 
 

@@ -33,6 +33,15 @@ ABOUT = {
     ),
 }
 
+TITLES = {
+    "published": "The published network",
+    "networks": "Other networks",
+    "bbr": "Beside BBR",
+    "tight": "Tight deadlines",
+    "loss": "Random loss",
+    "keys": "Key frames",
+}
+
 
 def percent(share, digits=1):
     """
@@ -153,13 +162,25 @@ def point_table(points):
 
 def section(chosen, rows, drawing):
     """A set: what it is, its picture, its points, and a table for each kind of row."""
-    parts = [f"## {chosen.capitalize()}", "", ABOUT[chosen], "", f"![Frames on time in the set {chosen}]({drawing})", ""]
+    parts = [f"## {TITLES[chosen]}", "", ABOUT[chosen], "", f"![{TITLES[chosen]}: frames on time with each transport]({drawing})", ""]
     if chosen in ("networks", "bbr"):
         points = {row.point.name: row.point for row in rows}
         parts += [point_table(points.values()), ""]
     for kind in dict.fromkeys(map(kind_of, rows)):
         parts += [table([row for row in rows if kind_of(row) == kind], kind), ""]
     return parts
+
+
+def remarks(found):
+    """How many rows need a second look.
+
+    >>> remarks([])
+    'No run is missing, failed, or is not trusted.'
+    """
+    doubtful = sum(bool(row.doubts) for row in found)
+    if not doubtful:
+        return "No run is missing, failed, or is not trusted."
+    return f"{doubtful} of {len(found)} rows have a remark in their last column: runs that are missing, failed, or are not trusted."
 
 
 def page(found, drawings, command, runs, seconds):
@@ -174,6 +195,8 @@ def page(found, drawings, command, runs, seconds):
         "[benches/compare](../../benches/compare/README.md) says what each transport does.",
         "",
         summary(all_goals(found)),
+        "",
+        remarks(found),
         "",
         MEANINGS,
         "",

@@ -16,7 +16,7 @@ ALL_ON_TIME = 0.1
 """The part of the axis at its right end where all frames are on time: a logarithm has no place for 0."""
 MOST_SHARE = 1.5
 """The axis of what TCP kept ends here. What is more stands at its right end."""
-HEADINGS = {"below": "Below an equal share", "above": "Above an equal share", "bbr": "Beside BBR", "loss": "Random loss"}
+HEADINGS = {"below": "Below an equal share", "above": "Above an equal share", "bbr": "Beside BBR", "loss": "Random loss", "tight": "Tight deadlines"}
 LOGARITHMIC = ("below", "loss")
 # Told apart by shape as well as by colour (the palette of Okabe and Ito).
 SHAPES = {"Comity": "circle", "SRT": "square", "TCP": "triangle", "QUIC": "diamond"}
@@ -79,8 +79,8 @@ def late_axis():
 def axes_of(load):
     """The quantities of a panel: above the share, and beside BBR, what TCP kept belongs to it.
 
-    >>> [[axis.of for axis in axes_of(load)] for load in ("below", "above")]
-    [['on_time'], ['on_time', 'tcp']]
+    >>> [[axis.of for axis in axes_of(load)] for load in ("below", "above", "tight")]
+    [['on_time'], ['on_time', 'tcp'], ['on_time', 'bound']]
     >>> [round(axis.at(0.75)) for axis in axes_of("above")]
     [410, 660]
     """
@@ -91,10 +91,12 @@ def axes_of(load):
     kept = {value: f"{value:g}" for value in (0, 0.5, 1, 1.5)}
     place = lambda value: min(value / MOST_SHARE, 1.0)
     goal = TCP_ABOVE if load == "above" else None
-    return [
-        Axis("frames on time", "on_time", lambda value: value, shares, width=width),
-        Axis("TCP over its equal share", "tcp", place, kept, goal, LEFT + width + BETWEEN, width),
-    ]
+    right = {"left": LEFT + width + BETWEEN, "width": width}
+    if load == "tight":
+        beside = Axis("possible for any sender", "bound", lambda value: value, shares, **right)
+    else:
+        beside = Axis("TCP over its equal share", "tcp", place, kept, goal, **right)
+    return [Axis("frames on time", "on_time", lambda value: value, shares, width=width), beside]
 
 
 def text(x, y, words, anchor="middle", kind=""):
@@ -167,10 +169,13 @@ def picture(rows):
     >>> document.count(">1-cubic<"), document.count("<rect"), "Above" in document
     (1, 4, False)
     """
+    panels = {}
+    for row in rows:
+        panels.setdefault("tight" if row.chosen == "tight" else row.point.load, []).append(row)
     drawn, bottom = [], TOP - PANEL_GAP
-    for load in dict.fromkeys(row.point.load for row in rows):
-        of_panel, bottom = panel(load, [row for row in rows if row.point.load == load], bottom + PANEL_GAP)
-        drawn += of_panel
+    for load, of_panel in panels.items():
+        more, bottom = panel(load, of_panel, bottom + PANEL_GAP)
+        drawn += more
     width, height = LEFT + AXIS + RIGHT, bottom + 12
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">'
     paper = f'<rect width="{width}" height="{height}" rx="6" class="paper"/>'

@@ -43,11 +43,11 @@ controller = "{controller}"
 
 def srt_latency_ms(point):
     """SRT's own latency. SRT adds the delay that its packets meet: that of the path, and of a queue that may be full, or
-    of the frame itself if that is longer. Where that leaves less than a third, SRT gets a third: the queue is seldom full.
+    of the frame itself if that is longer.
 
     >>> from points import points_of
     >>> srt_latency_ms(points_of("published")["1-cubic-below"]), srt_latency_ms(points_of("tight")["1-cubic-below-120-ms"])
-    (280, 33)
+    (280, 10)
     >>> srt_latency_ms(points_of("loss")["2-percent"]), srt_latency_ms(points_of("networks")["codel-2-reno-above"])
     (162, 280)
     """
@@ -55,7 +55,7 @@ def srt_latency_ms(point):
     most_packets = 0 if not point.rivals else CODEL_PACKETS if point.queue == "codel" else point.queue
     full_ms = most_packets * PACKET_BITS / point.link_mbps / 1e3
     frame_ms = point.mbps * 1e3 / point.fps / point.link_mbps
-    return int(max(left_ms - max(full_ms, frame_ms) - SRT_MARGIN_MS, left_ms / 3))
+    return int(max(left_ms - max(full_ms, frame_ms) - SRT_MARGIN_MS, SRT_MARGIN_MS))
 
 
 def options_of(point, transport, seconds, seed):
