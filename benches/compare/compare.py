@@ -119,7 +119,10 @@ def main():
         if check.returncode:
             sys.exit(f"no comparison: {check.stderr.strip()}")
         say(f"{len(chosen)} points, {len(chosen) * len(transports) * options.runs} runs")
-        keeper.play_all(chosen, seeds, transports, options.jobs)
+        try:
+            keeper.play_all(chosen, seeds, transports, options.jobs)
+        except KeyboardInterrupt:
+            sys.exit("interrupted: finished runs are kept, and the same command plays the rest")
     shown = outcomes(keeper, chosen, transports, seeds)
     for kind in dict.fromkeys(map(kind_of, shown)):
         print(table([row for row in shown if kind_of(row) == kind], kind), end="\n\n")

@@ -17,7 +17,7 @@ from scenario import LEAD_S, scenario
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "worlds"))
-from play import DOUBTFUL, digest, first_complaint  # noqa: E402
+from play import DOUBTFUL, INTERRUPTED, digest, first_complaint  # noqa: E402
 from watch import Watch  # noqa: E402
 
 ATTEMPTS = 3
@@ -119,6 +119,8 @@ class Keeper:
             began = time.monotonic()
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             is_starved = self.watch.was_busy(began, time.monotonic())
+            if done.returncode == INTERRUPTED:
+                raise KeyboardInterrupt
             if done.returncode not in (0, DOUBTFUL):
                 raise Failed(first_complaint(done.stderr))
             said = said_by(folder)
