@@ -91,6 +91,7 @@ class Keeper:
         self.peers = digest(sources_digest(), version, platform.release())
         self.comitys = digest(*hashed, self.peers)
         self.failures = []
+        self.is_interrupted = False
         self.lock = threading.Lock()
         self.watch = None
 
@@ -120,6 +121,7 @@ class Keeper:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             is_starved = self.watch.was_busy(began, time.monotonic())
             if done.returncode == INTERRUPTED:
+                self.is_interrupted = True
                 raise KeyboardInterrupt
             if done.returncode not in (0, DOUBTFUL):
                 raise Failed(first_complaint(done.stderr))
@@ -143,7 +145,7 @@ class Keeper:
     def play(self, chosen, point, transport, seed):
         """Makes sure that a run is kept. A run that failed, or that cannot be trusted, is played again."""
         file = self.file(chosen, point, transport, seed)
-        if file.exists() and not self.is_fresh:
+        if self.is_interrupted or file.exists() and not self.is_fresh:
             return
         result, failed = None, []
         for _ in range(self.attempts):
