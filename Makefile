@@ -31,7 +31,8 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/worlds/*.py benches/compare/compare.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/worlds/*.py
+	cd benches/compare && python3 -m doctest *.py
 
 lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
 
@@ -57,7 +58,7 @@ worlds: rust python ## play scenarios in the simulator and beside kernel TCP, as
 	cargo build --quiet --release --package comity-cli
 	python3 benches/worlds/worlds.py $(WORLDS)
 
-compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC beside kernel TCP, as root (COMPARE='--quick')
+compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC beside kernel TCP, as root (COMPARE='--set all --page --readme')
 	scripts/need.sh srt-live-transmit apt:srt-tools
 	cargo build --quiet --release --package comity-cli
 	cargo build --quiet --release --manifest-path benches/compare/Cargo.toml

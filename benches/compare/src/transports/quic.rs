@@ -79,8 +79,7 @@ fn endpoint(address: SocketAddr, server: Option<ServerConfig>) -> Result<Endpoin
     .context(format!("cannot start QUIC at {address}"))
 }
 
-pub async fn connect(arguments: &Send) -> Result<Sender> {
-    let (peer, wait) = (arguments.connect, arguments.common.wait);
+fn client(protocol: &[u8], transport: TransportConfig) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut crypto = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -88,10 +87,16 @@ pub async fn connect(arguments: &Send) -> Result<Sender> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
-    crypto.alpn_protocols = vec![PROTOCOL.to_vec()];
+    crypto.alpn_protocols = vec![protocol.to_vec()];
     let crypto = QuicClientConfig::try_from(crypto).context("cannot configure QUIC")?;
     let mut config = ClientConfig::new(Arc::new(crypto));
-    config.transport_config(Arc::new(transport(arguments.quic_cc, arguments.quic_order)));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+pub async fn connect(arguments: &Send) -> Result<Sender> {
+    let (peer, wait) = (arguments.connect, arguments.common.wait);
+    let config = client(PROTOCOL, transport(arguments.quic_cc, arguments.quic_order))?;
     let endpoint = endpoint(any_port(peer), None)?;
     let give_up = now_ns() + wait.as_nanos() as u64;
     let connection = loop {
@@ -206,7 +211,24 @@ impl Outgoing for Sender {
     }
 }
 
-pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
+/// The first caller whose handshake succeeds.
+///
+/// A caller that lost a packet of its handshake calls again, and the first call may linger until
+/// its idle timeout: the calls are answered side by side.
+async fn accept(endpoint: &Endpoint) -> Result<Connection> {
+    let mut handshakes = JoinSet::new();
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let incoming = incoming.ok_or_else(|| Failure("the endpoint was closed".into()))?;
+                handshakes.spawn(incoming.into_future());
+            }
+            Some(Ok(Ok(connection))) = handshakes.join_next() => return Ok(connection),
+        }
+    }
+}
+
+fn server() -> Result<ServerConfig> {
     let key = rcgen::generate_simple_self_signed([NAME.to_owned()])
         .context("cannot make a certificate")?;
     let private = PrivatePkcs8KeyDer::from(key.signing_key.serialize_der());
@@ -222,16 +244,13 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     let crypto = QuicServerConfig::try_from(crypto).context("cannot configure QUIC")?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(Arc::new(transport(QuicController::Cubic, QuicOrder::Turns)));
-    let endpoint = endpoint(arguments.listen, Some(config))?;
-    let accepted = timeout(arguments.common.wait, async {
-        endpoint.accept().await?.await.ok()
-    })
-    .await;
-    let connection = accepted
-        .map_err(|_| nobody_called(&arguments.common))?
-        .ok_or_else(|| {
-            Failure("the handshake with the caller failed; start both ends anew".into())
-        })?;
+    Ok(config)
+}
+
+pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
+    let endpoint = endpoint(arguments.listen, Some(server()?))?;
+    let accepted = timeout(arguments.common.wait, accept(&endpoint)).await;
+    let connection = accepted.map_err(|_| nobody_called(&arguments.common))??;
     // Readers of streams end with this channel's receiver.
     let (done, _all_done) = mpsc::channel::<()>(1);
     let over = sink.over();
@@ -307,5 +326,34 @@ impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
 
     fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
         self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_that_fails_does_not_keep_the_next_one_out() {
+        let receiver = endpoint(([127, 0, 0, 1], 0).into(), server().ok()).expect("a free port");
+        let address = receiver.local_addr().expect("it is bound");
+        let caller = endpoint(any_port(address), None).expect("a free port");
+        let call = async |protocol: &[u8]| {
+            let transport = transport(QuicController::Cubic, QuicOrder::Newest);
+            let config = client(protocol, transport).expect("a configuration");
+            let connecting = caller.connect_with(config, address, NAME);
+            connecting.expect("an address").await
+        };
+        let calls = async {
+            // The handshake fails at both ends: they share no protocol.
+            let stranger = call(b"another protocol").await;
+            (stranger.is_err(), call(PROTOCOL).await)
+        };
+        let (accepted, (is_refused, called)) = tokio::join!(accept(&receiver), calls);
+        let (accepted, called) = (accepted.expect("accepted"), called.expect("connected"));
+        assert!(is_refused);
+        let own = caller.local_addr().expect("it is bound");
+        assert_eq!(accepted.remote_address().port(), own.port());
+        assert_eq!(called.remote_address(), address);
     }
 }
