@@ -47,8 +47,8 @@ pub(crate) struct Task {
     pub(crate) command: Command,
     /// What it reads on its standard input.
     pub(crate) input: Vec<u8>,
-    /// When it starts.
-    pub(crate) start: Time,
+    /// When it starts; `None` for at once, before the run does.
+    pub(crate) start: Option<Time>,
     /// Where its output and its complaints go besides.
     pub(crate) logs: Option<[File; 2]>,
     /// How much of its output is kept, from the end.
@@ -82,7 +82,9 @@ impl Program {
         let (stop, stopped) = channel();
         let thread = std::thread::spawn(move || {
             door.enter()?;
-            clock.wait_until(task.start);
+            if let Some(start) = task.start {
+                clock.wait_until(start);
+            }
             if clock.is_off() {
                 return Ok(Ended::default());
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use comity_sim::host::{FlowPlan, Source};
 use comity_sim::network::{FlowSpec, Network, TransportSpec};
 use comity_sim::report::{FlowReport, FlowSeries};
-use comity_units::{Seed, Span, Time};
+use comity_units::{Seed, Span};
 
 use crate::child::{Ended, Program, Role, Task};
 use crate::clock::RunClock;
@@ -156,9 +156,9 @@ impl Start<'_> {
                     Ok(Program::start(host.namespace.door()?, task, clock.clone()))
                 };
                 let receiver = receiving
-                    .map(|command| start(destination, command, "receiver", Time::ZERO))
+                    .map(|command| start(destination, command, "receiver", None))
                     .transpose()?;
-                let sender = start(source, sending, "sender", plan.started_at)?;
+                let sender = start(source, sending, "sender", Some(plan.started_at))?;
                 Running::Command { sender, receiver }
             }
         })
@@ -189,7 +189,7 @@ impl Start<'_> {
         let task = Task {
             command: endpoint(&call),
             input: key.to_vec(),
-            start: Time::ZERO,
+            start: None,
             logs: None,
             kept: usize::MAX,
         };
