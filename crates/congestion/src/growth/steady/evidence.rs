@@ -14,7 +14,7 @@ use comity_units::{Span, Time};
 /// rank       = share of round trips that are shorter + half the share of those that are equal
 ///              (within min rtt / 256)
 /// mean rank  = mean rank + ((rank before + rank after) / 2 − mean rank) / 4               from 1/2
-/// random     = mean rank < 3/4  and  waiting ≤ max(min rtt / 8, 3 ms)  and  lost share ≤ 1/10
+/// random     = mean rank < 3/4  and  waiting ≤ 3 ms  and  lost share ≤ 1/10
 /// ```
 ///
 /// The round trips are taken one in so many acknowledgements, not one in so much time: packets that are sent
@@ -78,7 +78,7 @@ impl Evidence {
         self.mean_rank += (rank - self.mean_rank) / 4.0;
         let waiting = before.max(after).saturating_sub(min);
         self.mean_rank < CONGESTED_RANK
-            && waiting <= (min / 8).max(LEAST_WAITING)
+            && waiting <= LONGEST_WAITING
             && self.share.last <= LARGEST_SHARE
     }
 
@@ -172,8 +172,10 @@ const COVERED: Span = Span::from_secs(5);
 /// Neighbours of drops of a full queue rank near 1, others near 1/2 on average.
 const CONGESTED_RANK: f64 = 0.75;
 
-/// What a few packets of other flows in front make a packet wait on a link of some megabits per second.
-const LEAST_WAITING: Span = Span::from_millis(3);
+/// What a few packets of other flows in front make a packet wait on a link of some megabits per second. Flows that begin
+/// behind a full queue take it for the path: with an eighth of the round trip here, eight of them would not give way any more,
+/// and one packet in ten would be lost.
+const LONGEST_WAITING: Span = Span::from_millis(3);
 
 /// Above this share losses count as congestion whatever else is known.
 const LARGEST_SHARE: f64 = 0.1;
@@ -197,20 +199,20 @@ mod tests {
 
     #[test]
     fn losses_at_the_top_of_a_short_queue_are_congestion() {
-        // A queue of 4 ms over 40: its fullness alone would not tell.
-        let mut evidence = evidence((0..100).map(|at| 40 + at % 5));
+        // A queue of 3 ms over 40: its fullness alone would not tell.
+        let mut evidence = evidence((0..100).map(|at| 40 + at % 4));
         let verdicts: Vec<bool> = (0..6)
-            .map(|_| evidence.is_random(Some(Span::from_millis(44)), None))
+            .map(|_| evidence.is_random(Some(Span::from_millis(43)), None))
             .collect();
-        // Ranks of 0.9: the mean is 0.6, 0.675, 0.731, 0.773, ...
+        // Ranks of 0.875: the mean is 0.594, 0.664, 0.717, 0.756, ...
         assert_eq!(verdicts, [true, true, true, false, false, false]);
     }
 
     #[test]
     fn losses_anywhere_in_a_short_queue_are_random() {
-        let mut evidence = evidence((0..100).map(|at| 40 + at % 5));
+        let mut evidence = evidence((0..100).map(|at| 40 + at % 4));
         for at in 0..100_u64 {
-            let neighbour = Span::from_millis(40 + at * 7 % 5);
+            let neighbour = Span::from_millis(40 + at * 7 % 4);
             assert!(evidence.is_random(Some(neighbour), Some(neighbour)), "{at}");
         }
     }
@@ -225,6 +227,19 @@ mod tests {
             !evidence.is_random(None, None),
             "nothing is known of the neighbours"
         );
+    }
+
+    /// One that began behind a full queue takes most of it for the path.
+    #[test]
+    fn losses_a_little_above_the_least_round_trip_of_a_full_queue_are_congestion() {
+        let mut evidence = evidence((0..100).map(|at| 118 + at % 8));
+        for at in 0..100_u64 {
+            let neighbour = Span::from_millis(122 + at % 4);
+            assert!(
+                !evidence.is_random(Some(neighbour), Some(neighbour)),
+                "{at}"
+            );
+        }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( 9/10 · X(p, srtt), shadow, climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
 ///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
@@ -177,7 +177,7 @@ impl Steady {
         };
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let shadow = self.shadow.rate(rtt).unwrap_or(Rate::ZERO);
-        let share = throughput(mss, rtt, p).max(shadow).mul_f64(MODESTY);
+        let share = throughput(mss, rtt, p).mul_f64(MODESTY).max(shadow);
         if self.intervals.is_full() {
             share
         } else {
@@ -404,8 +404,8 @@ const YOUTH: u64 = 32;
 /// What part of its flight a flow keeps at its first loss event, as CUBIC does (RFC 9438, section 4.6).
 const FIRST_DECREASE: f64 = 0.7;
 
-/// What part is taken of the share by the equation or the shadow window: the whole of it would leave two greedy Reno flows
-/// four fifths of an equal share.
+/// What part is taken of the rate by the equation: the whole of it would leave two greedy Reno flows four fifths of an
+/// equal share, since packets that are sent evenly meet a full queue less often than theirs.
 const MODESTY: f64 = 0.9;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.

@@ -222,12 +222,12 @@ fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
             law.on_ack(&ack(now, BASE));
             now = carry(&mut law, now, now + GAP * 100, GAP, |_| BASE);
         }
-        // One in a hundred: 11.23 segments in 40 ms are 2.25 Mb/s. Reno with an episode every five round trips has
+        // One in a hundred: 11.23 segments in 40 ms, nine tenths of 2.25 Mb/s. Reno with an episode every five round trips has
         // 7.5 segments of 1,448 bytes in 40 ms, 2.17 Mb/s, and what is left of its beginning.
         if spare_random {
             assert!(share(&law) > 7.0, "{}", share(&law));
         } else {
-            assert!((2.2..2.6).contains(&share(&law)), "{}", share(&law));
+            assert!((2.2..2.9).contains(&share(&law)), "{}", share(&law));
         }
         // A mark counts in any case.
         law.on_loss(&loss(now, LossCause::Mark));
@@ -389,8 +389,8 @@ fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
     let old = young(8, Span::from_secs(8));
     assert!(old.intervals.is_full());
     let p = old.intervals.rate().unwrap();
-    let equation = throughput(MSS, old.round_trip(), p).as_mbps_f64();
-    let shadow = old.shadow.rate(old.round_trip()).unwrap().as_mbps_f64() * 0.9;
+    let equation = throughput(MSS, old.round_trip(), p).as_mbps_f64() * 0.9;
+    let shadow = old.shadow.rate(old.round_trip()).unwrap().as_mbps_f64();
     let expected = equation.max(shadow).min(8.0);
     assert!(
         (share(&old) - expected).abs() < 0.01,
