@@ -8,7 +8,7 @@ ROUNDS ?= 5
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare fuzz fuzz-short
+.PHONY: help demo demo-sim claims picture test lint docs bench race media worlds compare deadline fuzz fuzz-short
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/worlds/*.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py
 	cd benches/compare && python3 -m doctest *.py
 
 lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
@@ -63,6 +63,10 @@ compare: rust python ## send the same frames through Comity, SRT, TCP and QUIC b
 	cargo build --quiet --release --package comity-cli
 	cargo build --quiet --release --manifest-path benches/compare/Cargo.toml
 	python3 benches/compare/compare.py $(COMPARE)
+
+deadline: rust python ## make docs/results/deadline.md: punctuality and friendliness in the simulator
+	cargo build --quiet --release --package comity-cli
+	python3 benches/deadline/deadline.py --page
 
 fuzz: rust ## run the property tests at length on new cases, and the fuzz targets (CASES=20000 SECONDS_EACH=60)
 	scripts/fuzz.sh || [ $$? -eq 77 ]

@@ -37,7 +37,7 @@ fn every_file_reads_and_has_its_runs() {
         ("experiments/deadline/contended.toml", 2 * 8 * 5),
         ("experiments/deadline/contended_sections.toml", 2 * 6 * 5),
         ("experiments/deadline/lossy.toml", 2 * 4 * 5),
-        ("experiments/deadline/friendly.toml", 8 * 4 * 5),
+        ("experiments/deadline/friendly.toml", 2 * 8 * 4 * 5),
         ("experiments/lab/kernel.toml", 1),
         ("experiments/lab/contended.toml", 1),
         ("experiments/lab/iperf.toml", 1),

@@ -50,7 +50,8 @@ controller = "cubic"
     let link = |world| bench.row(world, "links", ("link", "bottleneck"));
     let (real, simulated) = (link("lab.csv"), link("sim.csv"));
     let utilisation = real.number("utilisation");
-    assert!((0.95..=1.0).contains(&utilisation), "used {utilisation}");
+    // A packet that was on the link when the measurement began counts whole.
+    assert!((0.95..1.002).contains(&utilisation), "used {utilisation}");
     let within = |column: &str, least: f64, most: f64| {
         let ratio = real.number(column) / simulated.number(column);
         assert!(

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Makes docs/results/deadline.md: punctuality and friendliness in the simulator, by the scenarios of experiments/deadline.
+
+    python3 benches/deadline/deadline.py --page
+"""
+
+import argparse
+import collections
+import csv
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SCENARIOS = ROOT / "experiments/deadline"
+PAGE = ROOT / "docs/results/deadline.md"
+NAMES = {"reno": "Reno", "cubic": "CUBIC"}
+
+
+def flows_of(comity, name):
+    """The rows of all flows of a scenario of experiments/deadline."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "results.csv"
+        subprocess.run([comity, "sim", "run", SCENARIOS / f"{name}.toml", "--quiet", "--out", out], check=True, stdout=subprocess.DEVNULL)
+        with open(out / "flows.csv", newline="", encoding="utf-8") as table:
+            return list(csv.DictReader(table))
+
+
+def grouped(rows, axes):
+    """The runs of each point, in order: for each run its video flow and the others.
+
+    >>> rows = [{"axis.a": "1", "run": "0", "group": "video"}, {"axis.a": "1", "run": "0", "group": "tcp"}]
+    >>> [(key, len(runs), len(runs[0][1])) for key, runs in grouped(rows, ["a"]).items()]
+    [(('1',), 1, 1)]
+    """
+    points = collections.defaultdict(dict)
+    for row in rows:
+        key = tuple(row[f"axis.{axis}"] for axis in axes)
+        video, others = points[key].setdefault(row["run"], ([], []))
+        (video if row["group"] == "video" else others).append(row)
+    return {key: [(video[0], others) for video, others in runs.values()] for key, runs in points.items()}
+
+
+def share(part, whole):
+    """A part in per cent; a dash where there is no whole.
+
+    >>> share(995, 1000), share(1, 0)
+    ('99.50 %', '–')
+    """
+    return f"{100 * part / whole:.2f} %" if whole else "–"
+
+
+def number(row, column):
+    return float(row[column] or 0)
+
+
+def settled(row, kind="sections"):
+    """What was given to the transport and is not under way when the run ends."""
+    refused = number(row, "sections_refused") if kind == "sections" else 0
+    return number(row, f"{kind}_submitted") + refused - number(row, f"{kind}_open")
+
+
+def on_time(row, kind="sections"):
+    whole = settled(row, kind)
+    return number(row, f"{kind}_on_time") / whole if whole else None
+
+
+def carried(row):
+    """Bytes on time and decodable over what an equal share carries, or what was given if that is less."""
+    given = settled_bytes(row)
+    return number(row, "sections_decodable_bytes") / min(given, number(row, "equal_share_bytes"))
+
+
+def settled_bytes(row):
+    return number(row, "sections_submitted_bytes") + number(row, "sections_refused_bytes") - number(row, "sections_open_bytes")
+
+
+def tcp_share(video, others):
+    """What each of the others has over an equal share of what all have.
+
+    >>> tcp_share({"throughput_bps": "2"}, [{"throughput_bps": "4"}, {"throughput_bps": "6"}])
+    1.25
+    """
+    rates = [number(row, "throughput_bps") for row in (video, *others)]
+    return statistics.mean(rates[1:]) / statistics.mean(rates)
+
+
+def contended(comity):
+    yield "| video | rivals | on time | worst run | key frames | decodable | share carried | TCP / share |"
+    yield "|---|---|---|---|---|---|---|---|"
+    points = grouped(flows_of(comity, "contended"), ["rival", "rivals", "rate", "latency"])
+    for (rival, rivals, rate, latency), runs in points.items():
+        if rivals == "0" and rival != "reno":
+            continue
+        each = [on_time(video) for video, _ in runs]
+        keys = statistics.mean(on_time(video, "intra") for video, _ in runs)
+        decodable = statistics.mean(number(video, "sections_decodable") / settled(video) for video, _ in runs)
+        used = statistics.mean(carried(video) for video, _ in runs)
+        beside = "none" if rivals == "0" else f"{rivals} {NAMES[rival]}"
+        tcp = "–" if rivals == "0" else f"{statistics.mean(tcp_share(*run) for run in runs):.2f}"
+        yield (f"| {rate}, {latency} | {beside} | {share(statistics.mean(each), 1)} | {share(min(each), 1)} |"
+               f" {share(keys, 1)} | {share(decodable, 1)} | {used:.2f} | {tcp} |")
+
+
+def friendly(comity):
+    points = grouped(flows_of(comity, "friendly"), ["rival", "queue", "rivals"])
+    counts = list(dict.fromkeys(rivals for _, _, rivals in points))
+    rival_names = list(dict.fromkeys(rival for rival, _, _ in points))
+    titles = [f"{count} {NAMES[rival]}" for rival in rival_names for count in counts]
+    yield f"| queue | {' | '.join(titles)} |"
+    yield "|---" * (len(titles) + 1) + "|"
+    for queue in dict.fromkeys(queue for _, queue, _ in points):
+        cells = []
+        for rival in rival_names:
+            for count in counts:
+                runs = points[rival, queue, count]
+                ratios = [number(video, "throughput_bps") / statistics.mean(number(row, "throughput_bps") for row in others)
+                          for video, others in runs]
+                cells.append(f"{statistics.median(ratios):.1f}")
+        name = f"{queue} packets" if queue.isdigit() else queue
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def lossy(comity):
+    yield "| controller | lost at random | on time | worst run |"
+    yield "|---|---|---|---|"
+    points = grouped(flows_of(comity, "lossy"), ["loss", "controller"])
+    for (loss, controller), runs in points.items():
+        each = [on_time(video) for video, _ in runs]
+        yield f"| `{controller}` | {100 * float(loss):.0f} % | {share(statistics.mean(each), 1)} | {share(min(each), 1)} |"
+
+
+def page(comity):
+    return "\n".join([
+        "# Punctual and friendly, in the simulator", "",
+        "Made by `python3 benches/deadline/deadline.py --page`. Do not edit.", "",
+        "[compare.md](compare.md) has the same questions beside kernel TCP in the lab. Here the rivals are the simulated TCP of",
+        "preset \"modern\", and each row has five seeds of 120 s, of which the first 10 s do not count.", "",
+        "## Frames on time", "",
+        "A video of 30 frames a second (`experiments/deadline/contended.toml`) through 8 Mb/s, 20 ms each way, a drop-tail queue of",
+        "60 packets. It has two B frames between the others and a key frame each second; sizes are 5 : 2 : 1 on the average. *Share",
+        "carried* is the bytes on time and decodable over what an equal share carries, or over what was given if that is less. *TCP / share*",
+        "is what each TCP flow has over an equal share of what all have.", "",
+        *contended(comity), "",
+        "## A greedy flow over a rival", "",
+        "The rate of a greedy flow over that of each greedy TCP flow beside it (`experiments/deadline/friendly.toml`), the median of the seeds.", "",
+        *friendly(comity), "",
+        "## Random loss", "",
+        "6 Mb/s of video alone on 20 Mb/s with 40 ms and a deadline of 200 ms (`experiments/deadline/lossy.toml`).", "",
+        *lossy(comity), "",
+    ])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comity", default=ROOT / "target/release/comity", type=pathlib.Path)
+    parser.add_argument("--page", action="store_true", help="write docs/results/deadline.md")
+    options = parser.parse_args()
+    if not options.comity.exists():
+        sys.exit(f"{options.comity} is not there; cargo build --release -p comity-cli makes it")
+    text = page(options.comity)
+    print(text)
+    if options.page:
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
