@@ -49,6 +49,11 @@ impl Evidence {
         }
     }
 
+    /// The least round trip of all.
+    pub(super) const fn min(&self) -> Option<Span> {
+        self.min
+    }
+
     /// A round trip was measured.
     pub(super) fn on_round_trip(&mut self, now: Time, rtt: Span) {
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));

@@ -2,6 +2,7 @@
 
 mod climb;
 mod delivered;
+mod drain;
 mod evidence;
 mod shadow;
 
@@ -13,6 +14,7 @@ use crate::{
 };
 use climb::Climb;
 use delivered::Delivered;
+use drain::Drain;
 use evidence::Evidence;
 use shadow::Shadow;
 
@@ -59,7 +61,8 @@ pub struct SteadyConfig {
 /// overdraw it.
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
-/// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so.
+/// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so. While the
+/// queue has not drained by a quarter (`Drain`), they are for a quarter of the shadow window in round trips, six at most.
 ///
 /// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
 /// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
@@ -84,6 +87,7 @@ pub struct Steady {
     climb: Climb,
     shadow: Shadow,
     evidence: Evidence,
+    drain: Drain,
     delivered: Delivered,
     /// An event whose neighbours have not been timed yet, and the round trip that was measured before it.
     unjudged: Option<Episode>,
@@ -128,6 +132,7 @@ impl Steady {
             climb: Climb::default(),
             shadow: Shadow::default(),
             evidence: Evidence::new(),
+            drain: Drain::default(),
             delivered: Delivered::default(),
             unjudged: None,
             counted_at: None,
@@ -234,14 +239,23 @@ impl Steady {
         self.ramp = self.ramp.mul_f64(2.0).min(ceiling.max(self.ramp));
     }
 
+    /// How long losses belong to the event that counted last.
+    fn together(&self) -> Span {
+        let mut rounds = self.config.grouping;
+        if self.drain.is_full(self.evidence.min()) {
+            rounds = (self.shadow.segments() / 4.0).clamp(rounds, rounds.max(LONGEST_EPISODE));
+        }
+        self.round_trip().mul_f64(rounds)
+    }
+
     /// Counts a loss event, found with so much in flight, unless it is the echo of the last one.
     fn count(&mut self, now: Time, flight: Bytes) {
-        let together = self.round_trip().mul_f64(self.config.grouping);
-        if self.counted_at.is_some_and(|at| now < at + together) {
+        if self.counted_at.is_some_and(|at| now < at + self.together()) {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
         self.counted_before = self.counted_at.replace(now);
+        self.drain.begin(self.latest);
         let had_events = self.intervals.has_events();
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let carried = self
@@ -295,6 +309,7 @@ impl Controller for Steady {
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
             self.evidence.on_round_trip(ack.now, rtt);
+            self.drain.on_round_trip(rtt);
         }
         self.judge(rtt);
         self.latest = rtt.or(self.latest);
@@ -397,6 +412,10 @@ impl Controller for Steady {
 
 /// The least rate is a segment in this time, or in a round trip where that is longer.
 const LONGEST_SPACING: Span = Span::from_secs(1);
+
+/// An episode may last for so many round trips as long as the queue does not drain, and for a quarter of the window in
+/// segments where that is less: a Reno flow has one in half of its window.
+const LONGEST_EPISODE: f64 = 6.0;
 
 /// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;

@@ -87,6 +87,11 @@ impl Shadow {
         }
     }
 
+    /// The average window in segments; zero before the first episode.
+    pub(super) fn segments(&self) -> f64 {
+        self.windows.map_or(0.0, |windows| windows.average)
+    }
+
     /// The average rate; `None` before the first episode.
     pub(super) fn rate(&self, rtt: Span) -> Option<Rate> {
         let windows = self.windows?;

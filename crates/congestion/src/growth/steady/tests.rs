@@ -171,7 +171,11 @@ fn congested(segments: u64) -> (Steady, Time) {
     for _ in 0..20 {
         law.on_loss(&loss(now, LossCause::Reordering));
         law.on_ack(&ack(now, FULL));
-        now = carry(&mut law, now, now + GAP * (segments - 1), GAP, |_| FULL);
+        // The queue drains for a moment, else the next loss would belong to the same episode.
+        let drained = now + GAP * 10;
+        now = carry(&mut law, now, now + GAP * (segments - 1), GAP, |now| {
+            if now == drained { FULL / 4 * 3 } else { FULL }
+        });
     }
     (law, now)
 }
@@ -185,6 +189,25 @@ fn the_share_is_that_of_the_equation() {
     // Twice as often: 0.057735 and 0.0026002 make 16.57 segments, nine tenths of 1.0199 Mb/s.
     let (law, _) = congested(200);
     assert!((0.91..0.93).contains(&share(&law)), "{}", share(&law));
+}
+
+/// Of losses three and a half round trips apart every second one is an echo while the queue stays full, as long as the
+/// window is large. With grouping alone they would be 20 episodes.
+#[test]
+fn losses_while_the_queue_does_not_drain_are_one_event() {
+    let mut law = law();
+    let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |now| {
+        BASE + (FULL.saturating_sub(BASE)).mul_f64(now.as_secs_f64() / 4.0)
+    });
+    let mut counted = 0;
+    for _ in 0..20 {
+        let before = law.counted_at;
+        law.on_loss(&loss(now, LossCause::Reordering));
+        law.on_ack(&ack(now, FULL));
+        counted += u32::from(law.counted_at != before);
+        now = carry(&mut law, now, now + FULL.mul_f64(3.5), GAP, |_| FULL);
+    }
+    assert!((10..=14).contains(&counted), "{counted} of 20");
 }
 
 #[test]
