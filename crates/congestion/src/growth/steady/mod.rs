@@ -68,6 +68,9 @@ pub struct SteadyConfig {
 /// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
 /// outweigh the losses of the seconds behind them.
 ///
+/// In the round trip behind a loss that counts, "2 · most delivered" is once that: savings of some seconds shall not be spent
+/// on a queue that is full.
+///
 /// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark always
 /// counts.
 ///
@@ -95,6 +98,9 @@ pub struct Steady {
     counted_at: Option<Time>,
     /// What that was before it.
     counted_before: Option<Time>,
+    /// Until a round trip behind the last loss that counts, or would without its event; and whether that lies ahead.
+    lossy_until: Time,
+    is_lossy: bool,
     /// How many losses the last event that counted is made of, without those that turned out to be late; zero when it
     /// stands.
     counted_losses: u32,
@@ -137,6 +143,8 @@ impl Steady {
             unjudged: None,
             counted_at: None,
             counted_before: None,
+            lossy_until: Time::ZERO,
+            is_lossy: false,
             counted_losses: 0,
             share: Rate::ZERO,
             ramp: Rate::of(config.initial_window, INITIAL_ROUND_TRIP),
@@ -200,6 +208,7 @@ impl Steady {
         let is_young = self.acked < young.get();
         let (times, beginning) = match is_young && self.acked > 0 {
             true => (4.0, 2.0),
+            false if self.is_lossy => (1.0, 1.0),
             false => (2.0, 1.0),
         };
         let least = self.initial().mul_f64(beginning);
@@ -250,6 +259,8 @@ impl Steady {
 
     /// Counts a loss event, found with so much in flight, unless it is the echo of the last one.
     fn count(&mut self, now: Time, flight: Bytes) {
+        self.lossy_until = now + self.round_trip();
+        self.is_lossy = true;
         if self.counted_at.is_some_and(|at| now < at + self.together()) {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
@@ -311,6 +322,7 @@ impl Controller for Steady {
             self.evidence.on_round_trip(ack.now, rtt);
             self.drain.on_round_trip(rtt);
         }
+        self.is_lossy = ack.now < self.lossy_until;
         self.judge(rtt);
         self.latest = rtt.or(self.latest);
         let segments = ack.acked.get() as f64 / self.config.mss.get().max(1) as f64;

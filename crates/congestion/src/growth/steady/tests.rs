@@ -135,6 +135,19 @@ fn the_first_loss_of_a_young_flow_keeps_seven_tenths_of_its_flight() {
     assert!((0.9..1.1).contains(&arrived), "{arrived}");
 }
 
+#[test]
+fn bursts_are_no_faster_than_what_arrives_in_the_round_trip_behind_a_loss() {
+    let mut law = law();
+    let now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |_| BASE);
+    assert_eq!(bucket(&law).1, Rate::from_mbps(8), "twice what arrives");
+    law.on_loss(&loss(now, LossCause::Mark));
+    assert_eq!(bucket(&law).1, Rate::from_mbps(4));
+    let now = carry(&mut law, now, now + GAP * 19, GAP, |_| BASE);
+    assert_eq!(bucket(&law).1, Rate::from_mbps(4));
+    carry(&mut law, now, now + GAP * 3, GAP, |_| BASE);
+    assert_eq!(bucket(&law).1, Rate::from_mbps(8));
+}
+
 /// The first loss sets the rate by what was carried. A pause before it carried nothing, and is not meant.
 #[test]
 fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
