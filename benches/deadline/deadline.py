@@ -8,6 +8,7 @@ import argparse
 import collections
 import csv
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -41,6 +42,17 @@ def grouped(rows, axes):
         video, others = points[key].setdefault(row["run"], ([], []))
         (video if row["group"] == "video" else others).append(row)
     return {key: [(video[0], others) for video, others in runs.values()] for key, runs in points.items()}
+
+
+def queue_name(value):
+    """
+    >>> queue_name("60"), queue_name('{ kind = "codel", limit = 100 }')
+    ('60 packets', 'CoDel')
+    """
+    if value.isdigit():
+        return f"{value} packets"
+    kind = re.search(r'kind = "(\w+)"', value)[1]
+    return {"codel": "CoDel", "red": "RED"}[kind]
 
 
 def share(part, whole):
@@ -119,8 +131,7 @@ def friendly(comity):
                 ratios = [number(video, "throughput_bps") / statistics.mean(number(row, "throughput_bps") for row in others)
                           for video, others in runs]
                 cells.append(f"{statistics.median(ratios):.1f}")
-        name = f"{queue} packets" if queue.isdigit() else queue
-        yield f"| {name} | {' | '.join(cells)} |"
+        yield f"| {queue_name(queue)} | {' | '.join(cells)} |"
 
 
 def lossy(comity):
