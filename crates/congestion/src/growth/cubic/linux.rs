@@ -23,7 +23,7 @@ use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Restart, Sent, Timeo
 /// ```
 ///
 /// All quotients are rounded down. Slow start counts every acknowledged segment and ends at the first loss, or
-/// earlier by the rules of [`LinuxHyStart`]. The count is not computed anew within 1/32 s while the window stands.
+/// earlier by the rules of `LinuxHyStart`. The count is not computed anew within 1/32 s while the window stands.
 ///
 /// What makes it differ from [`Cubic`](super::Cubic) on the network: the estimate of Reno's window grows by 0.53
 /// segments per round trip for ever, where RFC 9438 has it grow by one from the last window on; the reduction is
