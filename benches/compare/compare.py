@@ -80,7 +80,7 @@ def arguments():
     parser.add_argument("--kept", action="store_true", help="play nothing, and show what is kept")
     parser.add_argument("--keep", default=ROOT / "target/compare", type=pathlib.Path, help="where runs are kept [target/compare]")
     parser.add_argument("--page", nargs="?", const=PAGE, type=pathlib.Path, metavar="FILE",
-                        help="write all sets of which something is kept to this file, with pictures beside it [docs/results/compare.md]")
+                        help="write every set that has kept runs to this file, with pictures beside it [docs/results/compare.md]")
     parser.add_argument("--readme", nargs="?", const=README, type=pathlib.Path, metavar="FILE",
                         help="write the picture and the rows below the share between the markers of this file [README.md]")
     options = parser.parse_args()

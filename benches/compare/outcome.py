@@ -131,7 +131,7 @@ def outcome_of(run, point=None, transport="SRT"):
 
 
 def outcomes(keeper, chosen, transports, seeds):
-    """All that is kept of these `[(set, point)]`; a transport of which nothing is kept is left out."""
+    """The kept runs of these `[(set, point)]`, without transports that have none."""
     found = []
     for name, point in chosen:
         for transport in transports:

@@ -52,10 +52,10 @@ def srt_latency_ms(point):
     (162, 280)
     """
     left_ms = point.latency_ms - point.delay_ms
-    most_packets = 0 if not point.rivals else CODEL_PACKETS if point.queue == "codel" else point.queue
-    full_ms = most_packets * PACKET_BITS / point.link_mbps / 1e3
+    max_packets = 0 if not point.rivals else CODEL_PACKETS if point.queue == "codel" else point.queue
+    full_queue_ms = max_packets * PACKET_BITS / point.link_mbps / 1e3
     frame_ms = point.mbps * 1e3 / point.fps / point.link_mbps
-    return int(max(left_ms - max(full_ms, frame_ms) - SRT_MARGIN_MS, SRT_MARGIN_MS))
+    return int(max(left_ms - max(full_queue_ms, frame_ms) - SRT_MARGIN_MS, SRT_MARGIN_MS))
 
 
 def options_of(point, transport, seconds, seed):

@@ -55,13 +55,12 @@ def queue_name(value):
     return {"codel": "CoDel", "red": "RED"}[kind]
 
 
-def share(part, whole):
-    """A part in per cent; a dash where there is no whole.
-
-    >>> share(995, 1000), share(1, 0)
-    ('99.50 %', '–')
+def percent(share):
     """
-    return f"{100 * part / whole:.2f} %" if whole else "–"
+    >>> percent(0.995)
+    '99.50 %'
+    """
+    return f"{100 * share:.2f} %"
 
 
 def number(row, column):
@@ -112,8 +111,8 @@ def contended(comity):
         used = statistics.mean(carried(video) for video, _ in runs)
         beside = "none" if rivals == "0" else f"{rivals} {NAMES[rival]}"
         tcp = "–" if rivals == "0" else f"{statistics.mean(tcp_share(*run) for run in runs):.2f}"
-        yield (f"| {rate}, {latency} | {beside} | {share(statistics.mean(each), 1)} | {share(min(each), 1)} |"
-               f" {share(keys, 1)} | {share(decodable, 1)} | {used:.2f} | {tcp} |")
+        yield (f"| {rate}, {latency} | {beside} | {percent(statistics.mean(each))} | {percent(min(each))} |"
+               f" {percent(keys)} | {percent(decodable)} | {used:.2f} | {tcp} |")
 
 
 def friendly(comity):
@@ -140,7 +139,7 @@ def lossy(comity):
     points = grouped(flows_of(comity, "lossy"), ["loss", "controller"])
     for (loss, controller), runs in points.items():
         each = [on_time(video) for video, _ in runs]
-        yield f"| `{controller}` | {100 * float(loss):.0f} % | {share(statistics.mean(each), 1)} | {share(min(each), 1)} |"
+        yield f"| `{controller}` | {100 * float(loss):.0f} % | {percent(statistics.mean(each))} | {percent(min(each))} |"
 
 
 def page(comity):
@@ -148,7 +147,7 @@ def page(comity):
         "# Punctual and friendly, in the simulator", "",
         "Made by `python3 benches/deadline/deadline.py --page`. Do not edit.", "",
         "[compare.md](compare.md) has the same questions beside kernel TCP in the lab. Here the rivals are the simulated TCP of",
-        "preset \"modern\", and each row has five seeds of 120 s, of which the first 10 s do not count.", "",
+        "preset \"modern\". Each row has five seeds of 120 s; the first 10 s of a run do not count.", "",
         "## Frames on time", "",
         "A video of 30 frames a second (`experiments/deadline/contended.toml`) through 8 Mb/s, 20 ms each way, a drop-tail queue of",
         "60 packets. It has two B frames between the others and a key frame each second; sizes are 5 : 2 : 1 on the average. *Share",

@@ -66,18 +66,6 @@ fn transfer(config: Config, window: u64, count: u64, fates: Fates) -> Pair {
     pair
 }
 
-/// `(ms, segments)` runs of what the first end sent.
-fn flights(pair: &Pair) -> Vec<(u64, Vec<u32>)> {
-    let mut flights: Vec<(u64, Vec<u32>)> = Vec::new();
-    for (at, segment) in pair.sent_segments(Side::A, 100) {
-        match flights.last_mut() {
-            Some((last, segments)) if *last == at => segments.push(segment),
-            _ => flights.push((at, vec![segment])),
-        }
-    }
-    flights
-}
-
 const LATE_20: Fate = Fate::Late(Span::from_millis(20));
 const LATE_30: Fate = Fate::Late(Span::from_millis(30));
 
@@ -86,7 +74,7 @@ fn reordering_within_the_window_causes_no_retransmission() {
     // RFC 8985, section 6.2, step 4: the window is a quarter of the least round trip, 25 ms. Segments 3 and 4 overtake
     // 2 by 20 ms: two are not enough to do without the window.
     let pair = transfer(RACK, 4, 4, &[(2, 1, LATE_20)]);
-    assert_eq!(flights(&pair), [(0, vec![1, 2, 3, 4])]);
+    assert_eq!(pair.flights(Side::A, 100), [(0, vec![1, 2, 3, 4])]);
     let statistics = pair.end(Side::A).statistics();
     assert_eq!(
         (statistics.fast_retransmits, statistics.retransmitted),
@@ -100,7 +88,10 @@ fn beyond_the_window_a_segment_is_sent_again_and_a_duplicate_report_undoes_it() 
     // 25 ms after the answers to 3 and 4 segment 2 counts as lost. Its first copy is acknowledged at 130 ms; the second
     // arrives at 175 ms as a duplicate, which is reported at 225 ms.
     let pair = transfer(RACK, 4, 4, &[(2, 1, LATE_30)]);
-    assert_eq!(flights(&pair), [(0, vec![1, 2, 3, 4]), (125, vec![2])]);
+    assert_eq!(
+        pair.flights(Side::A, 100),
+        [(0, vec![1, 2, 3, 4]), (125, vec![2])]
+    );
     assert_eq!(pair.end(Side::A).statistics().fast_retransmits, 1);
     let report = pair
         .records()
@@ -117,7 +108,10 @@ fn beyond_the_window_a_segment_is_sent_again_and_a_duplicate_report_undoes_it() 
 #[test]
 fn three_out_of_order_are_enough_as_long_as_nothing_was_reordered() {
     let pair = transfer(RACK, 5, 5, &[(2, 1, LATE_20)]);
-    assert_eq!(flights(&pair), [(0, vec![1, 2, 3, 4, 5]), (100, vec![2])]);
+    assert_eq!(
+        pair.flights(Side::A, 100),
+        [(0, vec![1, 2, 3, 4, 5]), (100, vec![2])]
+    );
 }
 
 #[test]
@@ -127,7 +121,7 @@ fn a_lost_tail_is_repaired_by_a_probe() {
     let lost: Fates = &[(7, 1, Fate::Lost), (8, 1, Fate::Lost)];
     let pair = transfer(RACK, 8, 8, lost);
     assert_eq!(
-        flights(&pair)[1..],
+        pair.flights(Side::A, 100)[1..],
         [(302, vec![8]), (402, vec![7])],
         "{}",
         pair.transcript()
@@ -135,7 +129,10 @@ fn a_lost_tail_is_repaired_by_a_probe() {
     assert_eq!(pair.end(Side::A).statistics().timeouts, 0);
     // Without a probe the timer expires after SRTT + 200 ms, which one round trip later sends the next.
     let pair = transfer(rack(false, true, true), 8, 8, lost);
-    assert_eq!(flights(&pair)[1..], [(400, vec![7]), (500, vec![8])]);
+    assert_eq!(
+        pair.flights(Side::A, 100)[1..],
+        [(400, vec![7]), (500, vec![8])]
+    );
     assert_eq!(pair.end(Side::A).statistics().timeouts, 1);
 }
 
@@ -143,7 +140,7 @@ fn a_lost_tail_is_repaired_by_a_probe() {
 fn one_segment_alone_waits_for_a_delayed_acknowledgement_before_it_is_probed() {
     // 2 · 100 + 200 ms is later than the timeout of 300 ms, whose place the probe takes: the window stays.
     let pair = transfer(RACK, 8, 8, &[(8, 1, Fate::Lost)]);
-    assert_eq!(flights(&pair)[1..], [(400, vec![8])]);
+    assert_eq!(pair.flights(Side::A, 100)[1..], [(400, vec![8])]);
     assert_eq!(pair.end(Side::A).statistics().timeouts, 0);
     assert_eq!(pair.end(Side::A).congestion_window() / 100, 8);
 }
@@ -164,7 +161,7 @@ fn a_probe_with_new_data_finds_the_loss() {
         (10, 1, Fate::Lost),
     ];
     let pair = transfer(RACK, 8, 20, LOST);
-    let flights = flights(&pair);
+    let flights = pair.flights(Side::A, 100);
     assert_eq!(flights[1..3], [(100, vec![9, 10]), (300, vec![11])]);
     // At 400 ms its answer shows eight segments lost: one is in the pipe, so that as much is sent as was delivered.
     assert_eq!(flights[3], (400, vec![3]));
@@ -194,11 +191,11 @@ fn the_window_shrinks_in_proportion_to_what_arrives() {
     // are in flight.
     let pair = transfer(RACK, 20, 60, &[(1, 1, Fate::Lost)]);
     let expected = [21, 22, 1, 23, 24, 25, 26, 27, 28, 29];
-    assert_eq!(flights(&pair)[1], (100, expected.to_vec()));
+    assert_eq!(pair.flights(Side::A, 100)[1], (100, expected.to_vec()));
     // At 200 ms the answers to 21 and 22 send one each. Then 1 is acknowledged, and nine are outstanding: the window of
     // ten lets one go, and each of seven acknowledgements one more.
     let expected: Vec<u32> = (30..40).collect();
-    assert_eq!(flights(&pair)[2], (200, expected));
+    assert_eq!(pair.flights(Side::A, 100)[2], (200, expected));
 }
 
 #[test]
@@ -213,7 +210,7 @@ fn an_early_answer_after_a_timeout_shows_that_nothing_was_lost() {
             ..rack(false, true, undo)
         };
         let pair = transfer(config, 4, 8, FATES);
-        assert_eq!(flights(&pair)[2].0, 400);
+        assert_eq!(pair.flights(Side::A, 100)[2].0, 400);
         let statistics = pair.end(Side::A).statistics();
         assert_eq!(statistics.timeouts, 1);
         statistics.retransmitted

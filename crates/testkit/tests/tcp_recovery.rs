@@ -33,18 +33,6 @@ fn transfer(config: Config, lost: &[u32]) -> Pair {
     pair
 }
 
-/// `(ms, segments)` runs of what the first end sent.
-fn flights(pair: &Pair) -> Vec<(u64, Vec<u32>)> {
-    let mut flights: Vec<(u64, Vec<u32>)> = Vec::new();
-    for (at, segment) in pair.sent_segments(Side::A, 100) {
-        match flights.last_mut() {
-            Some((last, segments)) if *last == at => segments.push(segment),
-            _ => flights.push((at, vec![segment])),
-        }
-    }
-    flights
-}
-
 /// What the first end sends when segments 2 and 4 of the first eight are lost. In every case the
 /// acknowledgement of 1 releases 9 at 100 ms, and the third duplicate (for 5, 6 and so on) sends 2 again.
 #[test]
@@ -110,7 +98,7 @@ fn two_losses_tell_the_recoveries_apart() {
         let pair = transfer(with(recovery), &[2, 4]);
         let mut expected = vec![first.clone()];
         expected.extend(rest);
-        assert_eq!(flights(&pair), expected, "{recovery:?}");
+        assert_eq!(pair.flights(Side::A, 100), expected, "{recovery:?}");
     }
 }
 
@@ -129,9 +117,9 @@ fn one_loss_is_the_same_to_all_but_tahoe() {
         RecoveryConfig::SACK,
         RecoveryConfig::SACK_NS2,
     ] {
-        assert_eq!(flights(&transfer(with(recovery), &[2])), fast);
+        assert_eq!(transfer(with(recovery), &[2]).flights(Side::A, 100), fast);
     }
-    let slow = flights(&transfer(with(RecoveryConfig::TAHOE), &[2]));
+    let slow = transfer(with(RecoveryConfig::TAHOE), &[2]).flights(Side::A, 100);
     assert_eq!(slow[1..3], [(100, vec![9, 2]), (200, vec![10, 11])]);
 }
 
@@ -142,10 +130,13 @@ fn without_agreement_sack_is_new_reno() {
         sack: false,
         ..BORN
     };
-    let expected = flights(&transfer(with(RecoveryConfig::NEW_RENO), &[2, 3, 4, 5]));
-    assert_eq!(flights(&transfer(config, &[2, 3, 4, 5])), expected);
+    let expected = transfer(with(RecoveryConfig::NEW_RENO), &[2, 3, 4, 5]).flights(Side::A, 100);
     assert_eq!(
-        flights(&transfer(with(RecoveryConfig::SACK), &[2, 3, 4, 5]))[1],
+        transfer(config, &[2, 3, 4, 5]).flights(Side::A, 100),
+        expected
+    );
+    assert_eq!(
+        transfer(with(RecoveryConfig::SACK), &[2, 3, 4, 5]).flights(Side::A, 100)[1],
         (100, vec![9, 2, 3, 4]),
         "one round trip instead of four"
     );

@@ -305,6 +305,18 @@ impl Pair {
             .collect()
     }
 
+    /// The same in runs that left at one time: `(ms, segments)`.
+    pub fn flights(&self, from: Side, mss: u32) -> Vec<(u64, Vec<u32>)> {
+        let mut flights: Vec<(u64, Vec<u32>)> = Vec::new();
+        for (at, segment) in self.sent_segments(from, mss) {
+            match flights.last_mut() {
+                Some((last, segments)) if *last == at => segments.push(segment),
+                _ => flights.push((at, vec![segment])),
+            }
+        }
+        flights
+    }
+
     /// Runs until nothing is under way and no timer is set, or until the next event would lie after `until`.
     /// Returns whether all is quiet.
     pub fn drive(&mut self, until: Time) -> bool {

@@ -9,7 +9,7 @@ mod tests;
 mod version1;
 mod version3;
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 pub use version1::{Bbr, BbrConfig};
 pub use version3::{Bbr3, Bbr3Config};
@@ -62,6 +62,55 @@ impl ProbeRtt {
             round_done: false,
             low_samples: Some((delivered, delivered)),
         }
+    }
+
+    /// Takes in a sample. The probe lasts `time` and a round from when at most `most` bytes are in flight; tells whether
+    /// that round is over.
+    fn on_sample(
+        &mut self,
+        now: Time,
+        sample: &RateSample,
+        most: f64,
+        time: Span,
+        rounds: &mut Rounds,
+    ) -> bool {
+        let (delivered, in_flight) = (sample.total_delivered.get(), sample.in_flight.get());
+        if let Some((_, to)) = &mut self.low_samples {
+            *to = delivered.saturating_add(in_flight);
+        }
+        if self.done_at.is_some() {
+            self.round_done |= rounds.began;
+            return self.round_done;
+        }
+        if in_flight as f64 <= most {
+            self.done_at = Some(now + time);
+            rounds.end = delivered;
+        }
+        false
+    }
+
+    /// Whether its time is over.
+    fn is_over(&self, now: Time) -> bool {
+        self.done_at.is_some_and(|done_at| now > done_at)
+    }
+}
+
+/// The least window in segments.
+const MIN_WINDOW: f64 = 4.0;
+
+/// The path is full when the bandwidth grows by less than this for so many rounds.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+
+/// The round trip that is assumed before one is measured.
+const NOMINAL_RTT: Span = Span::from_millis(1);
+
+/// The rate of a sample in bytes a second; zero where nothing was measured.
+fn rate(sample: &RateSample) -> f64 {
+    if sample.has_rate() {
+        sample.delivered.get() as f64 / sample.interval.as_secs_f64()
+    } else {
+        0.0
     }
 }
 

@@ -8,7 +8,7 @@ use super::aggregation::Aggregation;
 use super::filter::MaxFilter;
 use super::output::Output;
 use super::policer::{Policer, Progress, Verdict};
-use super::{ProbeRtt, Rounds, Totals};
+use super::{FULL_GROWTH, FULL_ROUNDS, MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals, rate};
 use crate::{Ack, Controller, Decision, Loss, LossCause, Phase, RateSample, Sent, Timeout};
 
 /// Settings of [`Bbr`].
@@ -136,16 +136,11 @@ enum Repair {
 const HIGH_GAIN: f64 = 739.0 / 256.0;
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// The cycle begins in any phase but that which drains.
+/// The cycle begins in any phase except the draining one.
 const STARTING_PHASES: u64 = 7;
 const BANDWIDTH_ROUNDS: u64 = 10;
-const MIN_WINDOW: f64 = 4.0;
-const FULL_GROWTH: f64 = 1.25;
-const FULL_ROUNDS: u32 = 3;
 /// The window before there is a round trip.
 const UNMEASURED_WINDOW: f64 = 10.0;
-/// The round trip that is assumed before one is measured.
-const NOMINAL_RTT: Span = Span::from_millis(1);
 /// Lumps of acknowledgements longer than this make no more room.
 const MAX_EXCESS_SECONDS: f64 = 0.1;
 
@@ -252,7 +247,7 @@ impl Bbr {
         }
         let app_limited = self.probe_rtt.is_limited(sample);
         self.look_for_policer(now, sample.newly_lost > Bytes::ZERO, app_limited);
-        let rate = sample.delivered.get() as f64 / sample.interval.as_secs_f64();
+        let rate = rate(sample);
         if !app_limited || rate >= self.bandwidth.max() {
             self.bandwidth.update(self.rounds.count, rate);
         }
@@ -367,25 +362,15 @@ impl Bbr {
     }
 
     fn go_on_with_probe_rtt(&mut self, now: Time, sample: &RateSample) {
-        let (delivered, in_flight) = (self.totals.delivered, sample.in_flight);
+        let (most, time) = (MIN_WINDOW * self.output.mss, self.config.probe_rtt_time);
         let probe = &mut self.probe_rtt;
-        if let Some((_, to)) = &mut probe.low_samples {
-            *to = delivered.saturating_add(in_flight.get());
-        }
-        if probe.done_at.is_some() {
-            probe.round_done |= self.rounds.began;
-            if probe.round_done {
-                self.check_probe_rtt_done(now);
-            }
-        } else if in_flight.get() as f64 <= MIN_WINDOW * self.output.mss {
-            probe.done_at = Some(now + self.config.probe_rtt_time);
-            probe.round_done = false;
-            self.rounds.end = delivered;
+        if probe.on_sample(now, sample, most, time, &mut self.rounds) {
+            self.check_probe_rtt_done(now);
         }
     }
 
     fn check_probe_rtt_done(&mut self, now: Time) {
-        if self.probe_rtt.done_at.is_none_or(|done_at| now <= done_at) {
+        if !self.probe_rtt.is_over(now) {
             return;
         }
         self.min_rtt_at = Some(now);

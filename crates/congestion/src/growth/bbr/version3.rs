@@ -12,7 +12,7 @@ use self::cycle::Cycle;
 use super::aggregation::Epoch;
 use super::filter::MaxFilter;
 use super::output::Output;
-use super::{ProbeRtt, Rounds, Totals};
+use super::{FULL_GROWTH, FULL_ROUNDS, MIN_WINDOW, NOMINAL_RTT, ProbeRtt, Rounds, Totals, rate};
 use crate::{
     Ack, Controller, Decision, Loss, LossCause, PacketLoss, Phase, RateSample, Sent, Timeout,
 };
@@ -182,16 +182,11 @@ struct Undo {
 }
 
 const STARTUP_GAIN: f64 = 2.77;
-/// In segments.
-const MIN_WINDOW: f64 = 4.0;
-const FULL_GROWTH: f64 = 1.25;
-const FULL_ROUNDS: u32 = 3;
 const FULL_LOSSES: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
 const EXCESS_ROUNDS: u64 = 10;
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 const PROBE_RTT_TIME: Span = Span::from_millis(200);
-const NOMINAL_RTT: Span = Span::from_millis(1);
 
 impl Bbr3 {
     /// A flow that has not sent yet.
@@ -388,25 +383,14 @@ impl Bbr3 {
 
     fn go_on_with_probe_rtt(&mut self, now: Time, sample: &RateSample) {
         let most = self.probe_rtt_window();
-        let (delivered, in_flight) = (self.totals.delivered, sample.in_flight.get());
         let probe = &mut self.probe_rtt;
-        if let Some((_, to)) = &mut probe.low_samples {
-            *to = delivered.saturating_add(in_flight);
-        }
-        if probe.done_at.is_some() {
-            probe.round_done |= self.rounds.began;
-            if probe.round_done {
-                self.check_probe_rtt_done(now);
-            }
-        } else if in_flight as f64 <= most {
-            probe.done_at = Some(now + PROBE_RTT_TIME);
-            probe.round_done = false;
-            self.start_round();
+        if probe.on_sample(now, sample, most, PROBE_RTT_TIME, &mut self.rounds) {
+            self.check_probe_rtt_done(now);
         }
     }
 
     fn check_probe_rtt_done(&mut self, now: Time) {
-        if self.probe_rtt.done_at.is_none_or(|done_at| now <= done_at) {
+        if !self.probe_rtt.is_over(now) {
             return;
         }
         if let Some((_, at)) = &mut self.min_rtt.recent {
@@ -473,15 +457,6 @@ impl Bbr3 {
 
     fn set_pacing(&mut self, gain: f64) {
         self.output.set(self.bandwidth, gain, self.full.is_reached);
-    }
-}
-
-/// Bytes a second; zero where nothing was measured.
-fn rate(sample: &RateSample) -> f64 {
-    if sample.has_rate() {
-        sample.delivered.get() as f64 / sample.interval.as_secs_f64()
-    } else {
-        0.0
     }
 }
 

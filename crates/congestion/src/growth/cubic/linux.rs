@@ -7,8 +7,8 @@ use super::CubicConfig;
 use crate::rtt::SmoothedRtt;
 use crate::{Ack, Controller, Decision, Loss, Pacing, Phase, Restart, Sent, Timeout};
 
-/// CUBIC as Linux computes it: windows of whole segments, a count of acknowledged segments for each of which
-/// the window grows by one.
+/// CUBIC as Linux computes it: windows are whole segments, and a count says how many acknowledged segments make
+/// the window grow by one.
 ///
 /// ```text
 /// t      = now − t_epoch + RTT_min            K = ∛((W_max − cwnd) / C), 0 where W_max ≤ cwnd
@@ -209,7 +209,7 @@ impl LinuxCubic {
 /// β is counted in parts of this.
 const BETA_SCALE: u64 = 1_024;
 
-/// Eight times the windows of segments for each of which a flow with this β and Reno's share grows by one:
+/// In eighths, how many windows of acknowledged segments make `W_est` grow by one segment:
 /// `8 · (1 + β) / (3 · (1 − β))`, rounded down.
 const fn friendliness(beta: u64) -> u64 {
     let rest = if beta < BETA_SCALE {
