@@ -81,7 +81,9 @@ async fn a_datagram_from_port_0_does_not_end_batches() {
     }
     send_raw(&socket, &packet);
     let after = datagrams_in_a_call(&endpoint, &accepted, &caller).await;
-    assert!(after > before / 2.0 && before > 1.5, "{before} and {after}");
+    // Where batches have ended, each call takes one datagram; how many it takes otherwise is a
+    // question of the host's load.
+    assert!(before > 1.0 && after > 1.0, "{before} and {after}");
     assert_eq!(
         endpoint.statistics().await.retries_sent,
         1,
