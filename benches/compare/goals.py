@@ -58,7 +58,7 @@ def goals_of(comity, peers):
     fails on time, mean, beside SRT's: 99.85 %, at least 99.90 %
     fails TCP over its equal share, beside SRT's: 1.200, at least 1.230
     """
-    rules = {"below": below, "above": above, "bbr": beside_bbr, "loss": random_loss}
+    rules = {"below": below, "above": above, "bbr": beside_bbr, "loss": random_loss, "changes": after_changes}
     load = comity.point.load
     # Tight deadlines are held against what is possible, which the table shows.
     return [] if comity.chosen == "tight" else list(rules[load](comity, peers))
@@ -107,6 +107,21 @@ def beside_bbr(comity, peers):
 
 def random_loss(comity, peers):
     yield goal(comity, "on time, mean", comity.mean(comity.on_time), MEAN_ON_TIME, is_percent=True)
+
+
+def after_changes(comity, peers):
+    """Recovery within a second, and nothing after its deadline.
+
+    >>> from outcome import outcome_of
+    >>> from points import points_of
+    >>> run = {"receiver": {"on_time_by_second": [1.0] * 25 + [0.5] + [1.0] * 34}, "sender": {"statistics": {"connection": {"sent": {"byteSentLate": 0}}}}}
+    >>> for goal in goals_of(outcome_of(run, points_of("changes")["outage-alone"], "Comity"), {}): print("holds" if goal.holds else "fails", goal)
+    fails seconds with a late frame behind the first after a change: 1.000, at most 0.000
+    holds bytes sent after their deadline: 0.000, at most 0.000
+    """
+    late = max(comity.each(comity.recovery_s))
+    yield goal(comity, "seconds with a late frame behind the first after a change", late, 0, is_ceiling=True)
+    yield goal(comity, "bytes sent after their deadline", max(comity.each(comity.sent_late)), 0, is_ceiling=True)
 
 
 def all_goals(found):

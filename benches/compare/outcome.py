@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 OVERHEAD = 1.06
 """Wire bytes over payload that the headers and acknowledgements of a lossless run may take."""
+WATCHED_S = 10
+"""How long after a change of the path its consequences are looked for."""
 REPAIR = 1.5
 """Wire bytes that each lost byte may take on top of that."""
 
@@ -101,6 +103,22 @@ class Outcome:
         """
         given = run["receiver"]["bytes_on_time"] * 8 / 1e6 / run["seconds"]
         return given / max(1e-9, self.left_mbps(run))
+
+    def recovery_s(self, run):
+        """The most seconds that begin a second or more after a change of the path and have a frame that was not on time,
+        within the ten that follow. None is recovery within a second.
+
+        >>> from points import points_of
+        >>> seconds = [1.0] * 25 + [0.9, 1.0, 0.5] + [1.0] * 32
+        >>> outcome_of({}, points_of("changes")["outage-alone"]).recovery_s({"receiver": {"on_time_by_second": seconds}})
+        2
+        """
+        seconds = run["receiver"]["on_time_by_second"]
+        return max(sum(share < 1 for share in seconds[first:first + WATCHED_S]) for first in self.point.settled_s)
+
+    def sent_late(self, run):
+        """Bytes that Comity sent at or after their deadline."""
+        return run["sender"]["statistics"]["connection"]["sent"]["byteSentLate"]
 
     def bound(self, run):
         return run["bound"]["share"]

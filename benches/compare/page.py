@@ -31,9 +31,16 @@ ABOUT = {
         "The published network, 4 Mb/s above the share, groups of one second with a key frame of several times the mean size.\n"
         "Comity and QUIC are told which frames others need."
     ),
+    "changes": (
+        "The published network, alone with 4 Mb/s or beside one CUBIC flow with 3 Mb/s. *Rate* falls from 8 to 2 Mb/s for 20 s,\n"
+        "an *outage* of 3 s lets nothing through either way, a *route* has 60 ms more each way for 20 s. *Late seconds* are the\n"
+        "seconds with a frame that was not on time, from one second after the change to ten seconds later: the most of all changes and runs.\n"
+        "The fall to 2 Mb/s is not counted: no sender carries 4 Mb/s there."
+    ),
 }
 
 TITLES = {
+    "changes": "A path that changes",
     "published": "The published network",
     "networks": "Other networks",
     "bbr": "Beside BBR",
@@ -79,6 +86,7 @@ COLUMNS = {
     "wire in time": two("wire_in_time"),
     "left over, Mb/s": two("left_mbps"),
     "used in time": two("left_in_time"),
+    "late seconds": lambda row: str(max(row.each(row.recovery_s))),
     "lost": lambda row: percent(row.mean(row.lost), 2),
     "TCP / share": two("tcp"),
     "CPU s": lambda row: f"{row.mean(row.cpu_s):.1f}",
@@ -101,6 +109,7 @@ KINDS = {
     "above": ("on time (worst run)", "delay, 50 / 99 %, ms", "share carried", "wire in time", "lost", "TCP / share", "CPU s"),
     "bbr": ("on time (worst run)", "delay, 50 / 99 %, ms", "left over, Mb/s", "used in time", "lost", "TCP / share", "CPU s"),
     "loss": ("on time (worst run)", "delay, 50 / 99 %, ms", "wire / given", "wire bound", "lost", "CPU s"),
+    "changes": ("late seconds", "on time (worst run)", "delay, 50 / 99 %, ms", "wire / given", "lost", "CPU s"),
     "tight": ("on time (worst run)", "possible", "delay, 50 / 99 %, ms", "wire / given", "lost", "TCP / share", "CPU s"),
     "keys": ("key frames on time (worst run)", "on time", "decodable", "share carried", "wire in time", "TCP / share", "CPU s"),
 }

@@ -16,8 +16,9 @@ ALL_ON_TIME = 0.1
 """The part of the axis at its right end where all frames are on time: a logarithm has no place for 0."""
 MOST_SHARE = 1.5
 """The axis of what TCP kept ends here. What is more stands at its right end."""
-HEADINGS = {"below": "Below an equal share", "above": "Above an equal share", "bbr": "Beside BBR", "loss": "Random loss", "tight": "Tight deadlines"}
-LOGARITHMIC = ("below", "loss")
+HEADINGS = {"below": "Below an equal share", "above": "Above an equal share", "bbr": "Beside BBR", "loss": "Random loss", "tight": "Tight deadlines",
+            "changes": "A path that changes"}
+LOGARITHMIC = ("below", "loss", "changes")
 # Told apart by shape as well as by colour (the palette of Okabe and Ito).
 SHAPES = {"Comity": "circle", "SRT": "square", "TCP": "triangle", "QUIC": "diamond"}
 

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 
 PACKET_BITS = 12_000
 """A full packet of IP, 1,500 bytes."""
+CHANGES = {"rate": "8 to 2 to 8 Mb/s", "outage": "nothing arrives for 3 s", "route": "20 to 80 to 20 ms"}
+"""What may happen to a path. All of it ends in the middle of a second, so that whichever part of a second the
+handshake takes, the second after the next one lies wholly behind it."""
+CHANGE_S, CHANGE_BACK_S, OUTAGE_S = 20.5, 40.5, 3
 BELOW, ABOVE = 0.75, 1.5
 """The rate of a source over an equal share."""
 PUBLISHED_ABOVE = 4.0
@@ -30,6 +34,8 @@ class Point:
     loss: float = 0.0
     needs_bound: bool = False
     """Whether the largest possible share of frames on time is computed, which needs a capture."""
+    change: str = ""
+    """What happens to the path while the source runs: a name of CHANGES."""
 
     @property
     def share_mbps(self):
@@ -46,6 +52,8 @@ class Point:
         >>> [points_of(chosen)[name].load for chosen, name in (("published", "1-cubic-above"), ("bbr", "buffer-2"), ("loss", "2-percent"))]
         ['above', 'bbr', 'loss']
         """
+        if self.change:
+            return "changes"
         if not self.rivals:
             return "loss"
         if self.controller == "bbr":
@@ -69,6 +77,16 @@ class Point:
         (1.2, None)
         """
         return None if self.queue == "codel" else self.queue / self.bdp_packets
+
+    @property
+    def settled_s(self):
+        """The seconds of the source at whose beginning the path had changed for at least one second, one for each change.
+
+        >>> [points_of("changes")[name].settled_s for name in ("rate-alone", "outage-alone", "route-alone")]
+        [(42,), (25,), (22, 42)]
+        """
+        ends = {"rate": (CHANGE_BACK_S,), "outage": (CHANGE_S + OUTAGE_S,), "route": (CHANGE_S, CHANGE_BACK_S)}[self.change]
+        return tuple(math.ceil(end + 1) for end in ends)
 
     @property
     def is_fast(self):
@@ -150,16 +168,23 @@ def keys():
                   frames="key", fps=fps, key_ratio=ratio) for rivals, controller, fps, ratio in kinds]
 
 
-SETS = {"published": published, "networks": networks, "bbr": bbr, "tight": tight, "loss": loss, "keys": keys}
+def changes():
+    return [Point(f"{change}-{'alone' if not rivals else f'{rivals}-cubic'}", 4.0 if not rivals else BELOW * 4.0, rivals=rivals, change=change)
+            for change in CHANGES for rivals in (0, 1)]
+
+
+SETS = {"published": published, "networks": networks, "bbr": bbr, "tight": tight, "loss": loss, "keys": keys, "changes": changes}
 
 
 def points_of(chosen):
     """The points of a set by name.
 
     >>> {name: len(points_of(name)) for name in SETS}
-    {'published': 12, 'networks': 26, 'bbr': 4, 'tight': 12, 'loss': 2, 'keys': 10}
+    {'published': 12, 'networks': 26, 'bbr': 4, 'tight': 12, 'loss': 2, 'keys': 10, 'changes': 6}
     >>> points_of("networks")["2-mbps-2-cubic-above"].mbps, points_of("published")["4-cubic-above"].mbps
     (1.0, 4.0)
+    >>> [(name, point.mbps) for name, point in points_of("changes").items()][:2]
+    [('rate-alone', 4.0), ('rate-1-cubic', 3.0)]
     >>> all(point.load in name for name, point in points_of("networks").items())
     True
     """

@@ -1,6 +1,6 @@
 """The scenario of a run, as `comity lab run` reads it."""
 
-from points import PACKET_BITS
+from points import CHANGE_BACK_S, CHANGE_S, OUTAGE_S, PACKET_BITS
 
 LEAD_S = 3
 """How much older the greedy flows are."""
@@ -23,7 +23,7 @@ bins = "1s"
 
 [topology]
 kind = "dumbbell"
-bottleneck = {{ rate = "{kbps:.0f}kbps", delay = "{delay_ms}ms", queue = {queue},{losses} reverse = {{ queue = 1000 }} }}
+bottleneck = {{ rate = {rate}, delay = {delay}, queue = {queue},{losses} reverse = {{ queue = 1000{returning} }} }}
 
 [[flow]]
 group = "media"
@@ -71,6 +71,34 @@ def options_of(point, transport, seconds, seed):
     return " ".join(options)
 
 
+def steps(first, then, key, unit):
+    """A value, or one that changes and changes back.
+
+    >>> steps(8000, None, "rate", "kbps")
+    '"8000kbps"'
+    >>> steps(20.0, 80, "delay", "ms")
+    '[{ at = "0s", delay = "20.0ms" }, { at = "23.5s", delay = "80ms" }, { at = "43.5s", delay = "20.0ms" }]'
+    """
+    if then is None:
+        return f'"{first}{unit}"'
+    of = ((0, first), (LEAD_S + CHANGE_S, then), (LEAD_S + CHANGE_BACK_S, first))
+    written = (f'{{ at = "{at}s", {key} = "{value}{unit}" }}' for at, value in of)
+    return f"[{', '.join(written)}]"
+
+
+def losses_of(point):
+    """What destroys packets, on the way forth and on the way back.
+
+    >>> from points import points_of
+    >>> losses_of(points_of("changes")["outage-alone"])[1]
+    ', losses = [{ model = "outage", at = "23.5s", lasts = "3s" }]'
+    """
+    if point.change == "outage":
+        outage = f'losses = [{{ model = "outage", at = "{LEAD_S + CHANGE_S}s", lasts = "{OUTAGE_S}s" }}]'
+        return f" {outage},", f", {outage}"
+    return f' losses = [{{ model = "bernoulli", probability = {point.loss} }}],' if point.loss else "", ""
+
+
 def scenario(point, transport, seconds, seed, program):
     """The text of one run.
 
@@ -86,11 +114,12 @@ def scenario(point, transport, seconds, seed, program):
     ['--latency 400ms --key-ratio 9 --importance"', '--latency 400ms --key-ratio 9"']
     """
     queue = '{ kind = "codel", limit = 1000 }' if point.queue == "codel" else point.queue
-    losses = f' losses = [{{ model = "bernoulli", probability = {point.loss} }}],' if point.loss else ""
+    losses, returning = losses_of(point)
     has_importance = point.frames == "key" and transport in TOLD_IMPORTANCE
     head = HEAD.format(
-        duration=LEAD_S + seconds + DRAIN_S, lead=LEAD_S, kbps=point.link_mbps * 1000, delay_ms=point.delay_ms,
-        queue=queue, losses=losses, program=program, options=options_of(point, transport, seconds, seed),
+        duration=LEAD_S + seconds + DRAIN_S, lead=LEAD_S, queue=queue, losses=losses, returning=returning,
+        rate=steps(f"{point.link_mbps * 1000:.0f}", 2000 if point.change == "rate" else None, "rate", "kbps"),
+        delay=steps(point.delay_ms, 80 if point.change == "route" else None, "delay", "ms"), program=program, options=options_of(point, transport, seconds, seed),
         importance="--importance" if has_importance else "",
     ).replace(' "\n', '"\n')
     return head + (RIVALS.format(rivals=point.rivals, controller=point.controller) if point.rivals else "")
