@@ -355,3 +355,34 @@ fn plans_count_on_what_is_saved_and_on_what_may_be_overdrawn() {
         assert_eq!(kept, 1 + others, "{length}");
     }
 }
+
+/// At 10 bytes in a millisecond 2,000 bytes do not arrive within 100 ms. They are tried when nothing else tells what
+/// the path carries, or when they are what the stream needs most.
+#[test]
+fn what_cannot_arrive_is_tried_in_need() {
+    let outlook = Outlook {
+        rate: Some(Rate::from_kbps(80)),
+        ..Outlook::UNKNOWN
+    };
+    let cases = [
+        (5, false, true),
+        (5, true, false),
+        (9, false, true),
+        (9, true, true),
+    ];
+    for (importance, is_on_its_way, is_tried) in cases {
+        let mut outbox = outbox();
+        outbox.submit(ms(0), section(100, 5, ms(1_000))).unwrap();
+        let first = outbox.next_chunk(ms(0), 1_000, &outlook).unwrap();
+        if !is_on_its_way {
+            outbox.on_acked(&first);
+        }
+        outbox
+            .submit(ms(0), section(2_000, importance, ms(100)))
+            .unwrap();
+        let tried = outbox.next_chunk(ms(0), 1_000, &outlook);
+        assert_eq!(tried.is_some(), is_tried, "{importance}, {is_on_its_way}");
+        let dropped = outbox.accounts().bytes.infeasible;
+        assert_eq!(dropped, if is_tried { 0 } else { 2_000 });
+    }
+}

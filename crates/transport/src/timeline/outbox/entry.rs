@@ -40,6 +40,8 @@ pub(super) struct Entry<P> {
     pub(super) due: Time,
     /// How far its importance lets it overdraw the account.
     pub(super) overdraft: Overdraft,
+    /// Whether nothing in its stream is more important, and something is less.
+    pub(super) stands_out: bool,
     /// The place in the order of submission, over all streams.
     pub(super) order: u64,
     /// Everything below was handed out at least once.

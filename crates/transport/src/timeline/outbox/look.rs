@@ -150,13 +150,19 @@ impl<P: Payload> Outbox<P> {
             .iter()
             .filter_map(|&at| keys.get(at).copied())
             .collect();
-        // The most important section of each stream is tried whatever is predicted: without it the rest of the
-        // stream is worth little, and a prediction that leaves nothing to send would never be put to the test.
+        // The most important section of each stream is tried whatever is predicted when it stands out,
+        // since without it the rest of the stream is worth little; and when nothing is on its way,
+        // since a prediction that leaves nothing to send would never be put to the test. In front of
+        // packets whose answers come anyway, a try would only keep a queue full that has to empty.
         let mut tried: BTreeMap<StreamId, (Importance, Time, Key)> = BTreeMap::new();
+        let is_idle = self.accounts.bytes.in_flight == 0;
         for (key, work) in keys.iter().zip(&queue) {
-            let candidate = (work.importance, work.deadline, *key);
-            let best = tried.entry(key.0).or_insert(candidate);
-            *best = candidate.max(*best);
+            let stands_out = { self.entries.get(key) }.is_some_and(|entry| entry.stands_out);
+            if is_idle || stands_out {
+                let candidate = (work.importance, work.deadline, *key);
+                let best = tried.entry(key.0).or_insert(candidate);
+                *best = candidate.max(*best);
+            }
         }
         dropped.retain(|key| tried.get(&key.0).is_none_or(|(_, _, kept)| kept != key));
         // What needs a dropped section follows it by number, and goes with it as a dependency.

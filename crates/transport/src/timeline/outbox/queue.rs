@@ -164,11 +164,11 @@ impl<P: Payload> Outbox<P> {
         state.importances.on_section(now, section.importance);
         let (lowest, highest) = state.importances.range();
         let overdraft = Overdraft::of(section.importance, lowest, highest);
-        let has_head_start = lowest < highest && overdraft == Overdraft::ALL;
+        let stands_out = lowest < highest && overdraft == Overdraft::ALL;
         let needs_lost = section
             .needs
             .is_some_and(|needs| state.given_up.contains(&needs));
-        let due = match has_head_start {
+        let due = match stands_out {
             true => self.due(now, section.deadline),
             false => section.deadline,
         };
@@ -186,6 +186,7 @@ impl<P: Payload> Outbox<P> {
             stage: Stage::Live,
             due,
             overdraft,
+            stands_out,
             order: self.submitted,
             sent: 0,
             acked: Ranges::default(),
