@@ -96,6 +96,12 @@ pub trait Controller: Debug + Send {
         Tag::None
     }
 
+    /// A tag that takes as much room as the one that [`Controller::tag`] would return at `now`, and is [`Tag::None`]
+    /// exactly if that is: how much room a packet must keep for it. Its numbers mean nothing.
+    fn upcoming_tag(&self, _now: Time) -> Tag {
+        Tag::None
+    }
+
     /// The packet that leaves next is the last one for now: the source has no more, or the peer no room. Called
     /// right before the [`Controller::tag`] of that packet, for controllers whose receivers measure trains of packets
     /// (TCP-Real).

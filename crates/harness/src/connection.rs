@@ -22,8 +22,8 @@ use comity_transport::timeline::{
     StreamId,
 };
 use comity_transport::wire::frame::{
-    self, Ack, AckRange, AckRanges, Close, Content, Credit, Dropped, EcnCounts, End, Floor, Frame,
-    Framing, Reason, ReceiverReport, SectionHeader,
+    self, Ack, AckRange, AckRanges, Close, Content, Credit, Data, Dropped, EcnCounts, End, Floor,
+    Frame, Framing, Reason, ReceiverReport, SectionHeader,
 };
 use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{PacketNumber, Rate, Seed, Span, Time};
@@ -54,6 +54,15 @@ impl Fuzzed for Bytes {
 impl Fuzzed for Elided {
     fn of_length(length: u32) -> Self {
         Self(length)
+    }
+}
+
+/// Whether the bytes of sections stand in packets.
+fn content<P: Payload>() -> Content {
+    if P::ELIDED {
+        Content::Elided
+    } else {
+        Content::Present
     }
 }
 
@@ -438,15 +447,13 @@ impl<P: Fuzzed> World<P> {
         assert!(self.sent.last().is_none_or(|&last| last < number));
         self.sent.push(number);
         assert!(size <= self.end.config().payload, "{size} bytes");
-        assert!(P::ELIDED || self.out.len() == size as usize);
-        let content = if P::ELIDED {
-            Content::Elided
-        } else {
-            Content::Present
-        };
-        let payload = frame::decode(&self.out, content).expect("our own");
+        let payload = frame::decode(&self.out, content::<P>()).expect("our own");
+        let mut elided = 0;
         for frame in payload.frames {
             if let Frame::Section(section) = frame.expect("our own") {
+                if let Data::Elided(length) = section.data {
+                    elided += section.framing.elided(length);
+                }
                 let deadline = section.header.deadline;
                 let since = Time::ZERO + self.now.saturating_since(Time::from_secs(1));
                 // Deadlines are written in whole microseconds, rounded down.
@@ -454,6 +461,7 @@ impl<P: Fuzzed> World<P> {
                 assert!(is_live || !self.is_strict, "late by {}", self.now);
             }
         }
+        assert_eq!(self.out.len() + elided, size as usize);
     }
 
     fn poll_events(&mut self) {
@@ -656,7 +664,8 @@ impl<P: Fuzzed> World<P> {
             *byte = (mixed >> 56) as u8;
         }
         let mut fixed = Source::new(&fixed);
-        let meta = match source.u8() {
+        let kind = source.u8();
+        let meta = match kind {
             255 => &mut any,
             _ => &mut fixed,
         };
@@ -682,6 +691,10 @@ impl<P: Fuzzed> World<P> {
         let header = SectionHeader {
             stream: stream.0,
             section: number,
+            floor: match kind {
+                near @ 240.. => number.saturating_sub(u64::from(near - 240)),
+                _ => 0,
+            },
             offset: match source.u8() {
                 back @ 128.. => total.saturating_sub(u32::from(back - 127)),
                 front @ 64.. => u32::from(front - 63),
@@ -699,7 +712,9 @@ impl<P: Fuzzed> World<P> {
             short @ 128.. => u32::from(short - 127).min(left),
             _ => left.min(1_000),
         };
-        if header.encode(length, Framing::Length, out).is_ok() && !P::ELIDED {
+        let content = content::<P>();
+        let is_written = header.encode(length, Framing::Length, content, out).is_ok();
+        if is_written && content == Content::Present {
             out.extend((0..length).map(|at| at as u8));
         }
     }

@@ -84,8 +84,8 @@ fn on_a_path_of_its_own_every_frame_is_on_time() {
     assert_eq!(sections.decodable, sections.on_time);
     let bytes = &sections.bytes;
     assert_eq!(bytes.decodable, bytes.submitted - bytes.open);
-    // 15 s of 8 Mb/s, of which 1,400 bytes in 1,457 are payload, are more than the 4 Mb/s that there are.
-    assert_eq!(sections.equal_share_bytes, Some(14_413_177));
+    // 15 s of 8 Mb/s, of which 1,423 bytes in 1,480 are payload, are more than the 4 Mb/s that there are.
+    assert_eq!(sections.equal_share_bytes, Some(14_422_297));
     assert_eq!(sections.carriable_bytes(), Some(bytes.decodable));
     assert_eq!(sections.intra.submitted, 16);
     assert_eq!(sections.predicted.submitted, 15 * 8);
@@ -103,7 +103,7 @@ fn on_a_path_of_its_own_every_frame_is_on_time() {
         "{}",
         flow.goodput_bps
     );
-    // 1,400 bytes of payload in packets of 1,457 at the most.
+    // 1,423 bytes of payload in packets of 1,480 at the most.
     let overhead = flow.throughput_bps / flow.goodput_bps;
     assert!((1.04..1.10).contains(&overhead), "{overhead}");
     assert_eq!(flow.kind, "reno/sections");
@@ -125,8 +125,8 @@ fn an_equal_share_is_that_of_the_link_with_the_least_for_each() {
     }
     let report = play(&builder.network);
     let of = |flow: usize| report.flows[flow].sections.as_ref().unwrap();
-    // Bits per second for 15 s, of which 1,400 bytes in 1,457 are payload.
-    let carried = |bps: u64| bps * 15 / 8 * 1_400 / 1_457;
+    // Bits per second for 15 s, of which 1,423 bytes in 1,480 are payload.
+    let carried = |bps: u64| bps * 15 / 8 * 1_423 / 1_480;
     for (flow, bps) in [
         (0, 3_000_000),
         (1, 3_000_000),

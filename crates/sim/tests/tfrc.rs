@@ -47,7 +47,7 @@ fn play(network: &Network, seed: u64) -> RunReport {
 #[test]
 fn under_random_loss_the_rate_is_that_of_the_equation() {
     let rtt = Span::from_millis(100);
-    let segment = Bytes::new(1_400);
+    let segment = Bytes::new(1_423);
     for loss in [0.003, 0.01, 0.03, 0.1] {
         let there = LinkConfig {
             losses: vec![Loss {
@@ -60,10 +60,10 @@ fn under_random_loss_the_rate_is_that_of_the_equation() {
         let sent = |seed| {
             let report = play(&network, seed);
             // Headers off, and what was lost back on.
-            report.flows[0].throughput_bps * 1_400.0 / 1_457.0 / (1.0 - loss)
+            report.flows[0].throughput_bps * 1_423.0 / 1_480.0 / (1.0 - loss)
         };
         let mean = (1..=3).map(sent).sum::<f64>() / 3.0;
-        let packets = mean / 8.0 / 1_400.0 * rtt.as_secs_f64();
+        let packets = mean / 8.0 / 1_423.0 * rtt.as_secs_f64();
         let events = loss / (1.0 + packets * loss);
         let expected = throughput(segment, rtt, events).as_bps() as f64;
         let ratio = mean / expected;

@@ -11,21 +11,24 @@
 //! * an acknowledgement raises the window by no more than it acknowledges, and not at all while the
 //!   application limits the flow or a recovery goes on; controllers that give back after a recovery what they had before it
 //!   raise it no further than it ever was, or to four segments;
-//! * a wake-up lies in the future, also right after the controller was woken.
+//! * a wake-up lies in the future, also right after the controller was woken;
+//! * a tag takes the room that was announced for it.
 //!
 //! Controllers that ask for the numbers of what arrived are told them, right before the acknowledgement, and those that ask
 //! for samples of the delivery rate get them, with the losses one by one.
 //!
 //! [`Model::disturb`] sends events that no honest transport sends; then only the first two are checked.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 
 use comity_congestion::table::{Domain, ParameterError, Parameters, Row, Setup, Value};
 use comity_congestion::{
     Ack, Answered, Arrived, Controller, Decision, DeliveryRate, Departure, Feedback, Loss,
-    LossCause, Pacing, RateSample, Report, Restart, Sent, Timeout,
+    LossCause, Pacing, RateSample, Report, Restart, Sent, Tag, Timeout,
 };
+use comity_transport::wire::frame::Frame;
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
 use proptest::prelude::*;
 
@@ -214,6 +217,8 @@ pub enum Promise {
     Pacing,
     /// A pause leaves a window between the first one and that before it.
     Restart,
+    /// A tag takes the room that was announced for it.
+    Tag,
     /// A loss or a timeout leaves a threshold of two segments or more.
     Threshold,
     /// The wake-up lies in the future.
@@ -441,10 +446,7 @@ impl Model {
                     in_flight,
                     app_limited: fourth & 1 == 0,
                 };
-                self.tell(|controller| {
-                    controller.tag(now);
-                    controller.on_sent(&sent);
-                })
+                self.tell_sent(&sent)
             }
             4 => {
                 let answered = Answered {
@@ -485,11 +487,20 @@ impl Model {
             app_limited: self.limited,
         };
         self.next = self.next.next();
-        self.tell(|controller| {
-            controller.tag(sent.now);
-            controller.on_sent(&sent);
-        })
-        .map(drop)
+        self.tell_sent(&sent).map(drop)
+    }
+
+    /// A packet leaves, with room for the tag that was announced.
+    fn tell_sent(&mut self, sent: &Sent) -> Result<(Decision, Decision), Violation> {
+        let room = Frame::Tag(self.controller.upcoming_tag(sent.now)).size();
+        let tag = Cell::new(Tag::None);
+        let (before, after) = self.tell(|controller| {
+            tag.set(controller.tag(sent.now));
+            controller.on_sent(sent);
+        })?;
+        let takes = Frame::Tag(tag.get()).size();
+        check(takes == room, Promise::Tag, before, after)?;
+        Ok((before, after))
     }
 
     /// The number of the oldest packet in flight, or that of the next one to leave.

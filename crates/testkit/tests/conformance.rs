@@ -2,7 +2,7 @@
 
 use comity_congestion::table::{self, Parameters, Setup, TABLE, Value};
 use comity_congestion::{
-    Ack, Answered, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, Timeout,
+    Ack, Answered, Arrival, Controller, Decision, Loss, Meter, Pacing, Phase, Report, Tag, Timeout,
 };
 use comity_testkit::conformance::{
     Expectations, Model, Operation, Promise, Violation, operation, setup, variants,
@@ -294,6 +294,7 @@ enum Fault {
     Stalls,
     WakesInThePast,
     WakesAtOnce,
+    TagsUnannounced,
     None,
 }
 
@@ -343,6 +344,17 @@ impl Controller for Faulty {
 
     fn on_wakeup(&mut self, now: Time) {
         self.now = now;
+    }
+
+    fn tag(&mut self, _: Time) -> Tag {
+        match self.fault {
+            Fault::TagsUnannounced => Tag::Wave {
+                wave: 1,
+                segments: 1,
+                position: 1,
+            },
+            _ => Tag::None,
+        }
     }
 
     fn decision(&self) -> Decision {
@@ -400,6 +412,7 @@ fn every_promise_bites() {
         (Fault::Stalls, Some(Promise::Pacing)),
         (Fault::WakesInThePast, Some(Promise::Wakeup)),
         (Fault::WakesAtOnce, Some(Promise::Wakeup)),
+        (Fault::TagsUnannounced, Some(Promise::Tag)),
         (Fault::None, None),
     ] {
         let outcome = drive(|| {

@@ -534,7 +534,7 @@ fn a_peer_that_acknowledges_what_was_never_sent_is_shown_the_door() {
     while sender.poll_transmit(now, &mut payload).is_some() {
         sent += 1;
     }
-    assert_eq!(sent, 4, "5,000 bytes in packets of 1,400");
+    assert_eq!(sent, 4, "5,000 bytes in packets of 1,423");
     let ranges = [AckRange {
         first: PacketNumber::ZERO,
         last: PacketNumber::new(4),

@@ -327,7 +327,7 @@ pub const KEYS: &[Key] = &[
         "No protection whatsoever: everybody on the way can read, change and forge packets."),
     key("streamid", Kind::Text(512), "", COMITY,
         "What the caller says to the listener about the stream that it wants or brings."),
-    key("payload", bytes((LEAST_DATAGRAM - SEALING) as u64, MOST_PAYLOAD), "1400B", COMITY,
+    key("payload", bytes((LEAST_DATAGRAM - SEALING) as u64, MOST_PAYLOAD), "1423B", COMITY,
         "The most protected bytes of a packet, where the path carries them; 57 more with IPv4 and 77 with IPv6 make the packet on the wire.")
         .or(&["payloadsize"]),
     key("payload", bytes(188, 65_507), "1316B", BARE,

@@ -101,6 +101,10 @@ impl<C: Controller> Controller for Limited<C> {
         self.law.tag(now)
     }
 
+    fn upcoming_tag(&self, now: Time) -> Tag {
+        self.law.upcoming_tag(now)
+    }
+
     fn decision(&self) -> Decision {
         let decision = self.law.decision();
         Decision {
@@ -162,6 +166,12 @@ mod tests {
         }
         fn on_wakeup(&mut self, _: Time) {
             self.0 += 10_000_000;
+        }
+        fn upcoming_tag(&self, _: Time) -> Tag {
+            Tag::Round {
+                round: 8,
+                rtt: Span::ZERO,
+            }
         }
         fn tag(&mut self, _: Time) -> Tag {
             self.0 += 100_000_000;
@@ -259,6 +269,13 @@ mod tests {
         limited.on_recovered(now);
         limited.on_spurious_loss(now);
         limited.on_wakeup(now);
+        assert_eq!(
+            limited.upcoming_tag(now),
+            Tag::Round {
+                round: 8,
+                rtt: Span::ZERO
+            }
+        );
         assert_eq!(
             limited.tag(now),
             Tag::Round {

@@ -81,7 +81,7 @@ impl World {
         let departure = (self.now.as_nanos() / 1_000) as u32;
         frame::encode_departure(Stamp::from_micros(departure), &mut payload);
         header
-            .encode(length, Framing::Length, &mut payload)
+            .encode(length, Framing::Length, Content::Present, &mut payload)
             .expect("within the format");
         payload.resize(payload.len() + length as usize, 0);
         let result = self.give(&payload);
@@ -174,6 +174,7 @@ pub(crate) fn header(section: u64, total: u32) -> SectionHeader {
     SectionHeader {
         stream: 0,
         section,
+        floor: 0,
         offset: 0,
         total,
         source_time: Time::ZERO,

@@ -5,7 +5,8 @@ use core::fmt;
 use comity_units::{Rate, Seed, Span};
 
 use crate::timeline::{Deliver, DropPolicy, Reliability};
-use crate::wire::parameters::ACK_DELAY_DEFAULT;
+use crate::wire::limits::{DATA_HEADER, TAG};
+use crate::wire::parameters::{ACK_DELAY_DEFAULT, DATAGRAM_DEFAULT};
 
 /// The settings of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +66,9 @@ impl Default for Config {
             drop: DropPolicy::default(),
             deliver: Deliver::default(),
             expect_deadlines: true,
-            payload: 1_400,
+            payload: DATAGRAM_DEFAULT as u32 - SEALING,
             base_payload: None,
-            overhead: 29 + 8 + 20,
+            overhead: SEALING + 8 + 20,
             // Each costs a call of the system at both ends; holes and marks are told at once all the same, and laws
             // count bytes, not acknowledgements.
             ack_frequency: 4,
@@ -86,6 +87,9 @@ impl Default for Config {
         }
     }
 }
+
+/// What a datagram has besides its protected payload: header and tag.
+const SEALING: u32 = (DATA_HEADER + TAG) as u32;
 
 /// The least that [`Config::max_rate`] may be.
 pub const MIN_RATE: Rate = Rate::from_kbps(1);

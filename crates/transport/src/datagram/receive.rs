@@ -14,15 +14,15 @@ use super::statistics::PeerReport;
 use super::transmit::MOST_UNANSWERED;
 use crate::timeline::{Importance, Meta, Payload, SectionId, StreamId, inbox};
 use crate::wire::Stamp;
-use crate::wire::frame::{
-    self, Ack, Content, Credit, EcnCounts, Frame, Frames, ReceiverReport, Section,
-};
+use crate::wire::frame::{self, Ack, Credit, EcnCounts, Frame, Frames, ReceiverReport, Section};
 
 /// What a packet turned out to be.
 #[derive(Default)]
 struct Reading {
     wants_answer: bool,
     section_bytes: u64,
+    /// What the packet would take more if no data were elided.
+    elided: u64,
     tag: Tag,
     /// There was no room for a section: the packet is treated as lost.
     is_refused: bool,
@@ -78,12 +78,7 @@ impl<P: Payload> Connection<P> {
         ecn: Ecn,
         payload: &[u8],
     ) -> Result<(), Violation> {
-        let content = if P::ELIDED {
-            Content::Elided
-        } else {
-            Content::Present
-        };
-        let packet = frame::decode(payload, content).map_err(Violation::Malformed)?;
+        let packet = frame::decode(payload, Self::CONTENT).map_err(Violation::Malformed)?;
         if let Some(least) = self.loss.min() {
             self.clock.set_base_one_way(least / 2);
         }
@@ -106,7 +101,7 @@ impl<P: Payload> Connection<P> {
             return Ok(());
         }
         self.has_heard |= reading.section_bytes > 0;
-        let size = payload.len() as u64 + if P::ELIDED { reading.section_bytes } else { 0 };
+        let size = payload.len() as u64 + reading.elided;
         let wire = size + u64::from(self.config.overhead);
         self.statistics.received.packets += 1;
         self.statistics.received.wire_bytes += wire;
@@ -208,9 +203,15 @@ impl<P: Payload> Connection<P> {
             deadline: header.deadline,
             needs: header.needs.map(SectionId),
         };
+        self.inbox
+            .on_floor(meta.stream, SectionId(header.floor))
+            .map_err(Violation::Sections)?;
         let (length, bytes) = match section.data {
             frame::Data::Bytes(bytes) => (bytes.len() as u32, bytes),
-            frame::Data::Elided(length) => (length, [].as_slice()),
+            frame::Data::Elided(length) => {
+                reading.elided += section.framing.elided(length) as u64;
+                (length, [].as_slice())
+            }
         };
         reading.section_bytes += u64::from(length);
         if self.taking.is_over() {

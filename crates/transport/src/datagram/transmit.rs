@@ -12,11 +12,11 @@ use super::parts::{Contents, SentControl, Since, State};
 use super::received::Ecn;
 use super::timers::REPORT_INTERVAL;
 use crate::timeline::outbox::Notice;
-use crate::timeline::{Chunk, Meta, Payload};
+use crate::timeline::{Chunk, Meta, Payload, SectionId};
 use crate::wire::Stamp;
 use crate::wire::frame::{
-    self, Ack, AckRanges, Close, Credit, Dropped, End, Floor, Frame, Framing, ReceiverReport,
-    SectionHeader,
+    self, Ack, AckRanges, Close, Content, Credit, Dropped, End, Floor, Frame, Framing,
+    ReceiverReport, SectionHeader,
 };
 use crate::wire::limits::{DEPARTURE, MAX_OPEN_SECTIONS, MAX_TIME_US};
 
@@ -83,9 +83,24 @@ impl<'a> Builder<'a> {
         self.is_eliciting |= fits && frame.kind().is_ack_eliciting();
         fits
     }
+
+    /// Appends so much padding.
+    fn pad(&mut self, length: usize) {
+        // A frame of padding is as long as one asks, but for none at all.
+        if length > 0 {
+            self.push(&Frame::Padding { length });
+        }
+    }
 }
 
 impl<P: Payload> Connection<P> {
+    /// Whether the bytes of sections stand in packets.
+    pub(super) const CONTENT: Content = if P::ELIDED {
+        Content::Elided
+    } else {
+        Content::Present
+    };
+
     /// The next packet that may leave at `now`, if any: its payload is appended to `out`.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         match &self.state {
@@ -160,11 +175,7 @@ impl<P: Payload> Connection<P> {
         if contents.chunk.is_some() {
             self.push_tag(now, &mut builder);
             if self.config.pad {
-                let length = builder.room();
-                // A frame of padding is as long as one asks, but for none at all.
-                if length > 0 {
-                    builder.push(&Frame::Padding { length });
-                }
+                builder.pad(builder.room());
             }
         }
         let (is_eliciting, section_bytes) = (builder.is_eliciting, builder.section_bytes);
@@ -422,22 +433,30 @@ impl<P: Payload> Connection<P> {
         told.max(self.released_at())
     }
 
-    /// Fills the packet with pieces of sections, each with its floor where that has not been told in it yet.
+    /// Fills the packet with pieces of sections.
     fn push_sections(&mut self, now: Time, builder: &mut Builder<'_>, contents: &mut Contents) {
         let outlook = self.outlook(now);
         let epoch = self.epoch;
-        let mut told_floor = None;
-        // A tag comes behind the sections.
-        let reserve = TAG_ROOM;
-        loop {
-            let floor_room = FLOOR_ROOM;
-            let room = builder.room().saturating_sub(reserve + floor_room);
+        // A tag comes behind the sections; only without one can data reach to the end of the packet.
+        let tag_room = match self.controller.upcoming_tag(now) {
+            Tag::None => 0,
+            tag => Frame::Tag(tag).size(),
+        };
+        let may_end = tag_room == 0;
+        let tightest = if may_end {
+            Framing::ToEnd
+        } else {
+            Framing::Length
+        };
+        let mut is_over = false;
+        while !is_over {
+            let room = builder.room().saturating_sub(tag_room);
             if room < LEAST_PIECE && contents.chunk.is_some() {
                 break;
             }
-            let fits = |meta: &Meta, offset: u32| {
-                header(epoch, meta, offset, true)
-                    .fitting(room, Framing::Length)
+            let fits = |meta: &Meta, floor: SectionId, offset: u32| {
+                header(epoch, meta, floor, offset, true)
+                    .fitting(room, tightest)
                     .unwrap_or(0)
             };
             // A copy is never in the packet of its original, whose piece comes first in it.
@@ -452,27 +471,33 @@ impl<P: Payload> Connection<P> {
             let Some(meta) = self.outbox.meta(&chunk) else {
                 break;
             };
-            if told_floor != Some(chunk.stream) {
-                let floor = Frame::Floor(Floor {
-                    stream: chunk.stream.0,
-                    floor: self.outbox.floor(chunk.stream).0,
-                });
-                builder.push(&floor);
-                told_floor = Some(chunk.stream);
-                self.outbox.on_floor_told(chunk.stream);
+            let floor = self.outbox.floor(chunk.stream);
+            let header = header(epoch, &meta, floor, chunk.offset, chunk.is_retransmission);
+            let with_length = header.size(chunk.length, Framing::Length) + chunk.length as usize;
+            let leaves_nothing = room < with_length + LEAST_PIECE || self.outbox.backlog() == 0;
+            is_over = may_end && leaves_nothing;
+            let framing = if is_over {
+                Framing::ToEnd
+            } else {
+                Framing::Length
+            };
+            if is_over && self.config.pad {
+                // Nothing can stand behind these data.
+                let size = header.size(chunk.length, framing) + chunk.length as usize;
+                builder.pad(room.saturating_sub(size));
             }
-            let header = header(epoch, &meta, chunk.offset, chunk.is_retransmission);
             if header
-                .encode(chunk.length, Framing::Length, builder.out)
+                .encode(chunk.length, framing, Self::CONTENT, builder.out)
                 .is_err()
             {
                 // Unreachable with sections that the outbox took in; the piece counts as lost.
                 self.outbox.on_lost(now, &chunk);
                 break;
             }
+            self.outbox.on_floor_told(chunk.stream);
             self.outbox.write(&chunk, builder.out);
             if P::ELIDED {
-                builder.elided += chunk.length as usize;
+                builder.elided += framing.elided(chunk.length);
             }
             builder.is_eliciting = true;
             let length = u64::from(chunk.length);
@@ -603,7 +628,13 @@ fn put(contents: &mut Contents, chunk: Chunk) {
 }
 
 /// What a piece of a section says about it, in times since `epoch`.
-fn header(epoch: Time, meta: &Meta, offset: u32, is_retransmission: bool) -> SectionHeader {
+fn header(
+    epoch: Time,
+    meta: &Meta,
+    floor: SectionId,
+    offset: u32,
+    is_retransmission: bool,
+) -> SectionHeader {
     let since = |time: Time| {
         if time.is_never() {
             time
@@ -619,6 +650,7 @@ fn header(epoch: Time, meta: &Meta, offset: u32, is_retransmission: bool) -> Sec
     SectionHeader {
         stream: meta.stream.0,
         section: meta.section.0,
+        floor: floor.0,
         offset,
         total: meta.length,
         source_time,
@@ -648,17 +680,11 @@ pub(super) const MEASURE_INTERVAL: Span = Span::from_millis(500);
 /// answers makes no record of them grow.
 pub(super) const MOST_UNANSWERED: u32 = 4_096;
 
-/// Room kept for a tag: its type, kind and fields.
-const TAG_ROOM: usize = 16;
-
 /// Packets that only tell what was given up are at least so far apart.
 pub(super) const TELL_INTERVAL: Span = Span::from_millis(2);
 
 /// Room kept for what a meter reports: its type, kind and fields.
 const REPORT_ROOM: usize = 18;
-
-/// Room kept for the floor of a section's stream: type, stream and number.
-const FLOOR_ROOM: usize = 1 + 4 + 8;
 
 /// A piece is begun in the rest of a packet only if there is room for so many bytes with its header.
 const LEAST_PIECE: usize = 64;

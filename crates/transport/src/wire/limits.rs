@@ -72,6 +72,9 @@ pub const MAX_ACK_RANGES: usize = 128;
 /// receiver holds of them at once is bounded by the credit that it gives.
 pub const MAX_SECTION: u32 = 1 << 26;
 
+/// The importance of a section whose frames name none: that of a section for which the application chose none.
+pub const DEFAULT_IMPORTANCE: u8 = 0;
+
 /// The highest section number of a stream: below the largest varint, so that the floor and the number of
 /// sections, which lie one above it, can be written.
 pub const MAX_SECTION_ID: u64 = varint::MAX - 1;

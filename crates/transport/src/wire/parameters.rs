@@ -98,7 +98,7 @@ impl Default for Parameters {
             latency: Span::from_millis(120),
             reliability: Reliability::Timeline,
             deliver: Deliver::Early,
-            max_datagram: 1_452,
+            max_datagram: DATAGRAM_DEFAULT,
             idle_timeout: Span::from_secs(5),
             initial_credit: 8 << 20,
             max_open_sections: 1_024,
@@ -111,6 +111,9 @@ impl Default for Parameters {
         }
     }
 }
+
+/// What a peer takes unless it says otherwise: 1,500 bytes of Ethernet, less 48 of IPv6 and UDP.
+pub const DATAGRAM_DEFAULT: u16 = 1_452;
 
 /// How long an acknowledgement is held back at most, where nobody says otherwise: 10 ms.
 ///

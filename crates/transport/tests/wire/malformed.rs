@@ -90,65 +90,86 @@ fn frames() {
             "03 09 00 00000000 00 00 01 02",
             "byte 15, Ack frame, ce: found 0 bytes, expected 1",
         ),
-        // Section: stream, section, offset, total, source time, deadline, importance, needs.
+        // Section: stream, section, floor, offset, total, source time, deadline, importance, needs.
         (
-            "04 80010000 00 00 01 00 00 00 00 ff",
+            "24 80010000 00 00 00 01 00 00 00 00 ff",
             "byte 5, Section frame, stream: found 65536, expected 0 to 65535",
         ),
         (
-            "04 00 ffffffffffffffff 00 01 00 00 00 00 ff",
+            "24 00 ffffffffffffffff 00 00 01 00 00 00 00 ff",
             "byte 6, Section frame, section: found 4611686018427387903, expected 0 to \
              4611686018427387902",
         ),
         (
-            "04 00 00 01 01 00 00 00 00 ff",
-            "byte 7, Section frame, offset: found 1, expected 0",
+            "20 00 05 06 00 01 00 00 ff",
+            "byte 7, Section frame, floor: found 6, expected 0 to 5",
         ),
         (
-            "04 00 00 00 84000001 00 00 00 00 ff",
-            "byte 8, Section frame, total: found 67108865, expected 1 to 67108864",
+            "20 00 05",
+            "byte 7, Section frame, floor: found 0 bytes, expected 1",
         ),
         (
-            "04 00 00 00 00 00 00 00 00 ff",
-            "byte 8, Section frame, total: found 0, expected 1 to 67108864",
+            "24 00 00 00 01 01 00 00 00 00 ff",
+            "byte 8, Section frame, offset: found 1, expected 0",
         ),
         (
-            "05 00 00 00 00 00 01 00 00 00",
-            "byte 8, Section frame, total: found 0, expected 1 to 67108864",
+            "24 00 00 00 00 84000001 00 00 00 00 ff",
+            "byte 9, Section frame, total: found 67108865, expected 1 to 67108864",
         ),
         (
-            "04 00 00 00 01 c020000000000000 00 00 00 ff",
-            "byte 9, Section frame, source time: found 9007199254740992, expected 0 to \
+            "24 00 00 00 00 00 00 00 00 00 ff",
+            "byte 9, Section frame, total: found 0, expected 1 to 67108864",
+        ),
+        (
+            "25 00 00 00 00 00 00 01 00 00 00",
+            "byte 9, Section frame, total: found 0, expected 1 to 67108864",
+        ),
+        (
+            "24 00 00 00 00 01 c020000000000000 00 00 00 ff",
+            "byte 10, Section frame, source time: found 9007199254740992, expected 0 to \
              9007199254740991",
         ),
         (
-            "04 00 00 00 01 00 c020000000000000 00 00 ff",
-            "byte 10, Section frame, deadline: found 9007199254740992, expected 0 to \
+            "24 00 00 00 00 01 00 c020000000000000 00 00 ff",
+            "byte 11, Section frame, deadline: found 9007199254740992, expected 0 to \
              9007199254740991",
         ),
         (
-            "04 00 05 00 01 00 00 00 06 ff",
-            "byte 12, Section frame, needs: found 6, expected 0 to 5",
+            "28 00 00 00 00 01 00 c000083126e978d6 ff",
+            "byte 11, Section frame, deadline: found 9007199254742, expected 0 to \
+             9007199254741",
         ),
         (
-            "04 00 00 00 01 00 00 00 00",
-            "byte 13, Section frame, data: found 0, expected 1",
+            "24 00 00 00 00 01 00 00",
+            "byte 12, Section frame, importance: found 0 bytes, expected 1",
         ),
         (
-            "04 00 00 00 01 00 00 00 00 ff ff",
-            "byte 13, Section frame, data: found 2, expected 1",
+            "24 00 05 00 00 01 00 00 00 06 ff",
+            "byte 13, Section frame, needs: found 6, expected 0 to 5",
         ),
         (
-            "05 00 00 00 09 00 00 00 00 00",
-            "byte 13, Section frame, length: found 0, expected 1 to 9",
+            "24 00 00 00 00 01 00 00 00 00",
+            "byte 14, Section frame, data: found 0, expected 1",
         ),
         (
-            "05 00 00 05 09 00 00 00 00 05 ff ff ff ff ff",
-            "byte 13, Section frame, length: found 5, expected 1 to 4",
+            "20 00 00 00 00 01 00 00",
+            "byte 12, Section frame, data: found 0, expected 1",
         ),
         (
-            "05 00 00 00 09 00 00 00 00 05 ff ff",
-            "byte 14, Section frame, data: found 2 bytes, expected 5",
+            "24 00 00 00 00 01 00 00 00 00 ff ff",
+            "byte 14, Section frame, data: found 2, expected 1",
+        ),
+        (
+            "25 00 00 00 00 09 00 00 00 00 00",
+            "byte 14, Section frame, length: found 0, expected 1 to 9",
+        ),
+        (
+            "25 00 00 00 05 09 00 00 00 00 05 ff ff ff ff ff",
+            "byte 14, Section frame, length: found 5, expected 1 to 4",
+        ),
+        (
+            "25 00 00 00 00 09 00 00 00 00 05 ff ff",
+            "byte 15, Section frame, data: found 2 bytes, expected 5",
         ),
         (
             "08 01",
@@ -233,6 +254,14 @@ fn frames() {
         "byte 6, payload, frame type: found 0x13, expected a known value"
     );
     assert_eq!(unknown.code(), CloseCode::UNKNOWN_FRAME);
+    // Next to the types that there are.
+    for kind in [0x04, 0x05, 0x06, 0x07, 0x1f, 0x30] {
+        let frame = format!("{kind:02x} 00 00 00 01 00 00 00 00 ff");
+        let error = error_in(&frame, Content::Present);
+        let expected =
+            format!("byte 4, payload, frame type: found {kind:#x}, expected a known value");
+        assert_eq!(error.to_string(), expected);
+    }
     let truncated = error_in("02", Content::Present);
     assert_eq!(truncated.code(), CloseCode::FRAME_ENCODING);
     for (rate, name) in [("7ff8000000000000", "NaN"), ("8000000000000000", "-0")] {
@@ -243,16 +272,27 @@ fn frames() {
 
 #[test]
 fn elided_sections_have_a_length() {
-    let error = error_in("04 00 00 00 01 00 00 00 00", Content::Elided);
-    assert_eq!(
-        error.to_string(),
-        "byte 13, Section frame, length: found 0 bytes, expected 1"
-    );
-    let error = error_in("05 00 00 00 01 00 00 00 00 02", Content::Elided);
-    assert_eq!(
-        error.to_string(),
-        "byte 13, Section frame, length: found 2, expected 1"
-    );
+    for (frame, sentence) in [
+        (
+            "20 00 00 00 00 01 00 00",
+            "byte 12, Section frame, length: found 0 bytes, expected 1",
+        ),
+        (
+            "20 00 00 00 00 01 00 00 02",
+            "byte 12, Section frame, length: found 2, expected 1",
+        ),
+        (
+            "21 00 00 00 00 01 00 00 02",
+            "byte 12, Section frame, length: found 2, expected 1",
+        ),
+        (
+            // Data to the end leave no room for the Ping frame.
+            "20 00 00 00 00 01 00 00 01 01",
+            "byte 13, Section frame, data: found 1 bytes more, expected the end",
+        ),
+    ] {
+        assert_eq!(error_in(frame, Content::Elided).to_string(), sentence);
+    }
 }
 
 #[test]
@@ -428,6 +468,7 @@ fn parameters() {
 const HEADER: SectionHeader = SectionHeader {
     stream: 0,
     section: 4,
+    floor: 1,
     offset: 0,
     total: 10,
     source_time: Time::from_micros(100),
@@ -448,11 +489,6 @@ fn section(header: SectionHeader) -> Frame<'static> {
 #[test]
 fn what_no_reader_accepts_is_not_written() {
     let long = "x".repeat(256);
-    let elided = Section {
-        header: HEADER,
-        framing: Framing::ToEnd,
-        data: Data::Elided(1),
-    };
     for (frame, sentence) in [
         (
             Frame::Floor(Floor {
@@ -505,8 +541,8 @@ fn what_no_reader_accepts_is_not_written() {
             "Section frame, needs: found 4, expected more than 4",
         ),
         (
-            Frame::Section(elided),
-            "Section frame, length: found 1, expected 0",
+            section(SectionHeader { floor: 5, ..HEADER }),
+            "Section frame, floor: found 5, expected 0 to 4",
         ),
         (
             Frame::Dropped(Dropped {

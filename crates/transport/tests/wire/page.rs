@@ -35,13 +35,14 @@ fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
         ecn: None,
     };
     let floor = Floor {
-        stream: 1,
+        stream: 2,
         floor: 7,
     };
     let first = Section {
         header: SectionHeader {
             stream: 1,
             section: 9,
+            floor: 7,
             offset: 1_200,
             total: 5_000,
             source_time: Time::from_micros(900_000),
@@ -57,11 +58,12 @@ fn example() -> (header::Data, Stamp, Vec<Frame<'static>>) {
         header: SectionHeader {
             stream: 1,
             section: 8,
+            floor: 7,
             offset: 0,
             total: 3,
             source_time: Time::from_micros(866_667),
             deadline: Time::MAX,
-            importance: 255,
+            importance: 0,
             needs: None,
             is_retransmission: true,
         },

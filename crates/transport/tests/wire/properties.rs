@@ -134,7 +134,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_panic_and_then_written_alike(
-        payload in vec(prop_oneof![4 => 0..0x14_u8, 1 => any::<u8>()], 0..200), elided in any::<bool>(),
+        payload in vec(prop_oneof![4 => 0..0x14_u8, 1 => 0x20..0x30_u8, 1 => any::<u8>()], 0..200), elided in any::<bool>(),
     ) {
         let content = if elided { Content::Elided } else { Content::Present };
         let Ok(read) = decode(&payload, content) else { return Ok(()) };
@@ -152,17 +152,29 @@ proptest! {
     fn elided_data_count_without_being_there(header in section_header(), length in any::<u32>()) {
         let left = header.total - header.offset;
         let length = length % left + 1;
-        let elided = Frame::Section(Section {
-            header, framing: Framing::Length, data: Data::Elided(length),
-        });
-        let mut payload = vec![0; 4];
-        elided.encode(&mut payload).expect("the header is valid");
-        prop_assert_eq!(elided.size(), payload.len() - 4 + length as usize);
-        prop_assert_eq!(header.size(length, Framing::Length), payload.len() - 4);
-        Frame::Ping.encode(&mut payload).expect("a ping has no values");
-        let frames: Result<Vec<_>, _> =
-            decode(&payload, Content::Elided).expect("there are frames").frames.collect();
-        prop_assert_eq!(frames, Ok(vec![elided, Frame::Ping]));
+        let content = Content::Elided;
+        for framing in [Framing::Length, Framing::ToEnd] {
+            let elided = Frame::Section(Section { header, framing, data: Data::Elided(length) });
+            let mut payload = vec![0; 4];
+            elided.encode(&mut payload).expect("the header is valid");
+            // As large as the frame with its data.
+            prop_assert_eq!(elided.size(), header.size(length, framing) + length as usize);
+            prop_assert_eq!(elided.size(), payload.len() - 4 + framing.elided(length));
+            let mut front = vec![0; 4];
+            header.encode(length, framing, content, &mut front).expect("the header is valid");
+            prop_assert_eq!(&front, &payload);
+            // With or without the bit, the length stands there.
+            let with_length = header.size(length, Framing::Length);
+            prop_assert_eq!(payload.len() - 4, with_length);
+            let mut expected = vec![elided];
+            if framing == Framing::Length {
+                Frame::Ping.encode(&mut payload).expect("a ping has no values");
+                expected.push(Frame::Ping);
+            }
+            let frames: Result<Vec<_>, _> =
+                decode(&payload, content).expect("there are frames").frames.collect();
+            prop_assert_eq!(frames, Ok(expected));
+        }
     }
 
     #[test]

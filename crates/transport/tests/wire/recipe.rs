@@ -6,7 +6,8 @@ use comity_transport::wire::frame::{
     Reason, ReceiverReport, Section, SectionHeader,
 };
 use comity_transport::wire::limits::{
-    MAX_ACK_RANGES, MAX_DRIFT_PPB, MAX_OPEN_SECTIONS, MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US,
+    DEFAULT_IMPORTANCE, MAX_ACK_RANGES, MAX_DRIFT_PPB, MAX_OPEN_SECTIONS, MAX_SECTION,
+    MAX_SECTION_ID, MAX_TIME_US,
 };
 use comity_transport::wire::{CloseCode, Stamp, varint};
 use comity_units::{PacketNumber, Rate, Span, Time};
@@ -125,24 +126,24 @@ pub(crate) fn section_header() -> impl Strategy<Value = SectionHeader> {
         any::<u64>(),
         any::<bool>(),
     );
-    let times = (
-        number(MAX_TIME_US),
-        proptest::option::of(number(MAX_TIME_US - 1)),
-    );
+    let after = prop_oneof![
+        number(MAX_TIME_US - 1),
+        // Whole milliseconds.
+        number((MAX_TIME_US - 1) / 1_000).prop_map(|after| after * 1_000),
+    ];
+    let times = (number(MAX_TIME_US), proptest::option::of(after));
     let needs = proptest::option::of(any::<u64>());
-    (
-        (any::<u16>(), number(MAX_SECTION_ID), any::<u8>()),
-        place,
-        times,
-        needs,
-    )
-        .prop_map(|((stream, section, importance), place, times, needs)| {
+    let importance = prop_oneof![Just(DEFAULT_IMPORTANCE), any::<u8>()];
+    let numbers = (number(MAX_SECTION_ID), number(MAX_SECTION_ID));
+    ((any::<u16>(), numbers, importance), place, times, needs).prop_map(
+        |((stream, (section, below), importance), place, times, needs)| {
             let (total, offset, is_retransmission) = place;
             let (source_time, after) = times;
             let source_time = Time::from_micros(source_time);
             SectionHeader {
                 stream,
                 section,
+                floor: section - below % (section + 1),
                 offset: (offset % (total + 1)) as u32,
                 total: total as u32 + 1,
                 source_time,
@@ -151,7 +152,8 @@ pub(crate) fn section_header() -> impl Strategy<Value = SectionHeader> {
                 needs: needs.filter(|_| section > 0).map(|needs| needs % section),
                 is_retransmission,
             }
-        })
+        },
+    )
 }
 
 fn section() -> impl Strategy<Value = Recipe> {

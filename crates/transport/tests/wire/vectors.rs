@@ -1,6 +1,7 @@
 //! Frames, headers and parameters in bytes that were worked out by hand.
 
 use comity_congestion::{Report, Tag};
+use comity_transport::timeline::Importance;
 use comity_transport::wire::frame::{
     Ack, AckRange, AckRanges, AckRangesError, Close, Content, Credit, Data, Dropped, EcnCounts,
     End, Floor, Frame, FrameKind, Framing, Reason, ReceiverReport, Section, SectionHeader, decode,
@@ -8,6 +9,7 @@ use comity_transport::wire::frame::{
 use comity_transport::wire::header::{
     self, Answer, ConnectionId, Initial, Packet, Pattern, Retry, encode_version_negotiation,
 };
+use comity_transport::wire::limits::{DEFAULT_IMPORTANCE, MAX_TIME_US};
 use comity_transport::wire::parameters::{Deliver, Parameters, Reliability};
 use comity_transport::wire::{CloseCode, Stamp};
 use comity_units::{PacketNumber, Rate, Span, Time};
@@ -186,6 +188,7 @@ fn sections() {
     let header = SectionHeader {
         stream: 0,
         section: 0,
+        floor: 0,
         offset: 0,
         total: 1,
         source_time: Time::ZERO,
@@ -200,12 +203,12 @@ fn sections() {
         data: Data::Bytes(&[7]),
     };
     // The deadline is the source time itself: 1, not 0.
-    is_written_and_read_as(Frame::Section(least), "04 00 00 00 01 00 01 00 00 07");
+    is_written_and_read_as(Frame::Section(least), "28 00 00 00 00 01 00 01 07");
     let least = Section {
         framing: Framing::Length,
         ..least
     };
-    is_written_and_read_as(Frame::Section(least), "05 00 00 00 01 00 01 00 00 01 07");
+    is_written_and_read_as(Frame::Section(least), "29 00 00 00 00 01 00 01 01 07");
 
     // Times are rounded down.
     let rounded = SectionHeader {
@@ -215,24 +218,146 @@ fn sections() {
         ..header
     };
     let mut out = vec![];
-    rounded.encode(2, Framing::Length, &mut out).unwrap();
-    assert_eq!(out, bytes("05 00 00 00 02 05 03 00 00 02"));
-    assert_eq!(rounded.fitting(12, Framing::Length), Some(2));
-    assert_eq!(rounded.fitting(11, Framing::Length), Some(1));
-    assert_eq!(rounded.fitting(10, Framing::Length), None);
-    assert_eq!(rounded.fitting(10, Framing::ToEnd), Some(1));
-    assert_eq!(header.fitting(10, Framing::ToEnd), Some(1));
-    assert_eq!(header.fitting(9, Framing::ToEnd), None);
+    let present = Content::Present;
+    rounded
+        .encode(2, Framing::Length, present, &mut out)
+        .unwrap();
+    assert_eq!(out, bytes("21 00 00 00 00 02 05 03 02"));
+    assert_eq!(rounded.fitting(11, Framing::Length), Some(2));
+    assert_eq!(rounded.fitting(10, Framing::Length), Some(1));
+    assert_eq!(rounded.fitting(9, Framing::Length), None);
+    assert_eq!(rounded.fitting(9, Framing::ToEnd), Some(1));
+    assert_eq!(header.fitting(9, Framing::ToEnd), Some(1));
+    assert_eq!(header.fitting(8, Framing::ToEnd), None);
     // 63 bytes have a length of one byte, and 64 one of two: in 74 bytes only 63 fit, in 75 64.
     let large = SectionHeader {
         total: 16_383,
         ..header
     };
-    assert_eq!(large.size(63, Framing::Length), 11);
+    assert_eq!(large.size(63, Framing::Length), 10);
     assert_eq!(
-        [74, 75, 76].map(|room| large.fitting(room, Framing::Length)),
+        [73, 74, 75].map(|room| large.fitting(room, Framing::Length)),
         [Some(63), Some(63), Some(64)]
     );
+}
+
+/// Each form of a section frame as a writer chooses it: the shortest that says the same.
+#[test]
+fn sections_are_written_in_the_shortest_form() {
+    let header = SectionHeader {
+        stream: 1,
+        section: 9,
+        floor: 7,
+        offset: 0,
+        total: 3,
+        source_time: Time::from_micros(5),
+        deadline: Time::MAX,
+        importance: 0,
+        needs: None,
+        is_retransmission: false,
+    };
+    let after = |micros: u64| Time::from_micros(5 + micros);
+    let cases = [
+        (header, "20 01 09 02 00 03 05 00"),
+        (
+            SectionHeader {
+                floor: 9,
+                is_retransmission: true,
+                ..header
+            },
+            "22 01 09 00 00 03 05 00",
+        ),
+        (
+            SectionHeader {
+                floor: 0,
+                importance: 1,
+                ..header
+            },
+            "24 01 09 09 00 03 05 00 01 00",
+        ),
+        // Importance 0 is written where the section needs another one.
+        (
+            SectionHeader {
+                needs: Some(8),
+                ..header
+            },
+            "24 01 09 02 00 03 05 00 00 01",
+        ),
+        (
+            SectionHeader {
+                deadline: after(999),
+                ..header
+            },
+            "20 01 09 02 00 03 05 43e8",
+        ),
+        (
+            SectionHeader {
+                deadline: after(1_000),
+                ..header
+            },
+            "28 01 09 02 00 03 05 02",
+        ),
+        (
+            SectionHeader {
+                deadline: after(120_000),
+                importance: 200,
+                needs: Some(0),
+                is_retransmission: true,
+                ..header
+            },
+            "2e 01 09 02 00 03 05 4079 c8 09",
+        ),
+    ];
+    for (header, front) in cases {
+        let to_end = Section {
+            header,
+            framing: Framing::ToEnd,
+            data: Data::Bytes(b"abc"),
+        };
+        is_written_and_read_as(Frame::Section(to_end), &format!("{front} 616263"));
+        let with_length = Section {
+            framing: Framing::Length,
+            ..to_end
+        };
+        let kind = u8::from_str_radix(&front[..2], 16).unwrap() | 1;
+        let expected = format!("{kind:02x}{} 03 616263", &front[2..]);
+        is_written_and_read_as(Frame::Section(with_length), &expected);
+    }
+}
+
+/// A reader takes the longer forms, too, and nothing but the bytes tells them from the shorter ones.
+#[test]
+fn longer_forms_of_sections_say_the_same() {
+    let read = |hexadecimal: &str| {
+        let payload = bytes(&format!("00 00 00 00 {hexadecimal}"));
+        let frames = decode(&payload, Content::Present).expect("there is a frame");
+        let frames: Vec<_> = frames.frames.collect();
+        let [Ok(Frame::Section(section))] = frames[..] else {
+            panic!("{frames:?}")
+        };
+        section.header
+    };
+    for (short, long) in [
+        // No deadline.
+        ("20 01 09 02 00 03 05 00 ff", "28 01 09 02 00 03 05 00 ff"),
+        // 120 ms, in milliseconds and in microseconds.
+        (
+            "28 01 09 02 00 03 05 4079 ff",
+            "20 01 09 02 00 03 05 8001d4c1 ff",
+        ),
+        // The importance of a section that names none.
+        (
+            "20 01 09 02 00 03 05 00 ff",
+            "24 01 09 02 00 03 05 00 00 00 ff",
+        ),
+    ] {
+        assert_eq!(read(short), read(long));
+    }
+    // The largest deadline in milliseconds is within the largest in microseconds.
+    let largest = read("28 01 09 02 00 03 00 c000083126e978d5 ff");
+    let milliseconds = (MAX_TIME_US - 1) / 1_000;
+    assert_eq!(largest.deadline, Time::from_micros(milliseconds * 1_000));
+    assert_eq!(Importance::default(), Importance(DEFAULT_IMPORTANCE));
 }
 
 #[test]

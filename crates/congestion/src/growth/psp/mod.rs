@@ -394,6 +394,13 @@ impl Controller for Psp {
         }
     }
 
+    fn upcoming_tag(&self, _now: Time) -> Tag {
+        Tag::Round {
+            round: self.next_round,
+            rtt: self.round().unwrap_or(Span::ZERO),
+        }
+    }
+
     fn tag(&mut self, now: Time) -> Tag {
         self.is_tagged = true;
         let Some(length) = self.round() else {

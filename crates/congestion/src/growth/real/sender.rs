@@ -112,6 +112,14 @@ impl Controller for Real {
         }
     }
 
+    fn upcoming_tag(&self, _now: Time) -> Tag {
+        Tag::Wave {
+            wave: self.wave,
+            segments: 1,
+            position: 1,
+        }
+    }
+
     fn tag(&mut self, _now: Time) -> Tag {
         if self.position >= self.segments {
             self.wave = self.wave.wrapping_add(1);

@@ -414,14 +414,18 @@ impl Controller for Tfrc {
         }
     }
 
-    fn tag(&mut self, _now: Time) -> Tag {
-        let number = self.number;
-        self.number = number.wrapping_add(1);
-        self.is_numbered = true;
+    fn upcoming_tag(&self, _now: Time) -> Tag {
         Tag::Numbered {
-            number,
+            number: self.number,
             rtt: self.rtt.unwrap_or(Span::ZERO),
         }
+    }
+
+    fn tag(&mut self, now: Time) -> Tag {
+        let tag = self.upcoming_tag(now);
+        self.number = self.number.wrapping_add(1);
+        self.is_numbered = true;
+        tag
     }
 
     fn decision(&self) -> Decision {

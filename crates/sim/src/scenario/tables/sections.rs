@@ -59,7 +59,7 @@ table! {
         /// The protected payload of a full packet; with `overhead` it is the packet on the wire.
         payload: Bytes = Default(
             Amount { min: Bytes::new(600), max: Bytes::new(60_000) },
-            "\"1400B\"",
+            "\"1423B\"",
         );
         /// What a packet has on the wire besides: 29 bytes of header and tag, UDP and IP.
         overhead: Bytes = Default(Amount { min: Bytes::ZERO, max: Bytes::new(1_000) }, "\"57B\"");

@@ -5,7 +5,7 @@ use comity_units::Time;
 use super::entry::Stage;
 use super::{Chunk, Outbox, Outlook};
 use crate::timeline::savings::Overdraft;
-use crate::timeline::section::{Meta, Payload, Reliability};
+use crate::timeline::section::{Meta, Payload, Reliability, SectionId};
 
 impl<P: Payload> Outbox<P> {
     /// Whether a piece that leaves now could not be repaired in time, and is worth a duplicate transmission: when it is
@@ -34,7 +34,7 @@ impl<P: Payload> Outbox<P> {
         &mut self,
         now: Time,
         outlook: &Outlook,
-        room: impl Fn(&Meta, u32) -> u32,
+        room: impl Fn(&Meta, SectionId, u32) -> u32,
     ) -> Option<Chunk> {
         self.look_ahead(now, outlook);
         while let Some(copy) = self.copies.pop_front() {
@@ -48,7 +48,7 @@ impl<P: Payload> Outbox<P> {
                 && is_missing
                 && can_arrive
                 && outlook.allows(entry.overdraft())
-                && room(meta, copy.offset) >= copy.length
+                && room(meta, self.floor(copy.stream), copy.offset) >= copy.length
             {
                 return Some(self.hand_out_again(now, copy));
             }

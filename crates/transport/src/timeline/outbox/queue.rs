@@ -279,17 +279,18 @@ impl<P: Payload> Outbox<P> {
     /// Its header and bytes are given by [`meta`](Self::meta) and [`write`](Self::write) until the next call
     /// of another method. `None` when nothing is to be sent, or the peer's credit does not allow it.
     pub fn next_chunk(&mut self, now: Time, most: u32, outlook: &Outlook) -> Option<Chunk> {
-        self.next_copy(now, outlook, |_, _| most)
-            .or_else(|| self.next_chunk_with(now, outlook, |_, _| most))
+        self.next_copy(now, outlook, |_, _, _| most)
+            .or_else(|| self.next_chunk_with(now, outlook, |_, _, _| most))
     }
 
-    /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)), where the room depends on the header: `room` is told whose bytes
-    /// would follow and from which offset on, and says how many fit. Zero takes nothing.
+    /// As [`next_chunk`](Self::next_chunk) without second packets ([`next_copy`](Self::next_copy)), where the room
+    /// depends on the header: `room` is told whose bytes would follow, the floor of their stream and from which offset
+    /// on, and says how many fit. Zero takes nothing.
     pub fn next_chunk_with(
         &mut self,
         now: Time,
         outlook: &Outlook,
-        room: impl FnOnce(&Meta, u32) -> u32,
+        room: impl FnOnce(&Meta, SectionId, u32) -> u32,
     ) -> Option<Chunk> {
         self.look_ahead(now, outlook);
         let (key, is_retransmission) = loop {
@@ -305,7 +306,7 @@ impl<P: Payload> Outbox<P> {
             true => entry.lost.first()?,
             false => entry.sent,
         };
-        let room = room(&entry.meta, offset);
+        let room = room(&entry.meta, self.floor(key.0), offset);
         if room == 0 {
             return None;
         }

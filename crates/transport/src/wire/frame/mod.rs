@@ -14,7 +14,6 @@
 //! | 0x00 | Padding | nothing |
 //! | 0x01 | Ping | please acknowledge |
 //! | 0x02, 0x03 | [`Ack`] | which packets arrived; 0x03 with ECN counts |
-//! | 0x04 to 0x07 | [`Section`] | bytes of a section; bit 0: with a length, bit 1: sent before |
 //! | 0x08 | [`Floor`] | all sections below are obsolete |
 //! | 0x09 | [`Dropped`] | the rest of a section will not come |
 //! | 0x0a | [`Credit`] | how much the peer may begin |
@@ -25,6 +24,7 @@
 //! | 0x10 | [`Close`] | the connection ends |
 //! | 0x11 | [`End`] | a stream has no more sections |
 //! | 0x12 | Blocked | the peer's credit holds sections back |
+//! | 0x20 to 0x2f | [`Section`] | bytes of a section; each bit of the type is told at [`SectionHeader`] |
 
 mod ack;
 mod control;
@@ -133,8 +133,6 @@ const PADDING: u8 = 0x00;
 const PING: u8 = 0x01;
 const ACK: u8 = 0x02;
 const ACK_ECN: u8 = 0x03;
-const SECTION: u8 = 0x04;
-const SECTION_LAST: u8 = 0x07;
 const FLOOR: u8 = 0x08;
 const DROP: u8 = 0x09;
 const CREDIT: u8 = 0x0a;
@@ -146,6 +144,8 @@ const PATH_RESPONSE: u8 = 0x0f;
 const CLOSE: u8 = 0x10;
 const END: u8 = 0x11;
 const BLOCKED: u8 = 0x12;
+const SECTION: u8 = 0x20;
+const SECTION_LAST: u8 = 0x2f;
 
 /// One frame. What it borrows is the payload that it was read from, or what is to be written.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use comity_units::{Span, Time};
 
 use super::super::cursor::{Reader, Sink, Writer, within};
-use super::super::limits::{MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US};
+use super::super::limits::{DEFAULT_IMPORTANCE, MAX_SECTION, MAX_SECTION_ID, MAX_TIME_US};
 use super::super::{DecodeError, EncodeError, Part, Problem, varint};
 use super::{FrameKind, SECTION};
 
@@ -13,6 +13,11 @@ use super::{FrameKind, SECTION};
 const HAS_LENGTH: u8 = 1;
 /// The bytes were sent before.
 const IS_RETRANSMISSION: u8 = 2;
+/// The frame has importance and needs; without them the section has [`DEFAULT_IMPORTANCE`] and needs
+/// none.
+const HAS_IMPORTANCE: u8 = 4;
+/// The deadline counts milliseconds instead of microseconds.
+const IN_MILLISECONDS: u8 = 8;
 
 /// Whether the bytes of sections follow their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -20,7 +25,8 @@ pub enum Content {
     /// They do, as on every network.
     #[default]
     Present,
-    /// They are counted only, as in the simulator. Every section frame has its length then.
+    /// They are counted only, as in the simulator. Every section frame has its length then, also one
+    /// whose data would reach to the end of the payload.
     Elided,
 }
 
@@ -59,29 +65,49 @@ pub enum Framing {
     ToEnd,
 }
 
+impl Framing {
+    /// How many bytes a frame with `length` bytes of data takes on a network beyond those that it has
+    /// with its data elided. These are the data, less the length that a frame at the end has only in the
+    /// simulator, so that a simulated packet counts as large as the real one.
+    #[must_use]
+    pub fn elided(self, length: u32) -> usize {
+        let field = match self {
+            Self::Length => 0,
+            Self::ToEnd => varint::size(u64::from(length)),
+        };
+        (length as usize).saturating_sub(field)
+    }
+}
+
 /// What a section frame says about its data.
 ///
 /// ```text
-/// type : u8            0x04, +1 with a length, +2 for bytes that were sent before
+/// type : u8            0x20, +1 with a length, +2 for bytes that were sent before,
+///                      +4 with importance and needs, +8 with a deadline in milliseconds
 /// stream : varint      at most 65,535
 /// section : varint     at most MAX_SECTION_ID
+/// floor : varint       how far below this section the floor of the stream lies, at most `section`
 /// offset : varint      of the first byte of the data in the section
 /// total : varint       length of the section, 1 to MAX_SECTION
 /// source time : varint [us] of the sender's clock, at most MAX_TIME_US
-/// deadline : varint    0 = none, else 1 + [us] after the source time, at most MAX_TIME_US
-/// importance : u8
-/// needs : varint       0 = none, else how far below this section the one lies that it needs
+/// deadline : varint    0 = none, else 1 + [us] or [ms] after the source time;
+///                      1 + [us] at most MAX_TIME_US
+/// importance : u8      only with importance and needs, else DEFAULT_IMPORTANCE
+/// needs : varint       likewise; 0 = none, else how far below this section the one lies that it needs
 /// length : varint      only with a length
 /// data                 at least one byte, within the section
 /// ```
 ///
-/// Times are written in whole microseconds of the sender's clock, rounded down.
+/// Times are written in whole microseconds of the sender's clock, rounded down. A writer uses the
+/// shortest form that says the same, a reader takes any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionHeader {
     /// The stream.
     pub stream: u16,
     /// Which section of the stream.
     pub section: u64,
+    /// All sections of the stream below this one are obsolete for the sender. At most `section`.
+    pub floor: u64,
     /// Where the data begin in the section. Below `total`.
     pub offset: u32,
     /// The length of the whole section in bytes, at least 1: an empty section would be delivered without anything to
@@ -92,7 +118,7 @@ pub struct SectionHeader {
     /// By when the section must have arrived, on the sender's clock; [`Time::MAX`] when it may be late.
     /// Not before `source_time`.
     pub deadline: Time,
-    /// Higher matters more.
+    /// Higher matters more; [`DEFAULT_IMPORTANCE`] takes no room, if the section needs none.
     pub importance: u8,
     /// An earlier section of the stream without which this one is worthless.
     pub needs: Option<u64>,
@@ -108,7 +134,7 @@ impl SectionHeader {
     pub fn size(&self, length: u32, framing: Framing) -> usize {
         super::measured(|count| {
             let mut out = Writer::new(count, Part::Frame(FrameKind::Section));
-            self.write(length, framing, &mut out)
+            self.write(length, framing, Content::Present, &mut out)
         })
     }
 
@@ -135,7 +161,7 @@ impl SectionHeader {
     }
 
     /// Appends the frame up to its data, which the caller appends: `length` bytes of the section from
-    /// `offset` on, or nothing when data are elided.
+    /// `offset` on, or nothing when `content` is elided.
     ///
     /// # Errors
     /// [`EncodeError`] when a value lies outside of what [`decode`](super::decode) accepts; nothing is
@@ -144,11 +170,12 @@ impl SectionHeader {
         &self,
         length: u32,
         framing: Framing,
+        content: Content,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
         super::appended(out, |out| {
             let mut out = Writer::new(out, Part::Frame(FrameKind::Section));
-            self.write(length, framing, &mut out)
+            self.write(length, framing, content, &mut out)
         })
     }
 
@@ -156,52 +183,68 @@ impl SectionHeader {
         &self,
         length: u32,
         framing: Framing,
+        content: Content,
         out: &mut Writer<'_, S>,
     ) -> Result<(), EncodeError> {
-        let mut kind = SECTION;
-        if framing == Framing::Length {
-            kind |= HAS_LENGTH;
-        }
-        if self.is_retransmission {
-            kind |= IS_RETRANSMISSION;
-        }
+        let source_time = self.source_time.as_nanos() / 1_000;
+        let deadline = (!self.deadline.is_never()).then(|| self.deadline.as_nanos() / 1_000);
+        let after = deadline.map(|deadline| deadline.saturating_sub(source_time));
+        let in_milliseconds = after.is_some_and(|after| after % 1_000 == 0);
+        let has_importance = self.importance != DEFAULT_IMPORTANCE || self.needs.is_some();
+        let kind = SECTION
+            | HAS_LENGTH * u8::from(framing == Framing::Length)
+            | IS_RETRANSMISSION * u8::from(self.is_retransmission)
+            | HAS_IMPORTANCE * u8::from(has_importance)
+            | IN_MILLISECONDS * u8::from(in_milliseconds);
         out.u8(kind);
         out.small(u32::from(self.stream));
         out.varint_in("section", self.section, 0..=MAX_SECTION_ID)?;
+        let floor = out.check("floor", self.floor, 0..=self.section)?;
+        out.varint("floor", self.section.saturating_sub(floor))?;
         let total = u64::from(self.total);
         out.check("total", total, 1..=u64::from(MAX_SECTION))?;
         let offset = u64::from(self.offset);
         out.varint_in("offset", offset, 0..=total.saturating_sub(1))?;
         out.small(self.total);
-        let source_time = self.source_time.as_nanos() / 1_000;
         out.varint_in("source time", source_time, 0..=MAX_TIME_US)?;
-        if self.deadline.is_never() {
-            out.u8(0);
-        } else {
-            let deadline = self.deadline.as_nanos() / 1_000;
+        if let Some(deadline) = deadline {
             let latest = source_time + MAX_TIME_US - 1;
             out.check("deadline", deadline, source_time..=latest)?;
-            out.varint("deadline", deadline - source_time + 1)?;
         }
-        out.u8(self.importance);
-        match self.needs {
-            None => out.u8(0),
-            Some(needs) => match self.section.checked_sub(needs) {
-                None | Some(0) => {
-                    let problem = Problem::NotAscending {
-                        value: self.section,
-                        previous: needs,
-                    };
-                    return Err(out.error("needs", problem));
-                }
-                Some(distance) => out.varint("needs", distance)?,
+        out.varint(
+            "deadline",
+            match after {
+                None => 0,
+                Some(after) if in_milliseconds => 1 + after / 1_000,
+                Some(after) => 1 + after,
             },
+        )?;
+        if has_importance {
+            self.write_importance(out)?;
         }
         out.check("data", u64::from(length), self.lengths())?;
-        if framing == Framing::Length {
+        if framing == Framing::Length || content == Content::Elided {
             out.small(length);
         }
         Ok(())
+    }
+
+    fn write_importance<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        out.u8(self.importance);
+        let Some(needs) = self.needs else {
+            out.u8(0);
+            return Ok(());
+        };
+        match self.section.checked_sub(needs) {
+            None | Some(0) => {
+                let problem = Problem::NotAscending {
+                    value: self.section,
+                    previous: needs,
+                };
+                Err(out.error("needs", problem))
+            }
+            Some(distance) => out.varint("needs", distance),
+        }
     }
 
     /// How many bytes of data the frame may have.
@@ -209,9 +252,10 @@ impl SectionHeader {
         1..=u64::from(self.total.saturating_sub(self.offset))
     }
 
-    fn read(input: &mut Reader<'_>, is_retransmission: bool) -> Result<Self, DecodeError> {
+    fn read(input: &mut Reader<'_>, kind: u8) -> Result<Self, DecodeError> {
         let stream = input.varint_u32("stream", u32::from(u16::MAX))? as u16;
         let section = input.varint_in("section", 0..=MAX_SECTION_ID)?;
+        let floor = section - input.varint_in("floor", 0..=section)?;
         let offset_place = input.offset();
         let offset = input.varint("offset")?;
         let total = input.varint_in("total", 1..=u64::from(MAX_SECTION))? as u32;
@@ -219,25 +263,32 @@ impl SectionHeader {
             .map_err(|problem| input.error_at(offset_place, "offset", problem))?
             as u32;
         let source_time = Time::from_micros(input.varint_in("source time", 0..=MAX_TIME_US)?);
-        let deadline = match input.varint_in("deadline", 0..=MAX_TIME_US)? {
-            0 => Time::MAX,
-            after => source_time + Span::from_micros(after - 1),
+        let unit = if kind & IN_MILLISECONDS == 0 {
+            1
+        } else {
+            1_000
         };
-        let importance = input.u8("importance")?;
-        let needs = match input.varint_in("needs", 0..=section)? {
-            0 => None,
-            distance => Some(section - distance),
+        let deadline = match input.varint_in("deadline", 0..=1 + (MAX_TIME_US - 1) / unit)? {
+            0 => Time::MAX,
+            after => source_time + Span::from_micros((after - 1) * unit),
+        };
+        let (importance, needs) = if kind & HAS_IMPORTANCE == 0 {
+            (DEFAULT_IMPORTANCE, 0)
+        } else {
+            let importance = input.u8("importance")?;
+            (importance, input.varint_in("needs", 0..=section)?)
         };
         Ok(Self {
             stream,
             section,
+            floor,
             offset,
             total,
             source_time,
             deadline,
             importance,
-            needs,
-            is_retransmission,
+            needs: (needs > 0).then(|| section - needs),
+            is_retransmission: kind & IS_RETRANSMISSION != 0,
         })
     }
 }
@@ -256,19 +307,14 @@ pub struct Section<'a> {
 impl<'a> Section<'a> {
     pub(super) fn write<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
         let length = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
-        self.header.write(length, self.framing, out)?;
+        let content = match self.data {
+            Data::Bytes(_) => Content::Present,
+            Data::Elided(_) => Content::Elided,
+        };
+        self.header.write(length, self.framing, content, out)?;
         match self.data {
             Data::Bytes(bytes) => out.bytes(bytes),
-            Data::Elided(length) if self.framing == Framing::ToEnd => {
-                // Nothing would tell where the data end.
-                let problem = Problem::OutOfRange {
-                    value: u64::from(length),
-                    least: 0,
-                    most: 0,
-                };
-                return Err(out.error("length", problem));
-            }
-            Data::Elided(length) => out.elide(length as usize),
+            Data::Elided(length) => out.elide(self.framing.elided(length)),
         }
         Ok(())
     }
@@ -278,7 +324,7 @@ impl<'a> Section<'a> {
         kind: u8,
         content: Content,
     ) -> Result<Self, DecodeError> {
-        let header = SectionHeader::read(input, kind & IS_RETRANSMISSION != 0)?;
+        let header = SectionHeader::read(input, kind)?;
         let framing = if kind & HAS_LENGTH != 0 {
             Framing::Length
         } else {
@@ -289,22 +335,18 @@ impl<'a> Section<'a> {
                 let length = input.varint_in("length", header.lengths())?;
                 Data::Bytes(input.bytes("data", length as usize)?)
             }
-            (Framing::Length, Content::Elided) => {
-                let length = input.varint_in("length", header.lengths())?;
-                Data::Elided(length as u32)
-            }
             (Framing::ToEnd, Content::Present) => {
                 let rest = input.rest();
                 within(rest.len() as u64, header.lengths())
                     .map_err(|problem| input.error("data", problem))?;
                 Data::Bytes(input.bytes("data", rest.len())?)
             }
-            (Framing::ToEnd, Content::Elided) => {
-                let problem = Problem::Truncated {
-                    needed: 1,
-                    available: 0,
-                };
-                return Err(input.error("length", problem));
+            (_, Content::Elided) => {
+                let length = input.varint_in("length", header.lengths())?;
+                if framing == Framing::ToEnd {
+                    input.end("data")?;
+                }
+                Data::Elided(length as u32)
             }
         };
         Ok(Self {

@@ -105,16 +105,16 @@ fn buffers_are_held_against_what_an_endpoint_asks_for() {
     );
 }
 
-/// 1,429 and 1,200 bytes with 28 of UDP and IPv4.
+/// 1,452 and 1,200 bytes with 28 of UDP and IPv4.
 #[test]
 fn packets_that_do_not_fit_are_found() {
     let mtu = |bytes| only(|facts| facts.mtu = Some(Mtu::of_ipv4(bytes)));
-    let found = mtu(1_456);
+    let found = mtu(1_479);
     assert_eq!(found.check, "MTU of the way out");
     assert!(
         found
             .found
-            .starts_with("1456 bytes; full packets have 1457"),
+            .starts_with("1479 bytes; full packets have 1480"),
         "{found:?}"
     );
     assert_eq!(
@@ -126,7 +126,7 @@ fn packets_that_do_not_fit_are_found() {
     }
     assert!(mtu(1_227).found.contains("none is made"));
     let mut facts = healthy();
-    facts.mtu = Some(Mtu::of_ipv4(1_457));
+    facts.mtu = Some(Mtu::of_ipv4(1_480));
     let findings = judge(&facts);
     assert!(
         findings
