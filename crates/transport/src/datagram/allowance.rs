@@ -77,9 +77,10 @@ impl<P: Payload> Connection<P> {
         if self.account.paced_at.is_some_and(is_fresh) {
             return;
         }
+        let packet = u64::from(self.size.current());
         let needed = self
             .outbox
-            .needed_rate(now, self.one_way(now), self.repair());
+            .needed_rate(now, self.one_way(now), self.repair(), packet);
         let needed = self.target.gross(needed);
         self.account.pace = needed.mul_f64(HASTE).max(rate).min(peak);
         self.account.paced_at = Some(now);

@@ -201,11 +201,18 @@ impl<P: Payload> Outbox<P> {
     /// a head start are due earlier by it, so that a second repair is possible too where there is time for it.
     ///
     /// ```text
-    /// rate = max over sections of (bytes up to its end) / (due − now − one_way − reserve)
+    /// rate = max over sections of (bytes up to its end, in whole packets) / (due − now − one_way − reserve)
     /// ```
     ///
+    /// Packets are counted whole, `packet` bytes each: a short one is held back by the full one in front of it.
     /// Only the first sections are looked at: what is due last of a long queue demands no haste.
-    pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span) -> Rate {
+    pub(crate) fn needed_rate(
+        &self,
+        now: Time,
+        one_way: Span,
+        reserve: Span,
+        packet: u64,
+    ) -> Rate {
         let (mut before, mut needed) = (0_u64, Rate::ZERO);
         let waiting = self.order.iter().filter_map(|(urgency, key)| {
             let left = self.entries.get(key)?.left();
@@ -216,7 +223,8 @@ impl<P: Payload> Outbox<P> {
             let time = due.saturating_since(now).saturating_sub(one_way);
             let reserve = reserve.min(time / 3 * 2);
             let sending = time.saturating_sub(reserve);
-            needed = needed.max(Rate::of(Bytes::new(before), sending));
+            let whole = before.div_ceil(packet.max(1)).saturating_mul(packet);
+            needed = needed.max(Rate::of(Bytes::new(whole), sending));
         }
         needed
     }
