@@ -1,22 +1,33 @@
-//! Whether the queue has drained since the last congestion episode.
+//! What round trips tell of the queue: whether it has drained, and whether others have given way.
 
 use comity_units::Span;
 
-/// The round trips since the last congestion episode began.
+use super::evidence::LONGEST_WAITING;
+
+/// The round trips since this flow last found the queue full.
 ///
 /// ```text
 /// full     = the round trip when the episode began − least round trip of all
 /// drained  : a round trip since was shorter than that by full / 4 or more
+/// refilled : behind that, one was shorter by less than full / 12
+/// receded  : behind that, one was shorter by full / 4 or more than the longest in between
 /// ```
 ///
 /// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals that lost none keep it
 /// full. Losses until it drains belong to the same episode: a TCP flow in its place would have reacted once. On a path
 /// without a queue every round trip counts as drained.
+///
+/// A queue that has refilled and recedes without a loss of this flow is an episode of others: they have lost packets
+/// and given way. Behind a full queue, packets that leave evenly are refused less often than those of flows that
+/// are clocked by acknowledgements. Where fewer than some packets fit into a quarter of the queue, others in
+/// front make as much of a difference, and nothing is said.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drain {
     /// The round trip when the episode began.
     began_with: Option<Span>,
     least: Option<Span>,
+    /// The longest since the queue has refilled.
+    longest: Option<Span>,
 }
 
 impl Drain {
@@ -24,11 +35,25 @@ impl Drain {
     pub(super) const fn begin(&mut self, rtt: Option<Span>) {
         self.began_with = rtt;
         self.least = None;
+        self.longest = None;
     }
 
-    /// A round trip was measured.
-    pub(super) fn on_round_trip(&mut self, rtt: Span) {
+    /// A round trip was measured, on a path of this least one: whether others have given way.
+    pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>) -> bool {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        let (Some(full), Some(min)) = (self.began_with, min) else {
+            return false;
+        };
+        let quarter = full.saturating_sub(min) / 4;
+        if quarter < LONGEST_WAITING || self.is_full(Some(min)) {
+            return false;
+        }
+        if rtt + quarter / 3 > full || self.longest.is_some() {
+            let longest = self.longest.map_or(rtt, |longest| longest.max(rtt));
+            self.longest = (rtt + quarter > longest).then_some(longest);
+            return self.longest.is_none();
+        }
+        false
     }
 
     /// Whether the queue is still about as full as at the beginning of the episode, on a path of this least round trip.
@@ -42,6 +67,8 @@ impl Drain {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const MIN: Option<Span> = Some(Span::from_millis(40));
@@ -50,15 +77,37 @@ mod tests {
         let mut drain = Drain::default();
         drain.begin(Some(Span::from_millis(120)));
         for &rtt in millis {
-            drain.on_round_trip(Span::from_millis(rtt));
+            drain.on_round_trip(Span::from_millis(rtt), MIN);
         }
         drain
+    }
+
+    /// Which of these round trips show that others gave way, behind an episode at `full` ms.
+    fn receding(full: u64, millis: &[u64]) -> Vec<usize> {
+        let mut drain = after(&[]);
+        drain.begin(Some(Span::from_millis(full)));
+        (0..millis.len())
+            .filter(|&at| drain.on_round_trip(Span::from_millis(millis[at]), MIN))
+            .collect()
     }
 
     #[test]
     fn a_queue_of_80_ms_has_drained_when_20_of_them_are_gone() {
         assert!(after(&[125, 101]).is_full(MIN));
         assert!(!after(&[125, 100, 125]).is_full(MIN));
+    }
+
+    #[test]
+    fn a_queue_that_refills_and_recedes_is_an_episode_of_others() {
+        // Drained at 100 ms, refilled above 113.3 ms, receded by 20 ms from the longest.
+        assert_eq!(receding(120, &[119, 100, 114, 118, 99, 98]), [5]);
+        assert_eq!(receding(120, &[100, 114, 130, 111, 110, 118, 98]), [4, 6]);
+        // Its own episode goes on until the queue has drained; and what has not refilled does not recede.
+        assert_eq!(receding(120, &[119, 125, 101]), []);
+        assert_eq!(receding(120, &[100, 113, 60]), []);
+        // A queue of 12 ms is four packets of others; one of less tells nothing.
+        assert_eq!(receding(52, &[49, 52, 49]), [2]);
+        assert_eq!(receding(51, &[45, 51, 45]), []);
     }
 
     #[test]

@@ -180,7 +180,7 @@ const CONGESTED_RANK: f64 = 0.75;
 /// What a few packets of other flows in front make a packet wait on a link of some megabits per second. Flows that begin
 /// behind a full queue take it for the path: with an eighth of the round trip here, eight of them would not give way any more,
 /// and one packet in ten would be lost.
-const LONGEST_WAITING: Span = Span::from_millis(3);
+pub(super) const LONGEST_WAITING: Span = Span::from_millis(3);
 
 /// Above this share losses count as congestion whatever else is known.
 const LARGEST_SHARE: f64 = 0.1;

@@ -46,7 +46,7 @@ pub struct SteadyConfig {
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
 ///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
-/// shadow : the average window over srtt of a TCP flow that reacts once to each congestion episode (`Shadow`)
+/// shadow : the average window over srtt of TCP flows that react once to each congestion episode (`Shadow`)
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time, 100 ms), and again after each such time;
 ///          two segments per srtt after a persistent congestion, and at least that when a silence ends
@@ -64,6 +64,9 @@ pub struct SteadyConfig {
 /// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so. While the
 /// queue has not drained by a quarter (`Drain`), they are for a quarter of the shadow window in round trips, six at most.
 ///
+/// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a loss of this flow, counts as
+/// a loss event too: others have lost packets and given way (`Drain`).
+///
 /// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
 /// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
 /// outweigh the losses of the seconds behind them.
@@ -80,7 +83,7 @@ pub struct SteadyConfig {
 /// a second, not one in 64 seconds; 5. no damping of oscillations
 /// (section 4.5) and no history discounting;
 /// 6. an interval does not grow while the source uses less than half of the rate that it allows, in place of the rules for
-/// a loss after such a time (section 4.3).
+/// a loss after such a time (section 4.3); 7. episodes of others count.
 #[derive(Clone, Debug)]
 pub struct Steady {
     config: SteadyConfig,
@@ -261,30 +264,38 @@ impl Steady {
     fn count(&mut self, now: Time, flight: Bytes) {
         self.lossy_until = now + self.round_trip();
         self.is_lossy = true;
-        if self.counted_at.is_some_and(|at| now < at + self.together()) {
+        if self.is_echo(now) {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
-        self.counted_before = self.counted_at.replace(now);
         self.drain.begin(self.latest);
-        let had_events = self.intervals.has_events();
+        // What has arrived lags behind a rate that doubles.
+        let doubling = match self.intervals.has_events() {
+            true => Rate::ZERO,
+            false => Rate::of(flight, self.round_trip()).mul_f64(FIRST_DECREASE),
+        };
+        self.react(now, doubling);
+        self.counted_losses = 1;
+    }
+
+    /// Whether a loss found now belongs to the event that counted last.
+    fn is_echo(&self, now: Time) -> bool {
+        self.counted_at.is_some_and(|at| now < at + self.together())
+    }
+
+    /// A congestion episode began, in front of which `carried` or more was.
+    fn react(&mut self, now: Time, carried: Rate) {
+        self.counted_before = self.counted_at.replace(now);
         let (mss, rtt) = (self.config.mss, self.round_trip());
-        let carried = self
-            .delivered
-            .latest()
-            .max(self.delivered.most().mul_f64(0.5));
-        let mut carried = carried.max(self.least());
+        let latest = self.delivered.latest();
+        let arrived = latest.max(self.delivered.most().mul_f64(0.5));
+        let arrived = arrived.max(self.least());
         self.intervals
-            .on_event(|| 1.0 / loss_event_rate(mss, rtt, carried));
-        if !had_events {
-            // What has arrived lags behind a rate that doubles.
-            carried = carried.max(Rate::of(flight, rtt).mul_f64(FIRST_DECREASE));
-        }
-        let carried = carried.amount_in(rtt);
+            .on_event(|| 1.0 / loss_event_rate(mss, rtt, arrived));
+        let carried = arrived.max(carried).amount_in(rtt);
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
         self.shadow.on_episode(now, carried);
-        self.counted_losses = 1;
     }
 
     /// Judges the event that waits for its neighbours.
@@ -320,7 +331,11 @@ impl Controller for Steady {
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
             self.evidence.on_round_trip(ack.now, rtt);
-            self.drain.on_round_trip(rtt);
+            let others_gave_way = self.drain.on_round_trip(rtt, self.evidence.min());
+            if others_gave_way && !self.is_echo(ack.now) {
+                self.react(ack.now, Rate::ZERO);
+                self.counted_losses = 0;
+            }
         }
         self.is_lossy = ack.now < self.lossy_until;
         self.judge(rtt);

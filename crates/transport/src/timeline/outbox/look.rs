@@ -206,13 +206,7 @@ impl<P: Payload> Outbox<P> {
     ///
     /// Packets are counted whole, `packet` bytes each: a short one is held back by the full one in front of it.
     /// Only the first sections are looked at: what is due last of a long queue demands no haste.
-    pub(crate) fn needed_rate(
-        &self,
-        now: Time,
-        one_way: Span,
-        reserve: Span,
-        packet: u64,
-    ) -> Rate {
+    pub(crate) fn needed_rate(&self, now: Time, one_way: Span, reserve: Span, packet: u64) -> Rate {
         let (mut before, mut needed) = (0_u64, Rate::ZERO);
         let waiting = self.order.iter().filter_map(|(urgency, key)| {
             let left = self.entries.get(key)?.left();
