@@ -1,6 +1,6 @@
 //! What round trips tell of the queue: whether it has drained, and whether others have given way.
 
-use comity_units::Span;
+use comity_units::{Bytes, Span};
 
 use super::evidence::LONGEST_WAITING;
 
@@ -18,7 +18,7 @@ use super::evidence::LONGEST_WAITING;
 /// without a queue every round trip counts as drained.
 ///
 /// A queue that has refilled and recedes without a loss of this flow is an episode of others: they have lost packets
-/// and given way. Behind a full queue, packets that leave evenly are refused less often than those of flows that
+/// and given way. Unless it was this flow that paused: less than three quarters are in flight of what was at the longest. Behind a full queue, packets that leave evenly are refused less often than those of flows that
 /// are clocked by acknowledgements. Where fewer than some packets fit into a quarter of the queue, others in
 /// front make as much of a difference, and nothing is said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +28,8 @@ pub(super) struct Drain {
     least: Option<Span>,
     /// The longest since the queue has refilled.
     longest: Option<Span>,
+    /// What was in flight then.
+    flight: Bytes,
 }
 
 impl Drain {
@@ -38,8 +40,9 @@ impl Drain {
         self.longest = None;
     }
 
-    /// A round trip was measured, on a path of this least one: whether others have given way.
-    pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>) -> bool {
+    /// A round trip was measured with so much in flight, on a path of this least one: whether others
+    /// have given way.
+    pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: Bytes) -> bool {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let (Some(full), Some(min)) = (self.began_with, min) else {
             return false;
@@ -49,9 +52,13 @@ impl Drain {
             return false;
         }
         if rtt + quarter / 3 > full || self.longest.is_some() {
-            let longest = self.longest.map_or(rtt, |longest| longest.max(rtt));
-            self.longest = (rtt + quarter > longest).then_some(longest);
-            return self.longest.is_none();
+            if self.longest.is_none_or(|longest| longest <= rtt) {
+                (self.longest, self.flight) = (Some(rtt), flight);
+            }
+            if self.longest.is_some_and(|longest| rtt + quarter <= longest) {
+                self.longest = None;
+                return flight * 4 >= self.flight * 3;
+            }
         }
         false
     }
@@ -72,12 +79,13 @@ mod tests {
     use super::*;
 
     const MIN: Option<Span> = Some(Span::from_millis(40));
+    const FLIGHT: Bytes = Bytes::new(40_000);
 
     fn after(millis: &[u64]) -> Drain {
         let mut drain = Drain::default();
         drain.begin(Some(Span::from_millis(120)));
         for &rtt in millis {
-            drain.on_round_trip(Span::from_millis(rtt), MIN);
+            drain.on_round_trip(Span::from_millis(rtt), MIN, FLIGHT);
         }
         drain
     }
@@ -87,7 +95,7 @@ mod tests {
         let mut drain = after(&[]);
         drain.begin(Some(Span::from_millis(full)));
         (0..millis.len())
-            .filter(|&at| drain.on_round_trip(Span::from_millis(millis[at]), MIN))
+            .filter(|&at| drain.on_round_trip(Span::from_millis(millis[at]), MIN, FLIGHT))
             .collect()
     }
 
@@ -108,6 +116,16 @@ mod tests {
         // A queue of 12 ms is four packets of others; one of less tells nothing.
         assert_eq!(receding(52, &[49, 52, 49]), [2]);
         assert_eq!(receding(51, &[45, 51, 45]), []);
+    }
+
+    #[test]
+    fn a_queue_that_recedes_because_this_flow_pauses_tells_nothing() {
+        for (left, is_episode) in [(29_999, false), (30_000, true)] {
+            let mut drain = after(&[100, 120]);
+            let left = Bytes::new(left);
+            let found = drain.on_round_trip(Span::from_millis(100), MIN, left);
+            assert_eq!(found, is_episode, "{left} in flight");
+        }
     }
 
     #[test]

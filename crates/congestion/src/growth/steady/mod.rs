@@ -62,10 +62,10 @@ pub struct SteadyConfig {
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
 /// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so. While the
-/// queue has not drained by a quarter (`Drain`), they are for a quarter of the shadow window in round trips, six at most.
+/// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips, a second at most.
 ///
-/// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a loss of this flow, counts as
-/// a loss event too: others have lost packets and given way (`Drain`).
+/// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a
+/// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way (`Drain`).
 ///
 /// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
 /// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
@@ -253,11 +253,12 @@ impl Steady {
 
     /// How long losses belong to the event that counted last.
     fn together(&self) -> Span {
-        let mut rounds = self.config.grouping;
-        if self.drain.is_full(self.evidence.min()) {
-            rounds = (self.shadow.segments() / 4.0).clamp(rounds, rounds.max(LONGEST_EPISODE));
+        let grouped = self.round_trip().mul_f64(self.config.grouping);
+        if !self.drain.is_full(self.evidence.min()) {
+            return grouped;
         }
-        self.round_trip().mul_f64(rounds)
+        let cycle = self.round_trip().mul_f64(self.shadow.segments() / 2.0);
+        cycle.min(LONGEST_EPISODE).max(grouped)
     }
 
     /// Counts a loss event, found with so much in flight, unless it is the echo of the last one.
@@ -331,7 +332,9 @@ impl Controller for Steady {
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
             self.evidence.on_round_trip(ack.now, rtt);
-            let others_gave_way = self.drain.on_round_trip(rtt, self.evidence.min());
+            let others_gave_way = self
+                .drain
+                .on_round_trip(rtt, self.evidence.min(), ack.in_flight);
             if others_gave_way && !self.is_echo(ack.now) {
                 self.react(ack.now, Rate::ZERO);
                 self.counted_losses = 0;
@@ -440,9 +443,11 @@ impl Controller for Steady {
 /// The least rate is a segment in this time, or in a round trip where that is longer.
 const LONGEST_SPACING: Span = Span::from_secs(1);
 
-/// An episode may last for so many round trips as long as the queue does not drain, and for a quarter of the window in
-/// segments where that is less: a Reno flow has one in half of its window.
-const LONGEST_EPISODE: f64 = 6.0;
+/// An episode goes on for no longer while the queue does not drain, nor for longer than half of the
+/// window in round trips, which is when a Reno flow has its next one. Beside BBR, which never gives
+/// way, longer ones leave TCP less and media more; flows of this law among themselves take longer
+/// to share a deep queue.
+const LONGEST_EPISODE: Span = Span::from_secs(1);
 
 /// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;
