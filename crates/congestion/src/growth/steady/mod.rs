@@ -99,8 +99,8 @@ pub struct Steady {
     unjudged: Option<Episode>,
     /// When the last event that counts was found.
     counted_at: Option<Time>,
-    /// What that was before it.
-    counted_before: Option<Time>,
+    /// What that was before it, and the queue since.
+    counted_before: (Option<Time>, Drain),
     /// Until a round trip behind the last loss that counts, or would without its event; and whether that lies ahead.
     lossy_until: Time,
     is_lossy: bool,
@@ -145,7 +145,7 @@ impl Steady {
             delivered: Delivered::default(),
             unjudged: None,
             counted_at: None,
-            counted_before: None,
+            counted_before: (None, Drain::default()),
             lossy_until: Time::ZERO,
             is_lossy: false,
             counted_losses: 0,
@@ -269,13 +269,13 @@ impl Steady {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
-        self.drain.begin(self.latest);
         // What has arrived lags behind a rate that doubles.
         let doubling = match self.intervals.has_events() {
             true => Rate::ZERO,
             false => Rate::of(flight, self.round_trip()).mul_f64(FIRST_DECREASE),
         };
         self.react(now, doubling);
+        self.drain.begin(self.latest);
         self.counted_losses = 1;
     }
 
@@ -286,7 +286,7 @@ impl Steady {
 
     /// A congestion episode began, in front of which `carried` or more was.
     fn react(&mut self, now: Time, carried: Rate) {
-        self.counted_before = self.counted_at.replace(now);
+        self.counted_before = (self.counted_at.replace(now), self.drain);
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let latest = self.delivered.latest();
         let arrived = latest.max(self.delivered.most().mul_f64(0.5));
@@ -397,7 +397,7 @@ impl Controller for Steady {
                 self.intervals.undo_event();
                 self.climb.undo_event();
                 self.shadow.undo_episode();
-                self.counted_at = self.counted_before;
+                (self.counted_at, self.drain) = self.counted_before;
             }
         }
         self.decide();
