@@ -80,13 +80,25 @@ def arguments():
     parser.add_argument("--kept", action="store_true", help="play nothing, and show what is kept")
     parser.add_argument("--keep", default=ROOT / "target/compare", type=pathlib.Path, help="where runs are kept [target/compare]")
     parser.add_argument("--page", nargs="?", const=PAGE, type=pathlib.Path, metavar="FILE",
-                        help="write every set that has kept runs to this file, with pictures beside it [docs/results/compare.md]")
+                        help="write every set in which Comity has kept runs to this file, with pictures beside it [docs/results/compare.md]")
     parser.add_argument("--readme", nargs="?", const=README, type=pathlib.Path, metavar="FILE",
                         help="write the picture and the rows below the share between the markers of this file [README.md]")
     options = parser.parse_args()
     if options.quick:
         options.runs, options.seconds, options.attempts = 1, 20, 1
     return options
+
+
+def of_compared_sets(found):
+    """The outcomes of the sets in which Comity has runs: without them there is nothing to hold against the others.
+
+    >>> from outcome import Outcome
+    >>> rows = [Outcome(chosen, None, name, (), 1) for chosen, name in (("bbr", "SRT"), ("bbr", "Comity"), ("tight", "SRT"))]
+    >>> [(row.chosen, row.transport) for row in of_compared_sets(rows)]
+    [('bbr', 'SRT'), ('bbr', 'Comity')]
+    """
+    compared = {row.chosen for row in found if row.is_comity}
+    return [row for row in found if row.chosen in compared]
 
 
 def write_page(file, found, options):
@@ -129,7 +141,7 @@ def main():
     print(summary(all_goals(shown)))
     for failure in keeper.failures:
         print(f"failed: {failure}")
-    kept = outcomes(keeper, chosen_points(SETS), TRANSPORTS, seeds)
+    kept = of_compared_sets(outcomes(keeper, chosen_points(SETS), TRANSPORTS, seeds))
     if options.page:
         if not kept:
             sys.exit("--page: no run of these programs with these --runs and --seconds is kept")
