@@ -388,6 +388,10 @@ impl Controller for Cubic {
         state.ssthresh = state.ssthresh.max(0.75 * state.window);
         let halved = libm::ldexp(state.window, -(restart.halvings().min(64) as i32));
         state.window = halved.max(floor.min(state.window));
+        // The Reno flow of the estimate begins again too; else the window would leap back to it.
+        if let Stage::Avoidance(epoch) = &mut state.stage {
+            epoch.reno = epoch.reno.min(state.window);
+        }
     }
 
     fn decision(&self) -> Decision {
