@@ -191,11 +191,16 @@ impl SectionHeader {
         let after = deadline.map(|deadline| deadline.saturating_sub(source_time));
         let in_milliseconds = after.is_some_and(|after| after % 1_000 == 0);
         let has_importance = self.importance != DEFAULT_IMPORTANCE || self.needs.is_some();
-        let kind = SECTION
-            | HAS_LENGTH * u8::from(framing == Framing::Length)
-            | IS_RETRANSMISSION * u8::from(self.is_retransmission)
-            | HAS_IMPORTANCE * u8::from(has_importance)
-            | IN_MILLISECONDS * u8::from(in_milliseconds);
+        let kind = [
+            (HAS_LENGTH, framing == Framing::Length),
+            (IS_RETRANSMISSION, self.is_retransmission),
+            (HAS_IMPORTANCE, has_importance),
+            (IN_MILLISECONDS, in_milliseconds),
+        ]
+        .into_iter()
+        .fold(SECTION, |kind, (bit, is_set)| {
+            kind | (u8::from(is_set) * bit)
+        });
         out.u8(kind);
         out.small(u32::from(self.stream));
         out.varint_in("section", self.section, 0..=MAX_SECTION_ID)?;
