@@ -43,8 +43,7 @@ impl Rate {
         if span.is_zero() {
             return Self::MAX;
         }
-        let bits = u128::from(amount.get()) * 8_000_000_000 / u128::from(span.as_nanos());
-        Self(u64::try_from(bits).unwrap_or(u64::MAX))
+        Self(scaled(amount.get(), NANOBITS, span.as_nanos()))
     }
 
     /// Bits per second.
@@ -68,20 +67,39 @@ impl Rate {
         if self.0 == 0 {
             return Span::MAX;
         }
-        let nanos = (u128::from(amount.get()) * 8_000_000_000).div_ceil(u128::from(self.0));
-        Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        let nanos = match amount.get().checked_mul(NANOBITS) {
+            Some(nanobits) => nanobits.div_ceil(self.0),
+            None => {
+                let nanobits = u128::from(amount.get()) * u128::from(NANOBITS);
+                u64::try_from(nanobits.div_ceil(u128::from(self.0))).unwrap_or(u64::MAX)
+            }
+        };
+        Span::from_nanos(nanos)
     }
 
     /// How much crosses in `span` at this speed, rounded down and saturating.
     pub fn amount_in(self, span: Span) -> Bytes {
-        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 8_000_000_000;
-        Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX))
+        Bytes::new(scaled(self.0, span.as_nanos(), NANOBITS))
     }
 
     /// `self * factor` to the nearest bit per second; negative factors and NaN give zero, overflow saturates.
     /// Speeds beyond 2^53 bit/s (9 Pb/s) lose their last digits to `f64`.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self(nearest(self.0 as f64 * factor))
+    }
+}
+
+/// Bits in a byte and nanoseconds in a second.
+const NANOBITS: u64 = 8_000_000_000;
+
+/// `a · b / c`, rounded down and saturating. Most products fit 64 bits, whose division is faster.
+fn scaled(a: u64, b: u64, c: u64) -> u64 {
+    match a.checked_mul(b) {
+        Some(product) => product / c,
+        None => {
+            let quotient = u128::from(a) * u128::from(b) / u128::from(c);
+            u64::try_from(quotient).unwrap_or(u64::MAX)
+        }
     }
 }
 
@@ -154,6 +172,29 @@ mod tests {
             Span::from_nanos(77_420)
         );
         assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
+    }
+
+    #[test]
+    fn a_byte_in_a_nanosecond_whether_or_not_the_product_fits_64_bits() {
+        let rate = Rate::from_mbps(8_000);
+        for count in [1, 2_305_843_009, 2_305_843_010, u64::MAX] {
+            let (bytes, span) = (Bytes::new(count), Span::from_nanos(count));
+            assert_eq!(rate.transmission_time(bytes), span);
+            assert_eq!(rate.amount_in(span), bytes);
+            assert_eq!(Rate::of(bytes, span), rate);
+        }
+        // A seventh is rounded up to the wire, and down from it.
+        let rate = Rate::from_mbps(56_000);
+        for (bytes, nanos) in [(8, 2), (2_305_843_010, 329_406_145)] {
+            assert_eq!(
+                rate.transmission_time(Bytes::new(bytes)),
+                Span::from_nanos(nanos)
+            );
+        }
+        assert_eq!(
+            Rate::of(Bytes::new(1), Span::from_nanos(7)),
+            Rate::from_bps(1_142_857_142)
+        );
     }
 
     #[test]
