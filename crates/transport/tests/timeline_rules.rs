@@ -90,6 +90,40 @@ fn sending_goes_on_with_what_is_not_obsolete() {
     assert_eq!(outbox.accounts().bytes.expired_in_network, 1_000);
 }
 
+/// The last of three pieces is lost and arrives late: without repairs its section has its outcome
+/// before that.
+#[test]
+fn pieces_acknowledged_together_have_the_outcomes_of_those_acknowledged_one_by_one() {
+    for (reliability, fate, acknowledged) in [
+        (Reliability::None, Fate::Lost, 2_000),
+        (Reliability::Timeline, Fate::Acknowledged, 3_000),
+    ] {
+        let outcomes = [false, true].map(|together| {
+            let mut outbox = Outbox::new(outbox::Config {
+                reliability,
+                ..outbox::Config::default()
+            });
+            for _ in 0..2 {
+                outbox.submit(ms(0), section(3_000, 1, ms(100))).unwrap();
+            }
+            while next(&mut outbox, ms(1)).is_some() {}
+            outbox.on_lost(ms(2), &chunk(0, 2_000, 1_000));
+            let pieces = |id| [0, 1_000, 2_000].map(|offset| chunk(id, offset, 1_000));
+            let pieces = [pieces(0), pieces(1)].concat();
+            if together {
+                outbox.on_all_acked(pieces.iter());
+            } else {
+                pieces.iter().for_each(|piece| outbox.on_acked(piece));
+            }
+            std::iter::from_fn(|| outbox.poll_outcome()).collect::<Vec<_>>()
+        });
+        let found = outcomes[0].iter();
+        let found: Vec<_> = found.map(|end| (end.fate, end.acknowledged)).collect();
+        assert_eq!(found, [(fate, acknowledged), (Fate::Acknowledged, 3_000)]);
+        assert_eq!(outcomes[0], outcomes[1]);
+    }
+}
+
 #[test]
 fn deadlines_then_losses_then_importance_then_age() {
     let mut outbox = outbox();

@@ -8,7 +8,7 @@ use comity_units::{Bytes, PacketNumber, Span, Time};
 use super::carried::Passage;
 use super::connection::Connection;
 use super::events::{CloseReason, Event, PathFrame, Violation};
-use super::parts::{Since, State};
+use super::parts::{Contents, Since, State};
 use super::received::Ecn;
 use super::statistics::PeerReport;
 use super::transmit::MOST_UNANSWERED;
@@ -320,10 +320,9 @@ impl<P: Payload> Connection<P> {
             self.path
                 .on_arrival(now, i64::from(ack.arrival.since(departure)));
         }
+        let chunks = news.contents.iter().flat_map(Contents::chunks);
+        self.outbox.on_all_acked(chunks);
         for contents in &news.contents {
-            for chunk in contents.chunks() {
-                self.outbox.on_acked(chunk);
-            }
             if let Some(largest) = contents.acknowledged {
                 self.received.on_seen(largest);
             }
@@ -331,11 +330,8 @@ impl<P: Payload> Connection<P> {
                 self.credit.unanswered = self.credit.unanswered.saturating_sub(1);
             }
         }
-        for contents in &news.late_contents {
-            for chunk in contents.chunks() {
-                self.outbox.on_acked(chunk);
-            }
-        }
+        let chunks = news.late_contents.iter().flat_map(Contents::chunks);
+        self.outbox.on_all_acked(chunks);
         if let Some(&oldest) = news.late_sent_at.first() {
             self.loss.on_reordering(now, news.reordering, oldest);
             self.statistics.sent.spurious_losses += news.late_sent_at.len() as u64;

@@ -13,11 +13,14 @@ impl<P: Payload> Outbox<P> {
     /// path loses packets. Two bytes that were lost pay for one duplicate byte: what is late because it finds no
     /// room would else take twice the room, and make what follows late.
     pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, outlook: &Outlook) -> bool {
+        if !self.enforces() || self.config.reliability == Reliability::None {
+            return false;
+        }
         let Some(entry) = self.entries.get(&(chunk.stream, chunk.section)) else {
             return false;
         };
         let (deadline, overdraft) = (entry.meta.deadline, entry.overdraft);
-        if !self.enforces() || self.config.reliability == Reliability::None || deadline.is_never() {
+        if deadline.is_never() {
             return false;
         }
         let is_paid_for = u64::from(chunk.length) <= self.duplication;
@@ -36,6 +39,9 @@ impl<P: Payload> Outbox<P> {
         outlook: &Outlook,
         room: impl Fn(&Meta, SectionId, u32) -> u32,
     ) -> Option<Chunk> {
+        if self.copies.is_empty() {
+            return None;
+        }
         self.look_ahead(now, outlook);
         while let Some(copy) = self.copies.pop_front() {
             let Some(entry) = self.entries.get(&(copy.stream, copy.section)) else {

@@ -104,6 +104,12 @@ impl<P> Entry<P> {
         }
     }
 
+    /// Whether what is lost of it is sent again: then it has no outcome before all of it is
+    /// acknowledged.
+    pub(super) fn is_repaired(&self) -> bool {
+        self.stage == Stage::Live && self.reliability != Reliability::None
+    }
+
     /// Bytes that wait to be handed out again.
     pub(super) fn to_repeat(&self) -> u32 {
         match self.reliability {

@@ -293,15 +293,14 @@ impl<P: Payload> Outbox<P> {
         room: impl FnOnce(&Meta, SectionId, u32) -> u32,
     ) -> Option<Chunk> {
         self.look_ahead(now, outlook);
-        let (key, is_retransmission) = loop {
+        let (key, is_retransmission, entry) = loop {
             let (key, is_retransmission) = self.most_urgent(outlook)?;
-            let deadline = self.entries.get(&key)?.meta.deadline;
-            if !self.is_out_of_reach(now, deadline) {
-                break (key, is_retransmission);
+            let entry = self.entries.get(&key)?;
+            if !self.is_out_of_reach(now, entry.meta.deadline) {
+                break (key, is_retransmission, entry);
             }
             self.give_up(key, Reason::Infeasible);
         };
-        let entry = self.entries.get(&key)?;
         let offset = match is_retransmission {
             true => entry.lost.first()?,
             false => entry.sent,
@@ -351,11 +350,14 @@ impl<P: Payload> Outbox<P> {
             let entry = self.entries.get(key);
             entry.is_some_and(|entry| outlook.allows(entry.overdraft()))
         };
-        let fresh = self.to_begin(outlook.credit).find(may_leave);
         let begun = self.begun.iter().copied().find(may_leave);
-        let unsent = match (begun, fresh) {
-            (Some(begun), Some(fresh)) => Some(begun.min(fresh)),
-            (begun, fresh) => begun.or(fresh),
+        // Where the most urgent section that waits to begin is less urgent, all of them are.
+        let unsent = match (begun, self.fresh.first()) {
+            (Some(begun), Some(first)) if begun < *first => Some(begun),
+            (begun, _) => {
+                let fresh = self.to_begin(outlook.credit).find(may_leave);
+                begun.into_iter().chain(fresh).min()
+            }
         };
         let repeat = self.repeats.iter().copied().find(may_leave);
         match (repeat, unsent) {
@@ -389,6 +391,35 @@ impl<P: Payload> Outbox<P> {
         self.change((chunk.stream, chunk.section), |entry| {
             entry.on_acked(&chunk.range());
         });
+    }
+
+    /// Chunks have arrived. Those that follow each other in a section that is repaired are taken
+    /// in as one.
+    pub fn on_all_acked<'a>(&mut self, chunks: impl Iterator<Item = &'a Chunk>) {
+        let mut run: Option<Chunk> = None;
+        let mut may_grow = false;
+        for chunk in chunks {
+            let key = (chunk.stream, chunk.section);
+            match &mut run {
+                Some(run)
+                    if may_grow
+                        && (run.stream, run.section) == key
+                        && run.range().end == chunk.offset =>
+                {
+                    run.length += chunk.length;
+                }
+                _ => {
+                    if let Some(run) = run.replace(*chunk) {
+                        self.on_acked(&run);
+                    }
+                    // Any other section may have its outcome in between.
+                    may_grow = self.entries.get(&key).is_some_and(Entry::is_repaired);
+                }
+            }
+        }
+        if let Some(run) = run {
+            self.on_acked(&run);
+        }
     }
 
     /// A chunk is taken for lost. It will be sent again if there is a right and time to do so.
