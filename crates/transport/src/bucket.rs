@@ -29,6 +29,9 @@ impl TokenBucket {
             (self.level, self.depth, self.filled_at) = (depth, depth, Some(now));
             return;
         };
+        if depth == self.depth && now <= filled_at {
+            return;
+        }
         if self.depth > 0.0 {
             self.level *= depth / self.depth;
         }

@@ -118,7 +118,11 @@ impl<P: Payload> Connection<P> {
 
     /// When both the law and the ceiling let the next piece of a section leave.
     pub(super) fn released_at(&self) -> Time {
-        let released = self.law_releases_at();
+        self.behind_ceiling(self.law_releases_at())
+    }
+
+    /// When the ceiling too lets a piece of a section leave that the law lets leave then.
+    pub(super) fn behind_ceiling(&self, released: Time) -> Time {
         match self.ceiling() {
             Some(rate) => released.max(self.ceiling.release_at(Pacing::Rate(rate))),
             None => released,

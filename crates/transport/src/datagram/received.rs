@@ -61,11 +61,8 @@ impl ReceivedPackets {
                 .ranges
                 .last()
                 .is_some_and(|oldest| number < oldest.first);
-        is_forgotten
-            || self
-                .ranges
-                .iter()
-                .any(|range| range.first <= number && number <= range.last)
+        let nearest = self.ranges.iter().find(|range| range.first <= number);
+        is_forgotten || nearest.is_some_and(|range| number <= range.last)
     }
 
     /// A packet arrived that is not [known](Self::is_known).

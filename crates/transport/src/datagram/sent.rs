@@ -270,11 +270,8 @@ impl<C: Carried> SentPackets<C> {
             if range.last >= self.next {
                 return Err(NeverSent(range.last));
             }
-            if let Some(number) = self
-                .skipped
-                .iter()
-                .find(|number| contains(&range, **number))
-            {
+            let at = self.skipped.partition_point(|number| *number < range.first);
+            if let Some(number) = self.skipped.get(at).filter(|number| **number <= range.last) {
                 return Err(NeverSent(*number));
             }
         }

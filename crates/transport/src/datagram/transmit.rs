@@ -195,7 +195,8 @@ impl<P: Payload> Connection<P> {
         let has_window = self.has_window();
         self.keep_account(now);
         // What only the ceiling holds back, the law does not: it must not grow for want of trying.
-        let is_paced = self.law_releases_at() > now;
+        let released_at = self.law_releases_at();
+        let is_paced = released_at > now;
         // A pacer that follows from the window only spreads it; a law's own calendar is a limit of its own.
         let has_calendar =
             self.decision.window == Bytes::MAX || matches!(self.decision.pacing, Pacing::At(_));
@@ -204,7 +205,7 @@ impl<P: Payload> Connection<P> {
         if is_held_by_law {
             self.limited_before = Some(self.sent.next_number());
         }
-        has_window && self.released_at() <= now
+        has_window && self.behind_ceiling(released_at) <= now
     }
 
     /// The packet is complete: everything takes note of it.
@@ -473,8 +474,11 @@ impl<P: Payload> Connection<P> {
             };
             let floor = self.outbox.floor(chunk.stream);
             let header = header(epoch, &meta, floor, chunk.offset, chunk.is_retransmission);
-            let with_length = header.size(chunk.length, Framing::Length) + chunk.length as usize;
-            let leaves_nothing = room < with_length + LEAST_PIECE || self.outbox.backlog() == 0;
+            let length = chunk.length as usize;
+            let behind = room.saturating_sub(length);
+            let leaves_nothing = behind < LEAST_PIECE
+                || behind < header.size(chunk.length, Framing::Length) + LEAST_PIECE
+                || self.outbox.backlog() == 0;
             is_over = may_end && leaves_nothing;
             let framing = if is_over {
                 Framing::ToEnd
@@ -483,7 +487,7 @@ impl<P: Payload> Connection<P> {
             };
             if is_over && self.config.pad {
                 // Nothing can stand behind these data.
-                let size = header.size(chunk.length, framing) + chunk.length as usize;
+                let size = header.size(chunk.length, framing) + length;
                 builder.pad(room.saturating_sub(size));
             }
             if header

@@ -179,9 +179,9 @@ impl ClockMap {
         if self.early >= EARLY_PACKETS {
             return self.anchor(arrival, offset);
         }
-        self.take_in(arrival, offset);
+        let level = self.take_in(arrival, offset);
         let passed = now.saturating_since(before);
-        let target = self.level(arrival).saturating_sub(self.base.unwrap_or(0));
+        let target = level.saturating_sub(self.base.unwrap_or(0));
         let drifted = self
             .offset
             .saturating_add(self.drift_over(passed.as_nanos() as i64));
@@ -241,12 +241,16 @@ impl ClockMap {
         });
     }
 
-    /// Takes one more offset into the minima.
-    fn take_in(&mut self, at: i64, offset: i64) {
+    /// Takes one more offset into the minima. Returns the level with it.
+    fn take_in(&mut self, at: i64, offset: i64) -> i64 {
         let step = i64::try_from(self.config.step.as_nanos()).unwrap_or(i64::MAX);
         let level = self.level(at);
         let width = self.config.bucket.as_nanos().max(1_000_000);
         let number = at as u64 / width;
+        let changes = |last: &Bucket| last.number < number || offset < last.least.max(level);
+        if !self.buckets.back().is_none_or(changes) {
+            return level;
+        }
         let window = self.config.window.max(1);
         if self.buckets.back().is_some_and(|last| last.number < number) {
             self.push(at, offset);
@@ -280,6 +284,7 @@ impl ClockMap {
                 bucket.least = bucket.least.saturating_sub(lowered);
             }
         }
+        self.level(at)
     }
 
     /// The least offset of the window, as it would be now.

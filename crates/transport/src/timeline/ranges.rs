@@ -39,7 +39,10 @@ impl Ranges {
             start = start.min(s);
             end = end.max(e);
         }
-        self.ranges.splice(first..last, [(start, end)]);
+        match self.ranges.get_mut(first..last) {
+            Some([only]) => *only = (start, end),
+            _ => drop(self.ranges.splice(first..last, [(start, end)])),
+        }
         let new = end - start - known;
         self.total += new;
         new

@@ -55,8 +55,15 @@ pub trait Payload: Clone + fmt::Debug {
     fn finish(buffer: Self::Buffer) -> Self;
 }
 
+/// The bytes of a section as far as they have come: zero where some are missing in front of others.
+#[derive(Debug)]
+pub struct Collected {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
 impl Payload for bytes::Bytes {
-    type Buffer = Vec<u8>;
+    type Buffer = Collected;
     const ELIDED: bool = false;
 
     fn len(&self) -> u32 {
@@ -69,20 +76,35 @@ impl Payload for bytes::Bytes {
         out.extend_from_slice(self.as_ref().get(start..end).unwrap_or_default());
     }
 
-    fn buffer(length: u32) -> Vec<u8> {
-        alloc::vec![0; length as usize]
-    }
-
-    fn place(buffer: &mut Vec<u8>, offset: u32, bytes: &[u8]) {
-        let room = buffer.get_mut(offset as usize..).unwrap_or_default();
-        let fits = room.len().min(bytes.len());
-        if let (Some(room), Some(bytes)) = (room.get_mut(..fits), bytes.get(..fits)) {
-            room.copy_from_slice(bytes);
+    fn buffer(length: u32) -> Collected {
+        let length = length as usize;
+        Collected {
+            bytes: Vec::with_capacity(length),
+            length,
         }
     }
 
-    fn finish(buffer: Vec<u8>) -> Self {
-        Self::from(buffer)
+    fn place(buffer: &mut Collected, offset: u32, bytes: &[u8]) {
+        let Collected {
+            bytes: there,
+            length,
+        } = buffer;
+        let offset = (offset as usize).min(*length);
+        let bytes = bytes.get(..*length - offset).unwrap_or(bytes);
+        // What comes in order is appended, and never was zero.
+        if there.len() < offset {
+            there.resize(offset, 0);
+        }
+        let (over, behind) = bytes.split_at(bytes.len().min(there.len() - offset));
+        if let Some(place) = there.get_mut(offset..offset + over.len()) {
+            place.copy_from_slice(over);
+        }
+        there.extend_from_slice(behind);
+    }
+
+    fn finish(mut buffer: Collected) -> Self {
+        buffer.bytes.resize(buffer.length, 0);
+        Self::from(buffer.bytes)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The sections of all streams as they arrive.
 
+use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -477,10 +478,11 @@ impl<P: Payload> Inbox<P> {
 
     fn stream(&mut self, stream: StreamId) -> Result<&mut Stream<P>, Violation> {
         let limit = self.config.max_streams;
-        if !self.streams.contains_key(&stream) && self.streams.len() >= limit {
-            return Err(Violation::TooManyStreams { stream, limit });
+        let is_full = self.streams.len() >= limit;
+        match self.streams.entry(stream) {
+            Entry::Vacant(_) if is_full => Err(Violation::TooManyStreams { stream, limit }),
+            entry => Ok(entry.or_default()),
         }
-        Ok(self.streams.entry(stream).or_default())
     }
 
     /// Makes at least one thing ready, or finds that there is nothing to do now.
