@@ -264,20 +264,24 @@ impl Core for Transport {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        let release = self.connection.release_at();
-        match release {
-            None => self.is_paced = false,
-            Some(time) if time > now => self.is_paced = true,
-            Some(_) => {}
-        }
+        // Only what has waited for its pacer leaves at a planned time.
+        let planned = match self.is_paced {
+            true => self.connection.release_at(),
+            false => None,
+        };
         let backlog = self.connection.backlog();
         let start = out.len();
         let Some(sent) = self.connection.poll_transmit(now, out) else {
+            match self.connection.release_at() {
+                None => self.is_paced = false,
+                Some(time) if time > now => self.is_paced = true,
+                Some(_) => {}
+            }
             self.idle_at = now;
             return None;
         };
-        let is_paced = self.is_paced && self.connection.backlog() < backlog;
-        let planned = release.filter(|time| is_paced && *time <= now);
+        let carries_data = self.connection.backlog() < backlog;
+        let planned = planned.filter(|time| carries_data && *time <= now);
         if self.planned.len() < MOST_PLANNED {
             self.planned.extend(planned);
         }

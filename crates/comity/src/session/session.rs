@@ -252,10 +252,12 @@ impl<C: Core> Session<C> {
             Err(OpenError::UpdateTooEarly) => return self.end(Closed::UpdateTooEarly),
         };
         self.statistics.opened += 1;
-        let highest = self.protection.highest() == Some(number);
-        let probe_timeout = self.core.probe_timeout();
-        self.path
-            .on_genuine(now, from, length, highest, probe_timeout);
+        if from.peer != self.path.address() {
+            let highest = self.protection.highest() == Some(number);
+            let probe_timeout = self.core.probe_timeout();
+            self.path
+                .on_genuine(now, from, length, highest, probe_timeout);
+        }
         if !self.confirmed {
             self.confirm();
             self.core.on_established(now);
