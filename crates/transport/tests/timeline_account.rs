@@ -104,11 +104,11 @@ fn the_most_important_are_those_of_their_own_stream() {
     assert_eq!(next(&mut outbox, ms(0), &saved(-9_999)), None);
 }
 
-/// Of two sections due 30 ms apart the later one goes first when it is the most important and a repair takes 50 ms;
-/// among equals nobody has a head start.
+/// Of two sections due 30 ms apart the later one goes first when it is the most important and two repairs take longer
+/// than that; among equals nobody has a head start.
 #[test]
-fn the_most_important_get_a_head_start_of_a_repair() {
-    for (importance, repair, first) in [(9, 50, 1), (9, 20, 0), (5, 50, 0)] {
+fn the_most_important_get_a_head_start_of_two_repairs() {
+    for (importance, repair, first) in [(9, 16, 1), (9, 14, 0), (5, 50, 0)] {
         let mut outbox = outbox();
         let outlook = Outlook {
             one_way: Span::from_millis(20),
@@ -137,6 +137,24 @@ fn a_head_start_leaves_a_third_of_the_time() {
         outbox.look_ahead(ms(0), &outlook);
         outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
         outbox.submit(ms(0), section(1_000, 9, ms(90))).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        assert_eq!(section, first, "{other} ms");
+    }
+}
+
+/// 130 ms to the deadline and 30 on the way leave 100: a second repair of 40 ms has 10 of them, up to half of the time.
+#[test]
+fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
+    for (other, first) in [(81, 1), (79, 0)] {
+        let mut outbox = outbox();
+        let outlook = Outlook {
+            one_way: Span::from_millis(30),
+            repair: Span::from_millis(40),
+            ..Outlook::UNKNOWN
+        };
+        outbox.look_ahead(ms(0), &outlook);
+        outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
+        outbox.submit(ms(0), section(1_000, 9, ms(130))).unwrap();
         let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
         assert_eq!(section, first, "{other} ms");
     }
