@@ -104,8 +104,8 @@ fn the_most_important_are_those_of_their_own_stream() {
     assert_eq!(next(&mut outbox, ms(0), &saved(-9_999)), None);
 }
 
-/// Of two sections due 30 ms apart the later one goes first when it is the most important and two repairs take longer
-/// than that; among equals nobody has a head start.
+/// Of two sections due 30 ms apart the later one goes first when it is the most important and two
+/// repairs take longer than that; among equals nobody has a head start.
 #[test]
 fn the_most_important_get_a_head_start_of_two_repairs() {
     for (importance, repair, first) in [(9, 16, 1), (9, 14, 0), (5, 50, 0)] {
@@ -142,7 +142,8 @@ fn a_head_start_leaves_a_third_of_the_time() {
     }
 }
 
-/// 130 ms to the deadline and 30 on the way leave 100: a second repair of 40 ms has 10 of them, up to half of the time.
+/// 130 ms to the deadline and 30 on the way leave 100: a second repair of 40 ms has 10 of them, up
+/// to half of the time.
 #[test]
 fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
     for (other, first) in [(81, 1), (79, 0)] {
@@ -261,10 +262,10 @@ fn losses_pay_for_what_leaves_twice() {
     assert_eq!(repairs.filter(|chunk| chunk.is_retransmission).count(), 3);
 }
 
-/// 50 kB in pieces of 1,000 bytes, due at 200 ms. A repair takes 50 ms and the way 20, and 30 more if the queue fills again:
-/// what leaves later than at 100 ms cannot be repaired. When a piece is lost in 21 of 1,000 cases, 1,050 bytes are at risk with
-/// each piece, and all leave twice. With 19 it is 950, and a copy takes what a connection begins with: 3,000 bytes, from
-/// 130 ms on.
+/// 50 kB in pieces of 1,000 bytes, due at 200 ms. A repair takes 50 ms and the way 20, and 30 more
+/// if the queue fills again: what leaves later than at 100 ms cannot be repaired. When a piece is
+/// lost in 21 of 1,000 cases, 1,050 bytes are at risk with each piece, and all leave twice. With 19
+/// it is 950, and a copy takes what a connection begins with: 3,000 bytes, from 130 ms on.
 #[test]
 fn what_stands_out_is_worth_its_copies_and_they_leave_behind_it() {
     let cases = [

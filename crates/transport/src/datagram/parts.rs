@@ -222,7 +222,8 @@ impl Path {
         self.longest.raise(now, LONGEST_MEMORY, queueing);
     }
 
-    /// How much longer than the last packet the next ones wait, if the queue fills as it did of late.
+    /// How much longer than the last packet the next ones wait, if the queue fills as it did of
+    /// late.
     pub(super) fn wait_at(&self, now: Time) -> Span {
         self.longest.most().saturating_sub(self.queueing_at(now))
     }
@@ -248,7 +249,8 @@ impl Path {
 /// For how long the last packet's delay is taken for that of the next.
 const QUEUE_MEMORY: Span = Span::from_millis(250);
 
-/// The longest queueing delay is that of one to two such windows: groups of pictures begin about once a second.
+/// The longest queueing delay is that of one to two such windows: groups of pictures begin about
+/// once a second.
 const LONGEST_MEMORY: Span = Span::from_secs(2);
 
 /// The least one-way delay is that of one to two such windows.
@@ -276,8 +278,8 @@ const PEAK_MEMORY: Span = Span::from_secs(1);
 mod tests {
     use super::*;
 
-    /// The queue held packets for 90 ms, and holds them for 20 now: 70 more are to be expected, until the memory of two
-    /// windows of 2 s has passed.
+    /// The queue held packets for 90 ms, and holds them for 20 now: 70 more are to be expected,
+    /// until the memory of two windows of 2 s has passed.
     #[test]
     fn the_queue_may_fill_as_it_did_in_the_last_seconds() {
         let mut path = Path::new();

@@ -74,7 +74,8 @@ pub struct Outlook {
     pub one_way: Span,
     /// How long it takes to find out that bytes are lost and to send them again.
     pub repair: Span,
-    /// How much longer packets may wait on the way than the latest did, if the queue fills as it did in the last seconds.
+    /// How much longer packets may wait on the way than the latest did, if the queue fills as it
+    /// did in the last seconds.
     pub wait: Span,
     /// The share of what is sent that gets lost, in thousandths.
     pub lost_permille: u32,

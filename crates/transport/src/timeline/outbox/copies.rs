@@ -19,7 +19,8 @@ impl<P: Payload> Outbox<P> {
     /// share of lost bytes · length of the section > length of the piece
     /// ```
     ///
-    /// The loss of one piece costs the whole section, and all that is sent twice is charged to the account.
+    /// The loss of one piece costs the whole section, and all that is sent twice is charged to the
+    /// account.
     pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, outlook: &Outlook) -> bool {
         let Some(entry) = self.entries.get(&(chunk.stream, chunk.section)) else {
             return false;
@@ -41,9 +42,9 @@ impl<P: Payload> Outbox<P> {
     }
 
     /// The next piece that is still worth sending a second time, for a packet that has nothing of a section in it
-    /// yet: the first one and its copy must not be lost together. For the same reason a copy waits until all of its section
-    /// has left that waits. `room` is as with [`next_chunk_with`](Self::next_chunk_with); what does not fit is not sent a
-    /// second time.
+    /// yet: the first one and its copy must not be lost together. For the same reason a copy waits
+    /// until all of its section has left that waits. `room` is as with
+    /// [`next_chunk_with`](Self::next_chunk_with); what does not fit is not sent a second time.
     pub fn next_copy(
         &mut self,
         now: Time,

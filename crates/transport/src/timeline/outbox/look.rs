@@ -68,7 +68,8 @@ impl Look {
 
 impl<P: Payload> Outbox<P> {
     /// By when a section of the most important of its stream should arrive: so much before its deadline that what is
-    /// lost of it can be repaired in time, and what is lost of its repairs too where half of the time is enough for that.
+    /// lost of it can be repaired in time, and what is lost of its repairs too where half of the
+    /// time is enough for that.
     ///
     /// ```text
     /// time       = deadline − now − one_way
