@@ -104,11 +104,11 @@ fn the_most_important_are_those_of_their_own_stream() {
     assert_eq!(next(&mut outbox, ms(0), &saved(-9_999)), None);
 }
 
-/// Of two sections due 30 ms apart the later one goes first when it is the most important and a repair takes 50 ms;
-/// among equals nobody has a head start.
+/// Of two sections due 30 ms apart the later one goes first when it is the most important and two
+/// repairs take longer than that; among equals nobody has a head start.
 #[test]
-fn the_most_important_get_a_head_start_of_a_repair() {
-    for (importance, repair, first) in [(9, 50, 1), (9, 20, 0), (5, 50, 0)] {
+fn the_most_important_get_a_head_start_of_two_repairs() {
+    for (importance, repair, first) in [(9, 16, 1), (9, 14, 0), (5, 50, 0)] {
         let mut outbox = outbox();
         let outlook = Outlook {
             one_way: Span::from_millis(20),
@@ -137,6 +137,25 @@ fn a_head_start_leaves_a_third_of_the_time() {
         outbox.look_ahead(ms(0), &outlook);
         outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
         outbox.submit(ms(0), section(1_000, 9, ms(90))).unwrap();
+        let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
+        assert_eq!(section, first, "{other} ms");
+    }
+}
+
+/// 130 ms to the deadline and 30 on the way leave 100: a second repair of 40 ms has 10 of them, up
+/// to half of the time.
+#[test]
+fn a_head_start_for_a_second_repair_leaves_half_of_the_time() {
+    for (other, first) in [(81, 1), (79, 0)] {
+        let mut outbox = outbox();
+        let outlook = Outlook {
+            one_way: Span::from_millis(30),
+            repair: Span::from_millis(40),
+            ..Outlook::UNKNOWN
+        };
+        outbox.look_ahead(ms(0), &outlook);
+        outbox.submit(ms(0), section(1_000, 5, ms(other))).unwrap();
+        outbox.submit(ms(0), section(1_000, 9, ms(130))).unwrap();
         let (section, ..) = next(&mut outbox, ms(0), &outlook).unwrap();
         assert_eq!(section, first, "{other} ms");
     }
@@ -241,6 +260,43 @@ fn losses_pay_for_what_leaves_twice() {
     // A thousand bytes are paid for: one of the two repairs leaves twice.
     let repairs = std::iter::from_fn(|| outbox.next_chunk(ms(1), 1_000, &outlook));
     assert_eq!(repairs.filter(|chunk| chunk.is_retransmission).count(), 3);
+}
+
+/// 50 kB in pieces of 1,000 bytes, due at 200 ms. A repair takes 50 ms and the way 20, and 30 more
+/// if the queue fills again: what leaves later than at 100 ms cannot be repaired. When a piece is
+/// lost in 21 of 1,000 cases, 1,050 bytes are at risk with each piece, and all leave twice. With 19
+/// it is 950, and a copy takes what a connection begins with: 3,000 bytes, from 130 ms on.
+#[test]
+fn what_stands_out_is_worth_its_copies_and_they_leave_behind_it() {
+    let cases = [
+        (21, 100, 0),
+        (21, 101, 50),
+        (19, 101, 0),
+        (19, 130, 0),
+        (19, 131, 3),
+        (21, 131, 50),
+    ];
+    for (lost_permille, at, copies) in cases {
+        let outlook = Outlook {
+            one_way: Span::from_millis(20),
+            repair: Span::from_millis(50),
+            wait: Span::from_millis(30),
+            lost_permille,
+            ..Outlook::UNKNOWN
+        };
+        let mut outbox = outbox();
+        outbox.submit(ms(0), section(1, 1, ms(1_000))).unwrap();
+        outbox.submit(ms(at), section(50_000, 9, ms(200))).unwrap();
+        let left: Vec<(u32, bool)> =
+            std::iter::from_fn(|| outbox.next_chunk(ms(at), 1_000, &outlook))
+                .filter(|chunk| chunk.section == SectionId(1))
+                .map(|chunk| (chunk.offset, chunk.is_retransmission))
+                .collect();
+        let once = (0..50).map(|piece| (piece * 1_000, false));
+        let again = (0..copies).map(|piece| (piece * 1_000, true));
+        let expected: Vec<(u32, bool)> = once.chain(again).collect();
+        assert_eq!(left, expected, "{lost_permille} of 1,000 at {at} ms");
+    }
 }
 
 /// Sections of 3 kB every 10 ms over 200 kB/s, each with 100 ms: a third of them has to go. What is kept is planned

@@ -260,6 +260,7 @@ impl<P: Payload> Connection<P> {
             is_probe: self.probes > 0,
             one_way: self.one_way(now),
             repair: self.repair(),
+            wait: self.path.wait_at(now),
             lost_permille: self.target.lost_permille(),
             credit: self.credit_left(),
         }

@@ -194,15 +194,18 @@ pub(super) struct Path {
     window_began_at: Time,
     latest: Option<i64>,
     heard_at: Time,
+    /// The longest queueing delay of late.
+    longest: Windows<Span>,
 }
 
 impl Path {
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             least: [i64::MAX; 2],
             window_began_at: Time::ZERO,
             latest: None,
             heard_at: Time::ZERO,
+            longest: Windows::default(),
         }
     }
 
@@ -215,6 +218,14 @@ impl Path {
         self.least[0] = self.least[0].min(difference);
         self.latest = Some(difference);
         self.heard_at = now;
+        let queueing = self.queueing();
+        self.longest.raise(now, LONGEST_MEMORY, queueing);
+    }
+
+    /// How much longer than the last packet the next ones wait, if the queue fills as it did of
+    /// late.
+    pub(super) fn wait_at(&self, now: Time) -> Span {
+        self.longest.most().saturating_sub(self.queueing_at(now))
     }
 
     /// How much longer than the least a packet takes now: as the last one did, or no longer if that is long ago.
@@ -238,6 +249,10 @@ impl Path {
 /// For how long the last packet's delay is taken for that of the next.
 const QUEUE_MEMORY: Span = Span::from_millis(250);
 
+/// The longest queueing delay is that of one to two such windows: groups of pictures begin about
+/// once a second.
+const LONGEST_MEMORY: Span = Span::from_secs(2);
+
 /// The least one-way delay is that of one to two such windows.
 const PATH_MEMORY: Span = Span::from_secs(10);
 
@@ -258,3 +273,27 @@ impl Peak {
 
 /// The sampling period of RFC 7661: several round trips, a second at least.
 const PEAK_MEMORY: Span = Span::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The queue held packets for 90 ms, and holds them for 20 now: 70 more are to be expected,
+    /// until the memory of two windows of 2 s has passed.
+    #[test]
+    fn the_queue_may_fill_as_it_did_in_the_last_seconds() {
+        let mut path = Path::new();
+        let arrive = |path: &mut Path, millis: u64, queueing: i64| {
+            path.on_arrival(Time::from_millis(millis), 5_000 + queueing * 1_000);
+            path.wait_at(Time::from_millis(millis))
+        };
+        assert_eq!(arrive(&mut path, 0, 0), Span::ZERO);
+        assert_eq!(arrive(&mut path, 100, 90), Span::ZERO, "it is as full now");
+        assert_eq!(arrive(&mut path, 200, 20), Span::from_millis(70));
+        // A queue that nobody has looked at for a while may be gone.
+        let later = Time::from_millis(451);
+        assert_eq!(path.wait_at(later), Span::from_millis(90));
+        assert_eq!(arrive(&mut path, 2_050, 20), Span::from_millis(70));
+        assert_eq!(arrive(&mut path, 4_100, 20), Span::ZERO);
+    }
+}

@@ -74,6 +74,9 @@ pub struct Outlook {
     pub one_way: Span,
     /// How long it takes to find out that bytes are lost and to send them again.
     pub repair: Span,
+    /// How much longer packets may wait on the way than the latest did, if the queue fills as it
+    /// did in the last seconds.
+    pub wait: Span,
     /// The share of what is sent that gets lost, in thousandths.
     pub lost_permille: u32,
     /// Whether what leaves is a probe, which no account holds back.
@@ -98,6 +101,7 @@ impl Outlook {
         savings: None,
         one_way: Span::ZERO,
         repair: Span::ZERO,
+        wait: Span::ZERO,
         lost_permille: 0,
         is_probe: false,
         credit: u64::MAX,

@@ -1,6 +1,6 @@
 //! What is sent twice because it could not be repaired.
 
-use comity_units::Time;
+use comity_units::{Span, Time};
 
 use super::entry::Stage;
 use super::{Chunk, Outbox, Outlook};
@@ -12,6 +12,15 @@ impl<P: Payload> Outbox<P> {
     /// a repair itself and others need its section, or when its section is of the most important ones and the
     /// path loses packets. Two bytes that were lost pay for one duplicate byte: what is late because it finds no
     /// room would else take twice the room, and make what follows late.
+    ///
+    /// A section that stands out needs no such payment where it is worth it by itself:
+    ///
+    /// ```text
+    /// share of lost bytes · length of the section > length of the piece
+    /// ```
+    ///
+    /// The loss of one piece costs the whole section, and all that is sent twice is charged to the
+    /// account.
     pub(super) fn is_last_chance(&self, now: Time, chunk: &Chunk, outlook: &Outlook) -> bool {
         if !self.enforces() || self.config.reliability == Reliability::None {
             return false;
@@ -23,15 +32,21 @@ impl<P: Payload> Outbox<P> {
         if deadline.is_never() {
             return false;
         }
+        let is_beyond_repair =
+            |wait: Span| now + outlook.repair + outlook.one_way + wait > deadline;
         let is_paid_for = u64::from(chunk.length) <= self.duplication;
         let is_worth_it = overdraft > Overdraft::NONE
             && (chunk.is_retransmission
                 || overdraft == Overdraft::ALL && outlook.lost_permille >= LOSSY_PERMILLE);
-        is_paid_for && is_worth_it && now + outlook.repair + outlook.one_way > deadline
+        let at_risk = u64::from(outlook.lost_permille) * u64::from(entry.meta.length) / 1_000;
+        let pays_for_itself = entry.stands_out && at_risk > u64::from(chunk.length);
+        is_paid_for && is_worth_it && is_beyond_repair(Span::ZERO)
+            || pays_for_itself && is_beyond_repair(outlook.wait)
     }
 
     /// The next piece that is still worth sending a second time, for a packet that has nothing of a section in it
-    /// yet: the first one and its copy must not be lost together. `room` is as with
+    /// yet: the first one and its copy must not be lost together. For the same reason a copy waits
+    /// until all of its section has left that waits. `room` is as with
     /// [`next_chunk_with`](Self::next_chunk_with); what does not fit is not sent a second time.
     pub fn next_copy(
         &mut self,
@@ -43,8 +58,15 @@ impl<P: Payload> Outbox<P> {
             return None;
         }
         self.look_ahead(now, outlook);
-        while let Some(copy) = self.copies.pop_front() {
-            let Some(entry) = self.entries.get(&(copy.stream, copy.section)) else {
+        let mut place = 0;
+        while let Some(copy) = self.copies.get(place).copied() {
+            let entry = self.entries.get(&(copy.stream, copy.section));
+            if entry.is_some_and(|entry| entry.left() > 0) {
+                place += 1;
+                continue;
+            }
+            self.copies.remove(place);
+            let Some(entry) = entry else {
                 continue;
             };
             let meta = &entry.meta;

@@ -68,14 +68,24 @@ impl Look {
 
 impl<P: Payload> Outbox<P> {
     /// By when a section of the most important of its stream should arrive: so much before its deadline that what is
-    /// lost of it can be repaired in time, but no more than two thirds of the time that it has.
+    /// lost of it can be repaired in time, and what is lost of its repairs too where half of the
+    /// time is enough for that.
+    ///
+    /// ```text
+    /// time       = deadline − now − one_way
+    /// head start = max( min( repair, 2/3 · time ), min( 2 · repair, 1/2 · time ) )
+    /// due        = deadline − head start
+    /// ```
+    ///
+    /// The queue fills in front of a large section, and some of its repairs are lost as it was.
     pub(super) fn due(&self, now: Time, deadline: Time) -> Time {
         if deadline.is_never() {
             return deadline;
         }
         let time = deadline.saturating_since(now);
         let time = time.saturating_sub(self.look.latest.one_way);
-        deadline.saturating_sub(self.look.repair.min(time / 3 * 2))
+        let (once, twice) = (self.look.repair, self.look.repair * 2);
+        deadline.saturating_sub(once.min(time / 3 * 2).max(twice.min(time / 2)))
     }
 
     /// Expires, and with `drop = infeasible` gives up what cannot arrive in time if all leaves in order at the

@@ -335,7 +335,7 @@ impl<P: Payload> Outbox<P> {
             is_retransmission,
         };
         if self.is_last_chance(now, &chunk, outlook) {
-            self.duplication -= u64::from(length);
+            self.duplication = self.duplication.saturating_sub(u64::from(length));
             self.copies.push_back(Chunk {
                 is_retransmission: true,
                 ..chunk
