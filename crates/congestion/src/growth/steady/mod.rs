@@ -4,6 +4,8 @@ mod climb;
 mod delivered;
 mod drain;
 mod evidence;
+mod recession;
+mod rise;
 mod shadow;
 
 use comity_units::{Bytes, Rate, Span, Time};
@@ -16,6 +18,8 @@ use climb::Climb;
 use delivered::Delivered;
 use drain::Drain;
 use evidence::Evidence;
+use recession::Recession;
+use rise::Rise;
 use shadow::Shadow;
 
 /// How a [`Steady`] is set up.
@@ -65,7 +69,8 @@ pub struct SteadyConfig {
 /// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips, a second at most.
 ///
 /// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a
-/// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way (`Drain`).
+/// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way (`Drain`). It counts
+/// for the part of the flows that has given way (`Recession`).
 ///
 /// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
 /// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
@@ -92,6 +97,8 @@ pub struct Steady {
     intervals: LossIntervals,
     climb: Climb,
     shadow: Shadow,
+    rise: Rise,
+    recession: Recession,
     evidence: Evidence,
     drain: Drain,
     delivered: Delivered,
@@ -140,6 +147,8 @@ impl Steady {
             intervals: LossIntervals::new(config.memory),
             climb: Climb::default(),
             shadow: Shadow::default(),
+            rise: Rise::new(),
+            recession: Recession::default(),
             evidence: Evidence::new(),
             drain: Drain::default(),
             delivered: Delivered::default(),
@@ -275,6 +284,7 @@ impl Steady {
             false => Rate::of(flight, self.round_trip()).mul_f64(FIRST_DECREASE),
         };
         self.react(now, doubling);
+        self.recession.end();
         self.drain.begin(self.latest);
         self.counted_losses = 1;
     }
@@ -297,6 +307,17 @@ impl Steady {
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
         self.shadow.on_episode(now, carried);
+        self.rise.on_episode(LEAST_RISE);
+    }
+
+    /// What the smoothed round trip tells of those who share the queue.
+    fn on_smoothed(&mut self, now: Time) {
+        let rtt = self.round_trip();
+        self.rise.on_round_trip(now, rtt);
+        let min = self.evidence.min().unwrap_or(rtt);
+        if let Some((cubic, reno)) = self.recession.on_round_trip(rtt, min) {
+            self.shadow.soften(cubic, reno);
+        }
     }
 
     /// Judges the event that waits for its neighbours.
@@ -332,11 +353,13 @@ impl Controller for Steady {
                 Some(srtt) => srtt.saturating_sub(srtt / 8) + rtt / 8,
             });
             self.evidence.on_round_trip(ack.now, rtt);
+            self.on_smoothed(ack.now);
             let others_gave_way = self
                 .drain
                 .on_round_trip(rtt, self.evidence.min(), ack.in_flight);
             if others_gave_way && !self.is_echo(ack.now) {
                 self.react(ack.now, Rate::ZERO);
+                self.recession.begin(self.round_trip());
                 self.counted_losses = 0;
             }
         }
@@ -356,7 +379,8 @@ impl Controller for Steady {
             self.ramp = self.ramp.max(self.restart());
         }
         self.climb.grow(ack.now, self.round_trip());
-        self.shadow.grow(ack.now, self.round_trip());
+        self.shadow
+            .grow(ack.now, self.round_trip(), self.rise.cubic_share());
         let used = self.proved().amount_in(self.round_trip());
         self.climb
             .cap(used.get() as f64 / self.config.mss.get().max(1) as f64);
@@ -411,6 +435,9 @@ impl Controller for Steady {
 
     fn on_sent(&mut self, sent: &Sent) {
         self.sent = self.sent.saturating_add(sent.payload.get());
+        if sent.app_limited {
+            self.rise.on_pause();
+        }
         let is_first = sent.in_flight <= sent.payload;
         if is_first && self.delivered.is_old(sent.now) {
             self.delivered.restart(sent.now);
@@ -448,6 +475,9 @@ const LONGEST_SPACING: Span = Span::from_secs(1);
 /// way, longer ones leave TCP less and media more; flows of this law among themselves take longer
 /// to share a deep queue.
 const LONGEST_EPISODE: Span = Span::from_secs(1);
+
+/// A queue that rises by less shows the packets of others, not their windows.
+const LEAST_RISE: Span = Span::from_millis(6);
 
 /// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;

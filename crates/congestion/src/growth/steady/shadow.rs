@@ -11,10 +11,12 @@ use comity_units::{Bytes, Rate, Span, Time};
 ///                          W_est grows by 9/17 of a segment in a round trip, by one from W_max on
 /// Reno     at an episode   window = window / 2
 ///          in between      window + 1 segment in a round trip
-/// average  of (CUBIC + Reno) / 2 over the last 3 s, exponentially weighted
+/// average  of c · CUBIC + (1 − c) · Reno over the last 3 s, exponentially weighted
 /// ```
 ///
-/// Which of the two the others are, nobody knows; in deep queues on long paths CUBIC has twice the window.
+/// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give under its episodes.
+/// Which of the two the others are shows in how the queue fills, and gives `c` ([`super::rise::Rise`]). Where only a
+/// part of the others gives way in each episode, the windows give way in part ([`super::recession::Recession`]).
 ///
 /// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends evenly loses
 /// packets in other numbers than one whose acknowledgements clock it: behind a full queue the latter always finds
@@ -62,10 +64,23 @@ impl Shadow {
         self.windows = self.before;
     }
 
-    /// Time has passed.
-    pub(super) fn grow(&mut self, now: Time, rtt: Span) {
+    /// Of the flows only these parts gave way at the last episode, as CUBIC flows or as Reno flows: the
+    /// windows take back the rest of what they gave.
+    pub(super) fn soften(&mut self, cubic: f64, reno: f64) {
+        if let (Some(windows), Some(before)) = (&mut self.windows, &self.before) {
+            let back = (1.0 - cubic) * (1.0 - DECREASE) * before.cubic;
+            windows.cubic += back;
+            windows.origin += back;
+            windows.estimate += back;
+            windows.peak = windows.peak.max(windows.origin);
+            windows.reno += (1.0 - reno) / 2.0 * before.reno;
+        }
+    }
+
+    /// Time has passed; `cubic_share` of the average is CUBIC's window.
+    pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64) {
         if let Some(windows) = &mut self.windows {
-            windows.grow(now, rtt);
+            windows.grow(now, rtt, cubic_share);
         }
     }
 
@@ -133,7 +148,7 @@ impl Windows {
         }
     }
 
-    fn grow(&mut self, now: Time, rtt: Span) {
+    fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64) {
         let elapsed = now.saturating_since(self.updated_at);
         self.updated_at = now;
         let rounds = elapsed.as_secs_f64() / rtt.as_secs_f64();
@@ -152,7 +167,8 @@ impl Windows {
         let most = self.cubic * (1.0 + 0.5 * rounds);
         self.cubic = curve.min(most).max(self.estimate).max(self.origin);
         let part = 1.0 - libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
-        self.average += part * ((self.cubic + self.reno) / 2.0 - self.average);
+        let window = self.reno + cubic_share * (self.cubic - self.reno);
+        self.average += part * (window - self.average);
     }
 }
 
@@ -192,7 +208,7 @@ mod tests {
     /// Windows after `millis` of growth in steps of 10 ms from `from`.
     fn grown(shadow: &mut Shadow, from: u64, millis: u64) -> Windows {
         for step in 1..=millis / 10 {
-            shadow.grow(Time::from_millis(from + step * 10), RTT);
+            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5);
         }
         shadow.windows.unwrap()
     }
@@ -204,7 +220,7 @@ mod tests {
     #[test]
     fn there_is_no_share_before_an_episode() {
         let mut shadow = Shadow::default();
-        shadow.grow(Time::from_secs(1), RTT);
+        shadow.grow(Time::from_secs(1), RTT, 0.5);
         shadow.cap(Time::from_secs(1), of(5));
         assert_eq!(shadow.rate(RTT), None);
         shadow.on_episode(Time::from_secs(1), of(20));
@@ -256,30 +272,51 @@ mod tests {
     }
 
     #[test]
-    fn episodes_at_equal_intervals_give_the_mean_of_both_averages() {
+    fn episodes_at_equal_intervals_give_the_weighted_mean_of_both_averages() {
         // One every 2 s, 20 round trips. Reno has 1.5 · 20 segments on the average. CUBIC has as much
         // by its additive increase, and more where it goes on by one segment behind W_max.
-        let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(60));
-        let (mut sums, mut count) = ([0.0; 3], 0.0);
-        for episode in 0..40_u64 {
-            let began = episode * 2_000;
-            shadow.on_episode(Time::from_millis(began), of(0));
-            for step in 1..=200 {
-                shadow.grow(Time::from_millis(began + step * 10), RTT);
-                if episode >= 20 {
-                    let windows = shadow.windows.unwrap();
-                    sums[0] += windows.reno;
-                    sums[1] += windows.cubic;
-                    sums[2] += windows.average;
-                    count += 1.0;
+        for share in [0.0, 0.5, 1.0] {
+            let mut shadow = Shadow::default();
+            shadow.on_episode(Time::ZERO, of(60));
+            let (mut sums, mut count) = ([0.0; 3], 0.0);
+            for episode in 0..40_u64 {
+                let began = episode * 2_000;
+                shadow.on_episode(Time::from_millis(began), of(0));
+                for step in 1..=200 {
+                    shadow.grow(Time::from_millis(began + step * 10), RTT, share);
+                    if episode >= 20 {
+                        let windows = shadow.windows.unwrap();
+                        sums[0] += windows.reno;
+                        sums[1] += windows.cubic;
+                        sums[2] += windows.average;
+                        count += 1.0;
+                    }
                 }
             }
+            let [reno, cubic, average] = sums.map(|sum| sum / count);
+            assert!(near(reno, 30.0), "{reno}");
+            assert!((32.0..40.0).contains(&cubic), "{cubic}");
+            let expected = reno + share * (cubic - reno);
+            assert!(near(average, expected), "{average} of {expected}");
         }
-        let [reno, cubic, average] = sums.map(|sum| sum / count);
-        assert!(near(reno, 30.0), "{reno}");
-        assert!((30.0..40.0).contains(&cubic), "{cubic}");
-        assert!(near(average, (reno + cubic) / 2.0), "{average}");
+    }
+
+    #[test]
+    fn an_episode_in_which_few_gave_way_takes_as_much_less() {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.soften(1.0, 1.0);
+        let windows = shadow.windows.unwrap();
+        assert_eq!((windows.cubic, windows.reno), (70.0, 50.0));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.soften(0.5, 0.25);
+        let windows = shadow.windows.unwrap();
+        assert!(near(windows.cubic, 59.5), "70 · (1 − 0.3 / 2): {windows:?}");
+        assert!(near(windows.origin, 59.5), "{windows:?}");
+        assert!(near(windows.reno, 43.75), "50 · (1 − 0.5 / 4): {windows:?}");
+        shadow.undo_episode();
+        assert_eq!(shadow.windows.unwrap().cubic, 70.0);
     }
 
     #[test]
@@ -288,7 +325,7 @@ mod tests {
         shadow.on_episode(Time::ZERO, of(10));
         for step in 1..=10_000_u64 {
             let now = Time::from_millis(step * 10);
-            shadow.grow(now, RTT);
+            shadow.grow(now, RTT, 0.5);
             shadow.cap(now, of(30));
         }
         let windows = shadow.windows.unwrap();

@@ -56,7 +56,7 @@ const SPARE_RANDOM: Parameter = flag(
 const GROUPING: Parameter = Parameter {
     name: "grouping",
     summary: "Losses within so many round trips of the last that counted belong to the same event.",
-    default: Value::Number(3.0),
+    default: Value::Number(2.0),
     domain: Domain::Number {
         min: 0.0,
         max: 10.0,
