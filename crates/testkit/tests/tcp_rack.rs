@@ -115,6 +115,28 @@ fn three_out_of_order_are_enough_as_long_as_nothing_was_reordered() {
 }
 
 #[test]
+fn what_is_lost_behind_the_end_of_a_recovery_begins_the_next() {
+    // Segment 2 is lost twice. At 100 ms the answers to 1, 3 and 4 let 9, 10 and 11 go, and that to
+    // 5 shows the loss: 2 leaves again, and the recovery lasts until 11 is acknowledged. Of four
+    // segments that are delivered two leave, so that 12 follows with the answer to 7. 13 leaves at
+    // 200 ms, and its answer at 300 ms shows that both 2 and 12 are lost. The answer to 2 at 400 ms
+    // acknowledges 11, and 12 is still taken for lost.
+    // Linux: `tcp_try_undo_recovery`, and `tcp_time_to_recover` on the same acknowledgement.
+    let twice = transfer(RACK, 8, 20, &[(2, 1, Fate::Lost), (2, 2, Fate::Lost)]);
+    assert_eq!(twice.end(Side::A).statistics().fast_retransmits, 1);
+    let lost: Fates = &[(2, 1, Fate::Lost), (2, 2, Fate::Lost), (12, 1, Fate::Lost)];
+    let behind = transfer(RACK, 8, 20, lost);
+    let statistics = behind.end(Side::A).statistics();
+    assert_eq!(
+        (statistics.fast_retransmits, statistics.retransmitted),
+        (2, 3),
+        "{}",
+        behind.transcript()
+    );
+    assert_eq!(statistics.timeouts, 0);
+}
+
+#[test]
 fn a_lost_tail_is_repaired_by_a_probe() {
     // The acknowledgement of 6 at 100 ms leaves two segments: PTO = 2 · 100 + 2 ms, and 8 is sent again at 302 ms. Its
     // answer at 402 ms shows that 7 is lost. RFC 8985, section 7.

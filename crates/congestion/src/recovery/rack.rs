@@ -9,7 +9,9 @@ use crate::TimeoutRepair;
 ///
 /// The transport keeps the time of each segment and asks [`RackClock`] which of them are lost; it reports the first
 /// lost segment as a duplicate acknowledgement that proves a loss. Then the controller reacts once, and until
-/// everything sent before is acknowledged the transport sends again what is lost, whatever was lost before.
+/// everything sent before is acknowledged the transport sends again what is lost, whatever was lost
+/// before. What is still taken for lost when that is acknowledged was sent behind it, and begins
+/// the next recovery at once, as in Linux.
 ///
 /// Source: RFC 8985; the phases are those of RFC 6675, section 5.
 #[derive(Clone, Debug)]

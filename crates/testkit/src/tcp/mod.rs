@@ -30,6 +30,7 @@ pub const PLAIN: Config = Config {
     ecn: false,
     restart_after_idle: false,
     delayed_ack: None,
+    segmentation_offload: false,
     limited_transmit: false,
     handshake: true,
     initial_sequence: SeqNo::ZERO,

@@ -37,6 +37,10 @@ pub struct Config {
     pub restart_after_idle: bool,
     /// When to hold an acknowledgement back; `None` answers every segment.
     pub delayed_ack: Option<DelayedAck>,
+    /// Whether segments leave in groups that the host hands to its network interface as one. The
+    /// last of a group says so (PSH), and is answered at once where it is full, so that
+    /// acknowledgements stay in step with groups.
+    pub segmentation_offload: bool,
     /// Whether the first two duplicate acknowledgements each release a new segment (RFC 3042).
     pub limited_transmit: bool,
     /// Whether the connection begins with a three-way handshake. Without one both ends are born
@@ -94,6 +98,7 @@ impl Config {
             timeout: Span::from_millis(40),
             quick: 16,
         }),
+        segmentation_offload: true,
         duplicate_sack: true,
         ecn: false,
         restart_after_idle: true,
@@ -121,6 +126,7 @@ impl Config {
         duplicate_sack: false,
         restart_after_idle: false,
         delayed_ack: None,
+        segmentation_offload: false,
         limited_transmit: true,
         handshake: true,
         initial_sequence: SeqNo::ZERO,

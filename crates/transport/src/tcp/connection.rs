@@ -285,8 +285,7 @@ impl Connection {
                 return false;
             }
             let start = self.receiver.next;
-            self.receiver
-                .on_data(now, start, u64::from(segment.payload), &self.config);
+            self.take_payload(now, start, segment);
             self.consume_fin(now);
             return true;
         }
@@ -524,13 +523,22 @@ impl Connection {
                 .on_marks(segment.flags, segment.ecn, &self.config);
         }
         if segment.payload > 0 {
-            self.receiver
-                .on_data(now, start, u64::from(segment.payload), &self.config);
+            self.take_payload(now, start, segment);
         }
         if is_fin {
             self.receiver.on_fin(start + u64::from(segment.payload));
         }
         self.consume_fin(now);
+    }
+
+    /// Takes in the payload of a segment that begins at the offset `start`.
+    fn take_payload(&mut self, now: Time, start: u64, segment: &Segment) {
+        let length = segment.payload;
+        self.receiver
+            .on_data(now, start, u64::from(length), &self.config);
+        if segment.flags.contains(Flags::PSH) {
+            self.receiver.on_pushed(length, &self.config);
+        }
     }
 
     /// Follows the peer's jump (TLTCP, section 5.3), if the segment can be the peer's and is not older than

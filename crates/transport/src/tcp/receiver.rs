@@ -418,6 +418,13 @@ impl Receiver {
         }
     }
 
+    /// A segment of `length` bytes had the PSH flag. Where it is full it ends a group, whose
+    /// acknowledgement keeps the next ones in step with groups (Linux: `tcp_measure_rcv_mss`, and
+    /// `tcp_cleanup_rbuf` for a reader that waits).
+    pub(super) fn on_pushed(&mut self, length: u32, config: &Config) {
+        self.ack_now |= config.segmentation_offload && length >= config.mss && self.held > 0;
+    }
+
     /// The SACK blocks to report, what arrived twice first.
     #[inline]
     pub(super) fn sack_blocks(&mut self, limit: usize) -> SackBlocks {

@@ -7,6 +7,7 @@ mod delivery;
 mod departure;
 mod ecn;
 mod flight;
+mod group;
 mod obsolete;
 mod persist;
 mod pipe;
@@ -133,6 +134,14 @@ impl Sender {
             Some(transfer) => transfer.poll(&mut self.stream, now, config),
             None => self.stream.poll_fin(now, config),
         }
+    }
+
+    /// Whether the segment that [`Sender::poll`] gave last is the last of several that leave as
+    /// one.
+    pub(super) fn ends_group(&self) -> bool {
+        self.transfer
+            .as_ref()
+            .is_some_and(|transfer| transfer.group.is_over)
     }
 
     /// Whether everything was sent and nothing is to be sent again.

@@ -74,6 +74,12 @@ impl Aggregation {
         self.current = self.current.max(excess.min(most));
     }
 
+    /// The largest excess in whole segments, of which what is acknowledged consists: what the
+    /// bandwidth accounts for is rounded down to such.
+    pub(super) fn segments(&self, mss: f64) -> f64 {
+        libm::ceil(self.excess() / mss)
+    }
+
     /// The largest excess.
     pub(super) const fn excess(&self) -> f64 {
         self.current.max(self.before)
@@ -83,6 +89,21 @@ impl Aggregation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A path of a segment of 1,000 bytes a millisecond. Two segments are accounted for 2.5 ms
+    /// later, and an epoch begins with five; 1.5 ms later come three more, when the bandwidth
+    /// accounts for one and a half.
+    #[test]
+    fn an_excess_is_rounded_up_to_whole_segments() {
+        let mut aggregation = Aggregation::default();
+        aggregation.on_ack(Time::from_millis(10), 2_000.0, 1e6, 1e9, false);
+        assert_eq!(aggregation.segments(1_000.0), 2.0);
+        aggregation.on_ack(Time::from_micros(12_500), 5_000.0, 1e6, 1e9, false);
+        assert_eq!(aggregation.segments(1_000.0), 5.0);
+        aggregation.on_ack(Time::from_micros(14_000), 3_000.0, 1e6, 1e9, false);
+        // 8 - 1.5, and for Linux 8 - 1.
+        assert_eq!(aggregation.segments(1_000.0), 7.0);
+    }
 
     /// A path of 1,000 bytes a millisecond whose acknowledgements come in lumps of 4,000 bytes each 4 ms: the first of an
     /// epoch is an excess, what follows is accounted for.

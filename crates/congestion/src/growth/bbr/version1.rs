@@ -66,7 +66,8 @@ impl BbrConfig {
 /// ```
 ///
 /// Losses do not change bandwidth or round trip. In the first round of a fast recovery what arrives is what may leave; in
-/// the next the window climbs back, and afterwards it is what it was. A timeout leaves one segment.
+/// the next the window climbs back, and afterwards it is what it was. Where the acknowledgement
+/// that ends a recovery begins another, the window keeps climbing. A timeout leaves one segment.
 ///
 /// Source: Linux, net/ipv4/tcp_bbr.c (`bbr`, version 1), and N. Cardwell and others, "BBR: congestion-based congestion
 /// control", ACM Queue 14 (2016).
@@ -96,8 +97,6 @@ pub struct Bbr {
     window: f64,
     prior_window: f64,
     repair: Repair,
-    /// A loss began a recovery since the last acknowledgement.
-    has_new_loss: bool,
     /// What arrives is what may leave.
     is_conserving: bool,
     policer: Policer,
@@ -168,7 +167,6 @@ impl Bbr {
                 .max(1.0),
             prior_window: 0.0,
             repair: Repair::Nothing,
-            has_new_loss: false,
             is_conserving: false,
             policer: Policer::default(),
             aggregation: Aggregation::default(),
@@ -422,10 +420,8 @@ impl Bbr {
             Repair::Timeout => Repair::Timeout,
             Repair::Nothing | Repair::Loss => Repair::Loss,
         };
-        let begins = self.repair == Repair::Loss
-            && (before == Repair::Nothing || core::mem::take(&mut self.has_new_loss));
-        if begins {
-            self.has_new_loss = false;
+        // A recovery that begins with the acknowledgement that ends another goes on as that one.
+        if self.repair == Repair::Loss && before == Repair::Nothing {
             self.is_conserving = true;
             self.rounds.end = self.totals.delivered;
             window = in_use;
@@ -439,8 +435,7 @@ impl Bbr {
         }
         let mut target = self.products(self.estimate(), self.cwnd_gain());
         if self.full.is_reached {
-            let most = self.estimate() * MAX_EXCESS_SECONDS;
-            target += libm::floor(self.aggregation.excess().min(most) / self.output.mss);
+            target += self.room_for_lumps();
         }
         let target = self.with_bursts(target);
         if self.full.is_reached {
@@ -449,6 +444,13 @@ impl Bbr {
             window += acked;
         }
         self.window = window.max(MIN_WINDOW);
+    }
+
+    /// What the window makes room for beyond the products, in segments.
+    fn room_for_lumps(&self) -> f64 {
+        let mss = self.output.mss;
+        let most = libm::floor(self.estimate() * MAX_EXCESS_SECONDS / mss);
+        self.aggregation.segments(mss).min(most)
     }
 
     fn take_first_rtt(&mut self, rtt: Option<Span>) {
@@ -504,7 +506,6 @@ impl Controller for Bbr {
     fn on_loss(&mut self, loss: &Loss) {
         if loss.cause != LossCause::Mark {
             self.save_window();
-            self.has_new_loss = true;
         }
     }
 

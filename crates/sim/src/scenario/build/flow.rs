@@ -502,6 +502,7 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
         ecn: table.ecn.unwrap_or(base.ecn),
         restart_after_idle: table.restart_after_idle.unwrap_or(base.restart_after_idle),
         delayed_ack: delayed_ack(table, &base),
+        segmentation_offload: base.segmentation_offload,
         limited_transmit: table.limited_transmit.unwrap_or(base.limited_transmit),
         handshake: table.handshake.unwrap_or(base.handshake),
         initial_sequence: table

@@ -92,7 +92,8 @@ impl Connection {
         if outgoing.fin {
             flags |= Flags::FIN;
         }
-        if outgoing.length > 0 && outgoing.end() >= self.sender.stream.end {
+        let is_last = outgoing.end() >= self.sender.stream.end || self.sender.ends_group();
+        if outgoing.length > 0 && is_last {
             flags |= Flags::PSH;
         }
         let mut segment = self.segment(now, outgoing.start, outgoing.length, flags);

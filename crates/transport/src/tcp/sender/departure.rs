@@ -148,6 +148,7 @@ impl Transfer {
             self.on_sent_by_time(&mut flight, stream, now, outgoing, config);
             self.flight = Some(flight);
         }
+        self.note_group(stream, outgoing.start >= max, config);
         self.note_sent(now);
         self.mark(outgoing, max, config);
         if self.is_metered {

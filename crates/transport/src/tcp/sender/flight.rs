@@ -155,6 +155,11 @@ impl Flight {
         self.delivered | self.lost != 0
     }
 
+    /// Whether anything is taken for lost, sent again or not.
+    pub(super) const fn has_lost(&self) -> bool {
+        self.lost > 0
+    }
+
     /// How many segments were delivered ahead of their turn.
     pub(super) const fn delivered_segments(&self) -> u32 {
         self.delivered_segments

@@ -177,7 +177,8 @@ impl Transfer {
         rtt
     }
 
-    /// Looks for segments that the clock says are lost, and reacts to the first of a window. Whether there are any.
+    /// Looks for segments that the clock says are lost, and reacts to the first of a window.
+    /// Whether it found any.
     fn find_lost(
         &mut self,
         flight: &mut Flight,
@@ -189,7 +190,10 @@ impl Transfer {
         let at_once = !self.recovery.is_quiet() || flight.delivered_segments() >= threshold;
         let smoothed = self.clock.rtt.smoothed(&config.rtt);
         let window = flight.clock.window(at_once, self.clock.rtt.min(), smoothed);
-        let Some((lost, sent_at)) = flight.find_lost(now, window) else {
+        let found = flight.find_lost(now, window);
+        // What was lost behind the end of a recovery that is over begins the next one.
+        let is_left = !self.recovery.is_recovering() && flight.has_lost();
+        let Some((lost, sent_at)) = found.or(is_left.then_some((0, now))) else {
             return false;
         };
         let reaction = self.recovery.on_duplicate(&Duplicate {
@@ -199,7 +203,7 @@ impl Transfer {
             first_is_lost: true,
         });
         if reaction.reduce == Reduce::No {
-            return true;
+            return found.is_some();
         }
         self.statistics.fast_retransmits += 1;
         flight.probe.at = Time::MAX;
@@ -222,14 +226,17 @@ impl Transfer {
             );
         }
         // Without a proportional reduction the pipe may be above the window for long (RFC 6675, section 5, step 4.3).
-        flight.is_forced |= flight.reduction.is_none();
+        // A controller that measures the delivery rate has made room itself, and where all is sent
+        // again, nothing is due.
+        let is_due = flight.reduction.is_none() && self.delivery.is_none();
+        flight.is_forced |= is_due && flight.next_lost().is_some();
         flight.episode = Some(Episode {
             began_at: stream.una,
             resent_at: None,
             unexplained: 0,
         });
         self.restart_timer(stream, now);
-        true
+        found.is_some()
     }
 
     /// Tells the controller of a loss or a mark, and shrinks to the window that it decides on.

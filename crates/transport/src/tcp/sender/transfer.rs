@@ -17,6 +17,7 @@ use super::clock::Clock;
 use super::delivery::Delivery;
 use super::ecn::Marks;
 use super::flight::Flight;
+use super::group::Group;
 use super::persist::Persistence;
 use super::stream::{Outgoing, Stream};
 use crate::Pacer;
@@ -54,6 +55,7 @@ pub(super) struct Transfer {
     pub(super) released: u32,
     /// Segments sent since the last event, for the burst limits.
     pub(super) burst: u32,
+    pub(super) group: Group,
     pub(super) resend_first: bool,
     /// Since the last event the pacer alone held a segment back.
     pub(super) held_by_pacer: bool,
@@ -113,6 +115,7 @@ impl Transfer {
             may_release: false,
             released: 0,
             burst: 0,
+            group: Group::default(),
             resend_first: false,
             held_by_pacer: false,
             duplicate_seen: false,
@@ -215,6 +218,7 @@ impl Transfer {
     }
 
     pub(super) fn begin_event(&mut self) {
+        self.group.end();
         self.burst = 0;
         self.held_by_pacer = false;
     }
@@ -222,6 +226,7 @@ impl Transfer {
     /// As [`Transfer::begin_event`] for a timer, of which most say nothing of the path: neither a deadline nor a delayed
     /// acknowledgement makes room for what a limit on bursts held back.
     pub(super) fn begin_timer(&mut self, now: Time) {
+        self.group.end();
         if let Some(pace) = &self.pace
             && (self.held_by_pacer || pace.wakeup <= now)
         {
