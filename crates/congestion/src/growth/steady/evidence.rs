@@ -54,6 +54,13 @@ impl Evidence {
         self.min
     }
 
+    /// How patient a flow may be while a queue does not drain: wholly up to a lost share of 0.08, of late and on
+    /// the average, and not at all from 0.16 on.
+    pub(super) fn patience(&self) -> f64 {
+        let left = (IMPATIENT_SHARE - self.share.mean) / (IMPATIENT_SHARE - PATIENT_SHARE);
+        left.clamp(0.0, 1.0)
+    }
+
     /// A round trip was measured.
     pub(super) fn on_round_trip(&mut self, now: Time, rtt: Span) {
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
@@ -147,6 +154,8 @@ struct LostShare {
     /// Sent and lost when the stretch began.
     began: (u64, u64),
     last: f64,
+    /// The mean of the last stretches, exponentially weighted.
+    mean: f64,
 }
 
 impl LostShare {
@@ -154,6 +163,7 @@ impl LostShare {
         Self {
             began: (0, 0),
             last: 0.0,
+            mean: 0.0,
         }
     }
 
@@ -163,6 +173,7 @@ impl LostShare {
         let stretch = sent.saturating_sub(sent_before);
         if stretch >= STRETCH {
             self.last = lost.saturating_sub(lost_before) as f64 / stretch as f64;
+            self.mean += (self.last - self.mean) / 4.0;
             self.began = (sent, lost);
         }
     }
@@ -184,6 +195,12 @@ pub(super) const LONGEST_WAITING: Span = Span::from_millis(3);
 
 /// Above this share losses count as congestion whatever else is known.
 const LARGEST_SHARE: f64 = 0.1;
+
+/// Up to this lost share a flow waits for others to give way. Beside BBR, which does not, it is some 0.04.
+const PATIENT_SHARE: f64 = 0.08;
+
+/// From this lost share on, flows that wait for one another overload the path.
+const IMPATIENT_SHARE: f64 = 0.16;
 
 /// The lost share is taken over so many bytes: 150 full packets, in which a share of a twentieth is measured
 /// to a third of itself.
@@ -245,6 +262,26 @@ mod tests {
                 "{at}"
             );
         }
+    }
+
+    #[test]
+    fn patience_ends_with_what_is_lost_of_late() {
+        let mut evidence = Evidence::new();
+        assert_eq!(evidence.patience(), 1.0);
+        let (mut sent, mut lost) = (0, 0);
+        let mut stretches = |evidence: &mut Evidence, count: u32, share: u64| {
+            for _ in 0..count {
+                (sent, lost) = (sent + STRETCH, lost + STRETCH * share / 100);
+                evidence.on_progress(sent, sent - lost, 0);
+            }
+            evidence.patience()
+        };
+        assert_eq!(stretches(&mut evidence, 50, 8), 1.0);
+        assert!((stretches(&mut evidence, 50, 12) - 0.5).abs() < 0.01);
+        assert_eq!(stretches(&mut evidence, 50, 17), 0.0);
+        // The mean is 0.17 · (3/4)³ = 0.072 after three stretches without a loss.
+        assert!(stretches(&mut evidence, 2, 0) < 1.0);
+        assert_eq!(stretches(&mut evidence, 1, 0), 1.0);
     }
 
     #[test]

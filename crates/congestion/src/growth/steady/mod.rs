@@ -66,7 +66,8 @@ pub struct SteadyConfig {
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
 /// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so. While the
-/// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips, a second at most.
+/// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips, a second at most; less
+/// where more than 0.08 of what is sent gets lost, and one round trip from 0.16 on.
 ///
 /// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a
 /// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way (`Drain`). It counts
@@ -267,7 +268,12 @@ impl Steady {
             return grouped;
         }
         let cycle = self.round_trip().mul_f64(self.shadow.segments() / 2.0);
-        cycle.min(LONGEST_EPISODE).max(grouped)
+        let patient = cycle.min(LONGEST_EPISODE).max(grouped);
+        // Flows of this law would else wait for one another in front of a queue that stays full.
+        let rtt = self.round_trip();
+        rtt + patient
+            .saturating_sub(rtt)
+            .mul_f64(self.evidence.patience())
     }
 
     /// Counts a loss event, found with so much in flight, unless it is the echo of the last one.
