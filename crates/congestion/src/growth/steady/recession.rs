@@ -7,7 +7,7 @@ use super::evidence::LONGEST_WAITING;
 /// The smoothed round trip behind an episode, from its crest down to its trough.
 ///
 /// ```text
-/// depth     = 1.6 · ( crest − trough )                   the smoothed round trip shows less than there was
+/// depth     = 2 · ( crest − trough )                   the smoothed round trip shows less than there was
 /// part of β = depth / min( (1 − β) · crest, crest − least round trip of all ),  at most 1
 /// ```
 ///
@@ -55,7 +55,7 @@ impl Recession {
 }
 
 /// How much deeper a recession is than the smoothed round trip shows.
-const SMOOTHED: f64 = 1.6;
+const SMOOTHED: f64 = 2.0;
 
 /// What part of its window a flow gives way by: 1 − β of RFC 9438, section 4.6, and RFC 5681, section 3.1.
 const GIVEN_WAY_CUBIC: f64 = 0.3;
@@ -84,22 +84,22 @@ mod tests {
 
     #[test]
     fn the_parts_follow_from_how_far_the_round_trip_recedes() {
-        // 1.6 · 10 ms of 0.3 and 0.5 times 200 ms; known when 5 ms are regained, and once.
+        // 2 · 10 ms of 0.3 and 0.5 times 200 ms; known when 5 ms are regained, and once.
         let found = measured(195, &[200, 195, 190, 194, 195, 190, 200]);
-        assert_eq!(found, [(4, 27, 16)]);
-        // 1.6 · 40 ms of 60 and 100 ms: all CUBIC flows, or two thirds of Reno flows.
-        assert_eq!(measured(200, &[160, 180]), [(1, 100, 64)]);
+        assert_eq!(found, [(4, 33, 20)]);
+        // 2 · 40 ms of 60 and 100 ms: all CUBIC flows, or four fifths of Reno flows.
+        assert_eq!(measured(200, &[160, 180]), [(1, 100, 80)]);
     }
 
     #[test]
     fn no_more_than_the_queue_can_recede() {
-        // Of 60 ms of round trip the queue is 20: 1.6 · 10 ms of 18 and of 20 ms.
-        assert_eq!(measured(60, &[50, 55]), [(1, 89, 80)]);
+        // Of 60 ms of round trip the queue is 20: 2 · 8 ms of 18 and of 20 ms.
+        assert_eq!(measured(60, &[52, 56]), [(1, 89, 80)]);
     }
 
     #[test]
     fn a_crest_may_follow_the_beginning_and_a_ripple_tells_nothing() {
-        assert_eq!(measured(180, &[190, 200, 190, 195]), [(3, 27, 16)]);
+        assert_eq!(measured(180, &[190, 200, 190, 195]), [(3, 33, 20)]);
         assert_eq!(measured(200, &[198, 200, 198, 200]), []);
         let mut ended = Recession::default();
         ended.begin(Span::from_millis(200));

@@ -7,7 +7,7 @@ use comity_units::{Span, Time};
 /// ```text
 /// fullness = ( mean over time of the round trip − trough ) / ( peak − trough )
 /// mean     = mean + ( fullness − mean ) / 16                     from the middle of both bounds
-/// CUBIC    = 2/5 + 3/5 · ( mean − 0.53 ) / ( 0.58 − 0.53 )       at least 2/5 and at most 1
+/// CUBIC    = 2/5 + 3/5 · ( mean − 0.53 ) / ( 0.6 − 0.53 )       at least 2/5 and at most 1
 /// ```
 ///
 /// The window of a Reno flow grows by one segment in each round trip: the queue rises evenly, and is
@@ -112,7 +112,7 @@ impl Rise {
 const EVEN: f64 = 0.53;
 
 /// The queue is at least this full in the mean where only CUBIC flows fill it.
-const CONCAVE: f64 = 0.58;
+const CONCAVE: f64 = 0.6;
 
 /// The least share of CUBIC.
 const LEAST: f64 = 0.4;
