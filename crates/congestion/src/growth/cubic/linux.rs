@@ -179,10 +179,14 @@ impl LinuxCubic {
             count = count.min(MAX_FIRST_COUNT);
         }
         let per_segment = ((u64::from(self.window) * friendliness(self.beta)) >> 3) as u32;
-        while curve.reno_counted > per_segment {
-            curve.reno_counted -= per_segment.max(1);
-            curve.reno = curve.reno.saturating_add(1);
-        }
+        // As often as it fits while more than that is left; in one step, since a peer decides how much is acknowledged.
+        let step = per_segment.max(1);
+        let steps = curve
+            .reno_counted
+            .saturating_sub(per_segment)
+            .div_ceil(step);
+        curve.reno_counted -= steps * step;
+        curve.reno = curve.reno.saturating_add(steps);
         if curve.reno > self.window {
             count = count.min(self.window / (curve.reno - self.window));
         }
