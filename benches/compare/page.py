@@ -192,6 +192,14 @@ def remarks(found):
     return f"{doubtful} of {len(found)} rows have a remark in their last column: runs that are missing, failed, or are not trusted."
 
 
+def counted(runs):
+    """
+    >>> counted(1), counted(5)
+    ('1 run', '5 runs')
+    """
+    return f"{runs} run{'' if runs == 1 else 's'}"
+
+
 def page(found, drawings, command, runs, seconds):
     """The page, which says by which command it was made; `drawings` has the file of the picture of each set."""
     parts = [
@@ -199,7 +207,7 @@ def page(found, drawings, command, runs, seconds):
         "",
         f"Made by `{command}`, kernel {platform.release()}. Do not edit.",
         "",
-        f"Comity, SRT, TCP and QUIC send the same frames in the [lab](../lab.md): up to {runs} runs of {seconds} s of each. Greedy flows",
+        f"Comity, SRT, TCP and QUIC send the same frames in the [lab](../lab.md): up to {counted(runs)} of {seconds} s of each. Greedy flows",
         f"of the kernel are {LEAD_S} s older, and the lab goes on for {DRAIN_S} s behind the source.",
         "[benches/compare](../../benches/compare/README.md) says what each transport does.",
         "",
@@ -243,7 +251,7 @@ def readme_part(found, picture, results):
         f"![Frames on time with Comity, SRT, TCP and QUIC beside kernel TCP]({picture})",
         "",
         "Frames on time with four transports, beside greedy flows of the Linux kernel on 8 Mb/s, 20 ms each way, 60 packets of",
-        f"queue. The source has three quarters of an equal share, and each frame has 400 ms. Means over {most} runs of {seconds} s, the worst",
+        f"queue. The source has three quarters of an equal share, and each frame has 400 ms. Means over {counted(most)} of {seconds} s, the worst",
         f"run in brackets; [the results]({results}) have other networks, and what TCP kept.",
         "",
         markdown(("beside", *TRANSPORTS), lines),

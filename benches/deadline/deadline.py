@@ -20,13 +20,17 @@ PAGE = ROOT / "docs/results/deadline.md"
 NAMES = {"reno": "Reno", "cubic": "CUBIC"}
 
 
-def flows_of(comity, name):
-    """The rows of all flows of a scenario of experiments/deadline."""
+def tables_of(comity, name, *tables):
+    """The rows of these tables of a scenario of experiments/deadline."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "results.csv"
         subprocess.run([comity, "sim", "run", SCENARIOS / f"{name}.toml", "--quiet", "--out", out], check=True, stdout=subprocess.DEVNULL)
-        with open(out / "flows.csv", newline="", encoding="utf-8") as table:
-            return list(csv.DictReader(table))
+        return [list(csv.DictReader((out / f"{table}.csv").read_text(encoding="utf-8").splitlines())) for table in tables]
+
+
+def flows_of(comity, name):
+    """The rows of all flows of a scenario of experiments/deadline."""
+    return tables_of(comity, name, "flows")[0]
 
 
 def grouped(rows, axes):
@@ -133,25 +137,16 @@ def friendly(comity):
         yield f"| {rate} | {delay} | {queue_name(queue)} | {' | '.join(cells)} |"
 
 
-def jain(rates):
-    """Jain's index of fairness.
-
-    >>> jain([1, 1, 1]), jain([1, 0])
-    (1.0, 0.5)
-    """
-    return sum(rates) ** 2 / len(rates) / sum(rate * rate for rate in rates)
-
-
 def among_themselves(comity):
     """The rows of flows that meet nobody but each other."""
     yield "| controller | flows | queue | Jain, median | worst run | lost, all packets of the run |"
     yield "|---|---|---|---|---|---|"
-    runs = collections.defaultdict(lambda: collections.defaultdict(list))
-    for row in flows_of(comity, "among_themselves"):
-        runs[row["axis.controller"], row["axis.flows"], row["axis.queue"]][row["run"]].append(row)
-    for (controller, flows, queue), found in runs.items():
-        each = [jain([number(row, "throughput_bps") for row in rows]) for rows in found.values()]
-        rows = [row for rows in found.values() for row in rows]
+    flow_rows, group_rows = tables_of(comity, "among_themselves", "flows", "groups")
+    point_of = lambda row: (row["axis.controller"], row["axis.flows"], row["axis.queue"])
+    for point in dict.fromkeys(map(point_of, group_rows)):
+        controller, flows, queue = point
+        each = [number(row, "jain") for row in group_rows if point_of(row) == point]
+        rows = [row for row in flow_rows if point_of(row) == point]
         lost = sum(number(row, "dropped_data_packets") for row in rows) / sum(number(row, "sent_packets") for row in rows)
         yield f"| `{controller}` | {flows} | {queue_name(queue)} | {statistics.median(each):.3f} | {min(each):.3f} | {100 * lost:.1f} % |"
 

@@ -98,7 +98,7 @@ fn under_random_loss_the_laws_are_those_of_ns2() {
             let TransportSpec::Sections(sections) = &mut network.flows[0].transport else {
                 panic!()
             };
-            // Packets of 1,500 bytes, of which 57 are headers.
+            // A packet of 1,500 bytes has 57 bytes of headers.
             sections.config.payload = 1_443;
             let sent = |seed| {
                 let flow = &play(&network, seed).flows[0];

@@ -74,8 +74,8 @@ impl Aggregation {
         self.current = self.current.max(excess.min(most));
     }
 
-    /// The largest excess in whole segments, of which what is acknowledged consists: what the
-    /// bandwidth accounts for is rounded down to such.
+    /// The largest excess in whole segments. Acknowledgements count whole segments, and the part that
+    /// the bandwidth accounts for is rounded down to whole segments.
     pub(super) fn segments(&self, mss: f64) -> f64 {
         libm::ceil(self.excess() / mss)
     }

@@ -179,7 +179,7 @@ impl LinuxCubic {
             count = count.min(MAX_FIRST_COUNT);
         }
         let per_segment = ((u64::from(self.window) * friendliness(self.beta)) >> 3) as u32;
-        // As often as it fits while more than that is left; in one step, since a peer decides how much is acknowledged.
+        // In one step: the peer decides how many segments an acknowledgement covers.
         let step = per_segment.max(1);
         let steps = curve
             .reno_counted

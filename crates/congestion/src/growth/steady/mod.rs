@@ -66,12 +66,13 @@ pub struct SteadyConfig {
 ///
 /// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
 /// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so. While the
-/// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips, a second at most; less
-/// where more than 0.08 of what is sent gets lost, and one round trip from 0.16 on.
+/// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips,
+/// a second at most. Where more than 0.08 of the packets is lost they are for less, and from 0.16 on
+/// for one round trip.
 ///
 /// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a
-/// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way (`Drain`). It counts
-/// for the part of the flows that has given way (`Recession`).
+/// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way
+/// (`Drain`). It counts for the part of the flows that has given way (`Recession`).
 ///
 /// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
 /// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
@@ -263,14 +264,14 @@ impl Steady {
 
     /// How long losses belong to the event that counted last.
     fn together(&self) -> Span {
-        let grouped = self.round_trip().mul_f64(self.config.grouping);
+        let rtt = self.round_trip();
+        let grouped = rtt.mul_f64(self.config.grouping);
         if !self.drain.is_full(self.evidence.min()) {
             return grouped;
         }
-        let cycle = self.round_trip().mul_f64(self.shadow.segments() / 2.0);
+        let cycle = rtt.mul_f64(self.shadow.segments() / 2.0);
         let patient = cycle.min(LONGEST_EPISODE).max(grouped);
         // Flows of this law would else wait for one another in front of a queue that stays full.
-        let rtt = self.round_trip();
         rtt + patient
             .saturating_sub(rtt)
             .mul_f64(self.evidence.patience())
@@ -313,7 +314,7 @@ impl Steady {
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
         self.shadow.on_episode(now, carried);
-        self.rise.on_episode(LEAST_RISE);
+        self.rise.on_episode();
     }
 
     /// What the smoothed round trip tells of those who share the queue.
@@ -481,9 +482,6 @@ const LONGEST_SPACING: Span = Span::from_secs(1);
 /// way, longer ones leave TCP less and media more; flows of this law among themselves take longer
 /// to share a deep queue.
 const LONGEST_EPISODE: Span = Span::from_secs(1);
-
-/// A queue that rises by less shows the packets of others, not their windows.
-const LEAST_RISE: Span = Span::from_millis(6);
 
 /// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;

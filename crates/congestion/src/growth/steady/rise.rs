@@ -73,7 +73,8 @@ impl Rise {
         }
     }
 
-    /// The source has nothing to send for a moment: a rise in which that happens shows its bursts, and tells nothing.
+    /// The source has nothing to send for a moment. A rise in which that happens shows the source's
+    /// bursts, and tells nothing.
     pub(super) const fn on_pause(&mut self) {
         self.has_paused = true;
     }
@@ -86,15 +87,15 @@ impl Rise {
         }
     }
 
-    /// A congestion episode begins: the rise has ended. One of less than `least` tells nothing.
-    pub(super) fn on_episode(&mut self, least: Span) {
+    /// A congestion episode begins: the rise has ended.
+    pub(super) fn on_episode(&mut self) {
         let has_paused = core::mem::take(&mut self.has_paused);
         let Some(trough) = self.trough.take() else {
             return;
         };
         let rise = self.peak.rtt.saturating_sub(trough.rtt);
         let lasted = self.peak.at.saturating_since(trough.at);
-        if has_paused || rise < least || lasted == Span::ZERO {
+        if has_paused || rise < LEAST_RISE || lasted == Span::ZERO {
             return;
         }
         let above = self.peak.area / lasted.as_secs_f64() - trough.rtt.as_secs_f64();
@@ -107,6 +108,9 @@ impl Rise {
         LEAST + (1.0 - LEAST) * shape.clamp(0.0, 1.0)
     }
 }
+
+/// A queue that rises by less shows the packets of others, not their windows.
+const LEAST_RISE: Span = Span::from_millis(6);
 
 /// The queue is no fuller than this in the mean where only Reno flows fill it.
 const EVEN: f64 = 0.53;
@@ -124,8 +128,6 @@ const MEMORY: f64 = 16.0;
 mod tests {
     use super::*;
 
-    const LEAST_RISE: Span = Span::from_millis(6);
-
     /// Episodes 4 s apart, with round trips of 100 ms and `above(t)` times 100 ms more, `t` from 0 to 1.
     fn after(episodes: u64, above: impl Fn(f64) -> f64) -> Rise {
         let mut rise = Rise::new();
@@ -135,7 +137,7 @@ mod tests {
                 let rtt = Span::from_secs_f64(0.1 + 0.1 * above(part));
                 rise.on_round_trip(Time::from_millis(episode * 4_000 + step * 10), rtt);
             }
-            rise.on_episode(LEAST_RISE);
+            rise.on_episode();
         }
         rise
     }
@@ -170,7 +172,7 @@ mod tests {
                     rise.on_pause();
                 }
             }
-            rise.on_episode(LEAST_RISE);
+            rise.on_episode();
             assert_eq!(rise.mean < before, tells, "{pauses}");
         }
     }
