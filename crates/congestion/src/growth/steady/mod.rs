@@ -303,6 +303,7 @@ impl Steady {
 
     /// A congestion episode began, in front of which `carried` or more was.
     fn react(&mut self, now: Time, carried: Rate) {
+        let has_drained = !self.drain.is_full(self.evidence.min());
         self.counted_before = (self.counted_at.replace(now), self.drain);
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let latest = self.delivered.latest();
@@ -313,7 +314,7 @@ impl Steady {
         let carried = arrived.max(carried).amount_in(rtt);
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
-        self.shadow.on_episode(now, carried);
+        self.shadow.on_episode(now, carried, has_drained);
         self.rise.on_episode();
     }
 
@@ -386,8 +387,10 @@ impl Controller for Steady {
             self.ramp = self.ramp.max(self.restart());
         }
         self.climb.grow(ack.now, self.round_trip());
+        let has_drained = !self.drain.is_full(self.evidence.min());
+        let cubic_share = self.rise.cubic_share();
         self.shadow
-            .grow(ack.now, self.round_trip(), self.rise.cubic_share());
+            .grow(ack.now, self.round_trip(), cubic_share, has_drained);
         let used = self.proved().amount_in(self.round_trip());
         self.climb
             .cap(used.get() as f64 / self.config.mss.get().max(1) as f64);

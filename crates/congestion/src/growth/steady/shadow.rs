@@ -12,7 +12,13 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// Reno     at an episode   window = window / 2
 ///          in between      window + 1 segment in a round trip
 /// average  of c · CUBIC + (1 − c) · Reno over the last 3 s, exponentially weighted
+/// newcomer all of them grow by a quarter in a round trip while the queue has drained
+///          at an episode   average = 0.85 · average, the mean of CUBIC from 0.7 to 1
 /// ```
+///
+/// A newcomer's first episodes come in its own slow start, or in a queue that others have just filled. They tell
+/// little of its share, and TCP's windows would take half a minute to find it on a long path. It is one until the
+/// first episode behind a queue that has drained, or the first after 3 s.
 ///
 /// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give under its episodes.
 /// Which of the two the others are shows in how the queue fills, and gives `c` ([`super::rise::Rise`]). Where only a
@@ -23,7 +29,8 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// the place that its own packet has left. TCP's throughput equation counts losses, and so misjudges the share of
 /// an even flow. Episodes are the same for all flows that share a queue.
 ///
-/// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno. Differs from both in: 1. the
+/// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno; RFC 9406, section 4.2, for the
+/// growth of a newcomer (conservative slow start: a quarter of slow start's). Differs from both in: 1. the
 /// windows do not depend on what is sent, but never exceed what was used ([`Shadow::cap`]); 2. at the first episode
 /// they are what was carried, which is half of what a slow start has sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,15 +54,18 @@ struct Windows {
     origin_at: Time,
     average: f64,
     updated_at: Time,
+    /// When it began, as long as it is a newcomer.
+    newcomer_since: Option<Time>,
 }
 
 impl Shadow {
-    /// A congestion episode began; `carried` was delivered in a round trip before it.
-    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
+    /// A congestion episode began; `carried` was delivered in a round trip before it. `has_drained`: the queue had
+    /// drained since the last one.
+    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes, has_drained: bool) {
         self.before = self.windows;
         self.windows = Some(match self.windows {
             None => Windows::beginning(now, segments(carried)),
-            Some(windows) => windows.decreased(now),
+            Some(windows) => windows.decreased(now, has_drained),
         });
     }
 
@@ -77,10 +87,17 @@ impl Shadow {
         }
     }
 
-    /// Time has passed; `cubic_share` of the average is CUBIC's window.
-    pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64) {
+    /// Time has passed; `cubic_share` of the average is CUBIC's window. `has_drained`: the queue has, since the last
+    /// episode.
+    pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
         if let Some(windows) = &mut self.windows {
+            let newcomer = windows.cubic * windows.newcomer_growth(now, rtt, has_drained);
             windows.grow(now, rtt, cubic_share);
+            if newcomer > windows.cubic {
+                windows.restart(now, newcomer);
+                windows.reno = windows.reno.max(newcomer);
+                windows.average = windows.average.max(newcomer);
+            }
         }
     }
 
@@ -91,15 +108,9 @@ impl Shadow {
             windows.reno = windows.reno.min(segments);
             windows.average = windows.average.min(segments);
             if windows.cubic > segments {
-                // The curve goes on from here when more is used.
-                *windows = Windows {
-                    cubic: segments,
-                    peak: segments,
-                    estimate: windows.estimate.min(segments),
-                    origin: segments,
-                    origin_at: now,
-                    ..*windows
-                };
+                let estimate = windows.estimate.min(segments);
+                windows.restart(now, segments);
+                windows.estimate = estimate;
             }
         }
     }
@@ -127,10 +138,29 @@ impl Windows {
             origin_at: now,
             average: carried,
             updated_at: now,
+            newcomer_since: Some(now),
         }
     }
 
-    fn decreased(self, now: Time) -> Self {
+    /// The curve of CUBIC goes on from this window.
+    const fn restart(&mut self, now: Time, window: f64) {
+        self.cubic = window;
+        self.peak = window;
+        self.estimate = window;
+        self.origin = window;
+        self.origin_at = now;
+    }
+
+    /// How many times the window of a newcomer is by now what it was; zero if it is none.
+    fn newcomer_growth(&self, now: Time, rtt: Span, has_drained: bool) -> f64 {
+        if self.newcomer_since.is_none() || !has_drained {
+            return 0.0;
+        }
+        let elapsed = now.saturating_since(self.updated_at);
+        1.0 + NEWCOMER * elapsed.as_secs_f64() / rtt.as_secs_f64()
+    }
+
+    fn decreased(self, now: Time, has_drained: bool) -> Self {
         let peak = if self.cubic < self.peak {
             self.cubic * (1.0 + DECREASE) / 2.0
         } else {
@@ -144,6 +174,13 @@ impl Windows {
             estimate: cubic,
             origin: cubic,
             origin_at: now,
+            average: match self.newcomer_since {
+                Some(_) => self.average * (1.0 + DECREASE) / 2.0,
+                None => self.average,
+            },
+            newcomer_since: self
+                .newcomer_since
+                .filter(|&since| !has_drained && now <= since + LONGEST_NEWCOMER),
             ..self
         }
     }
@@ -192,6 +229,12 @@ const LEAST: f64 = 2.0;
 /// The payload of a full segment of TCP with time stamps on a path of 1,500 bytes.
 const SEGMENT: Bytes = Bytes::new(1_448);
 
+/// How much of its window a newcomer grows by in a round trip.
+const NEWCOMER: f64 = 0.25;
+
+/// A flow is a newcomer no longer at its first episode after this time.
+const LONGEST_NEWCOMER: Span = Span::from_secs(3);
+
 /// Over how long the window is averaged: several episodes of a shared path.
 const MEMORY: Span = Span::from_secs(3);
 
@@ -208,7 +251,7 @@ mod tests {
     /// Windows after `millis` of growth in steps of 10 ms from `from`.
     fn grown(shadow: &mut Shadow, from: u64, millis: u64) -> Windows {
         for step in 1..=millis / 10 {
-            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5);
+            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5, true);
         }
         shadow.windows.unwrap()
     }
@@ -220,21 +263,56 @@ mod tests {
     #[test]
     fn there_is_no_share_before_an_episode() {
         let mut shadow = Shadow::default();
-        shadow.grow(Time::from_secs(1), RTT, 0.5);
+        shadow.grow(Time::from_secs(1), RTT, 0.5, true);
         shadow.cap(Time::from_secs(1), of(5));
         assert_eq!(shadow.rate(RTT), None);
-        shadow.on_episode(Time::from_secs(1), of(20));
+        shadow.on_episode(Time::from_secs(1), of(20), true);
         // 20 segments of 1,448 bytes in 100 ms.
         assert_eq!(shadow.rate(RTT), Some(Rate::from_bps(2_316_800)));
         shadow.undo_episode();
         assert_eq!(shadow.rate(RTT), None);
     }
 
+    /// A flow after two episodes with 20 segments, and a second of growth.
+    fn newcomer(has_drained: bool) -> Shadow {
+        let mut shadow = Shadow::default();
+        shadow.on_episode(Time::ZERO, of(20), true);
+        shadow.on_episode(Time::ZERO, of(20), false);
+        for step in 1..=100 {
+            shadow.grow(Time::from_millis(step * 10), RTT, 0.5, has_drained);
+        }
+        shadow
+    }
+
+    #[test]
+    fn a_newcomer_grows_by_a_quarter_each_round_trip_while_the_queue_has_drained() {
+        // 0.7 · 20 segments, a hundred times by 0.025: 14 · 11.81.
+        let grown = newcomer(true).windows.unwrap();
+        assert!(near(grown.cubic, 165.4), "{grown:?}");
+        assert!(
+            near(grown.reno, 165.4) && near(grown.average, 165.4),
+            "{grown:?}"
+        );
+        let full = newcomer(false).windows.unwrap();
+        assert!((14.0..21.0).contains(&full.cubic), "{full:?}");
+        // Behind a drained queue an episode makes it one of the others, and so do three seconds.
+        for (now, has_drained) in [(1_000, true), (3_001, false)] {
+            let now = Time::from_millis(now);
+            let mut shadow = newcomer(true);
+            shadow.on_episode(now, of(20), has_drained);
+            let before = shadow.windows.unwrap();
+            assert!(near(before.average, 140.6), "165.4 · 0.85: {before:?}");
+            shadow.grow(now + RTT, RTT, 0.5, true);
+            let after = shadow.windows.unwrap();
+            assert!(after.cubic < before.cubic * 1.1, "{after:?}");
+        }
+    }
+
     #[test]
     fn reno_halves_and_climbs_by_a_segment_each_round_trip() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(40));
-        shadow.on_episode(Time::ZERO, of(40));
+        shadow.on_episode(Time::ZERO, of(40), true);
+        shadow.on_episode(Time::ZERO, of(40), true);
         assert_eq!(shadow.windows.unwrap().reno, 20.0);
         assert!(near(grown(&mut shadow, 0, 1_500).reno, 35.0));
     }
@@ -242,8 +320,8 @@ mod tests {
     #[test]
     fn cubic_is_back_at_its_peak_after_k_and_grows_beyond_it() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100), true);
         let windows = shadow.windows.unwrap();
         assert_eq!((windows.cubic, windows.peak), (70.0, 100.0));
         // K = ∛(30 / 0.4) = 4.217 s. W_est is 70 + 42.17 · 9/17 = 92.3 by then.
@@ -254,8 +332,8 @@ mod tests {
         assert!(near(later.cubic, 125.6), "{later:?}");
         // At half of K: 100 − 0.4 · 2.108³.
         let mut again = Shadow::default();
-        again.on_episode(Time::ZERO, of(100));
-        again.on_episode(Time::ZERO, of(100));
+        again.on_episode(Time::ZERO, of(100), true);
+        again.on_episode(Time::ZERO, of(100), true);
         let half = grown(&mut again, 0, 2_110);
         assert!(near(half.cubic, 96.25), "{half:?}");
     }
@@ -263,9 +341,9 @@ mod tests {
     #[test]
     fn a_second_episode_below_the_peak_gives_room_to_others() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100), true);
         let windows = shadow.windows.unwrap();
         assert!(near(windows.cubic, 49.0), "{windows:?}");
         assert!(near(windows.peak, 59.5), "70 · 1.7 / 2: {windows:?}");
@@ -277,13 +355,13 @@ mod tests {
         // by its additive increase, and more where it goes on by one segment behind W_max.
         for share in [0.0, 0.5, 1.0] {
             let mut shadow = Shadow::default();
-            shadow.on_episode(Time::ZERO, of(60));
+            shadow.on_episode(Time::ZERO, of(60), true);
             let (mut sums, mut count) = ([0.0; 3], 0.0);
             for episode in 0..40_u64 {
                 let began = episode * 2_000;
-                shadow.on_episode(Time::from_millis(began), of(0));
+                shadow.on_episode(Time::from_millis(began), of(0), true);
                 for step in 1..=200 {
-                    shadow.grow(Time::from_millis(began + step * 10), RTT, share);
+                    shadow.grow(Time::from_millis(began + step * 10), RTT, share, true);
                     if episode >= 20 {
                         let windows = shadow.windows.unwrap();
                         sums[0] += windows.reno;
@@ -304,12 +382,12 @@ mod tests {
     #[test]
     fn an_episode_in_which_few_gave_way_takes_as_much_less() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100));
-        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100), true);
         shadow.soften(1.0, 1.0);
         let windows = shadow.windows.unwrap();
         assert_eq!((windows.cubic, windows.reno), (70.0, 50.0));
-        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100), true);
         shadow.soften(0.5, 0.25);
         let windows = shadow.windows.unwrap();
         assert!(near(windows.cubic, 59.5), "70 · (1 − 0.3 / 2): {windows:?}");
@@ -322,10 +400,10 @@ mod tests {
     #[test]
     fn what_is_not_used_does_not_grow() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(10));
+        shadow.on_episode(Time::ZERO, of(10), true);
         for step in 1..=10_000_u64 {
             let now = Time::from_millis(step * 10);
-            shadow.grow(now, RTT, 0.5);
+            shadow.grow(now, RTT, 0.5, true);
             shadow.cap(now, of(30));
         }
         let windows = shadow.windows.unwrap();

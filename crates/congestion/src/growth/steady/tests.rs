@@ -170,9 +170,10 @@ fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
         let least = if pause.is_zero() { 3.6 } else { 2.0 };
         let found = share(&law);
         assert!((least..4.4).contains(&found), "{found}, {pause:?}");
-        carry(&mut law, now, now + Span::from_millis(200), GAP, |_| BASE);
+        // A newcomer goes on by a quarter each round trip, up to twice what arrives.
+        carry(&mut law, now, now + BASE * 2, GAP, |_| BASE);
         let found = share(&law);
-        assert!((3.6..5.0).contains(&found), "{found}, {pause:?}");
+        assert!((3.6..7.0).contains(&found), "{found}, {pause:?}");
     }
 }
 
@@ -181,7 +182,7 @@ fn congested(segments: u64) -> (Steady, Time) {
     let mut law = law();
     let saw = |now: Time| BASE + Span::from_millis(now.as_nanos() / 1_000_000 % 90);
     let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, saw);
-    for _ in 0..20 {
+    for _ in 0..40 {
         law.on_loss(&loss(now, LossCause::Reordering));
         law.on_ack(&ack(now, FULL));
         // The queue drains for a moment, else the next loss would belong to the same episode.
@@ -250,7 +251,7 @@ fn losses_that_no_queue_explains_change_nothing_unless_asked_to_count() {
         let mut law = law();
         law.config.spare_random = spare_random;
         let mut now = carry(&mut law, Time::ZERO, Time::from_secs(4), GAP, |_| BASE);
-        for _ in 0..20 {
+        for _ in 0..40 {
             law.on_loss(&loss(now, LossCause::Reordering));
             law.on_ack(&ack(now, BASE));
             now = carry(&mut law, now, now + GAP * 100, GAP, |_| BASE);
