@@ -46,7 +46,7 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( 9/10 · X(p, srtt), shadow, climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
 ///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
@@ -204,7 +204,7 @@ impl Steady {
         };
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let shadow = self.shadow.rate(rtt).unwrap_or(Rate::ZERO);
-        let share = throughput(mss, rtt, p).mul_f64(MODESTY).max(shadow);
+        let share = throughput(mss, rtt, p).max(shadow).mul_f64(MODESTY);
         if self.intervals.is_full() {
             share
         } else {
@@ -303,7 +303,6 @@ impl Steady {
 
     /// A congestion episode began, in front of which `carried` or more was.
     fn react(&mut self, now: Time, carried: Rate) {
-        let has_drained = !self.drain.is_full(self.evidence.min());
         self.counted_before = (self.counted_at.replace(now), self.drain);
         let (mss, rtt) = (self.config.mss, self.round_trip());
         let latest = self.delivered.latest();
@@ -314,7 +313,7 @@ impl Steady {
         let carried = arrived.max(carried).amount_in(rtt);
         let segments = carried.get() as f64 / mss.get().max(1) as f64;
         self.climb.on_event(now, segments);
-        self.shadow.on_episode(now, carried, has_drained);
+        self.shadow.on_episode(now, carried);
         self.rise.on_episode();
     }
 
@@ -492,8 +491,8 @@ const YOUTH: u64 = 32;
 /// What part of its flight a flow keeps at its first loss event, as CUBIC does (RFC 9438, section 4.6).
 const FIRST_DECREASE: f64 = 0.7;
 
-/// What part is taken of the rate by the equation: the whole of it would leave two greedy Reno flows four fifths of an
-/// equal share, since packets that are sent evenly meet a full queue less often than theirs.
+/// What part is taken of the rate by the equation and the shadow windows: the whole of it would leave two greedy Reno
+/// flows four fifths of an equal share, since packets that are sent evenly meet a full queue less often than theirs.
 const MODESTY: f64 = 0.9;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.

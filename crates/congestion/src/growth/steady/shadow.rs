@@ -13,12 +13,12 @@ use comity_units::{Bytes, Rate, Span, Time};
 ///          in between      window + 1 segment in a round trip
 /// average  of c · CUBIC + (1 − c) · Reno over the last 3 s, exponentially weighted
 /// newcomer all of them grow by a quarter in a round trip while the queue has drained
-///          at an episode   average = 0.85 · average, the mean of CUBIC from 0.7 to 1
+///          at an episode   average = 3/4 · average, which is the mean of Reno from 1/2 to 1
 /// ```
 ///
 /// A newcomer's first episodes come in its own slow start, or in a queue that others have just filled. They tell
 /// little of its share, and TCP's windows would take half a minute to find it on a long path. It is one until the
-/// first episode behind a queue that has drained, or the first after 3 s.
+/// first episode after eight round trips.
 ///
 /// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give under its episodes.
 /// Which of the two the others are shows in how the queue fills, and gives `c` ([`super::rise::Rise`]). Where only a
@@ -54,18 +54,17 @@ struct Windows {
     origin_at: Time,
     average: f64,
     updated_at: Time,
-    /// When it began, as long as it is a newcomer.
-    newcomer_since: Option<Time>,
+    /// How many round trips it has been a newcomer for; `None` when it is none.
+    newcomer: Option<f64>,
 }
 
 impl Shadow {
-    /// A congestion episode began; `carried` was delivered in a round trip before it. `has_drained`: the queue had
-    /// drained since the last one.
-    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes, has_drained: bool) {
+    /// A congestion episode began; `carried` was delivered in a round trip before it.
+    pub(super) fn on_episode(&mut self, now: Time, carried: Bytes) {
         self.before = self.windows;
         self.windows = Some(match self.windows {
             None => Windows::beginning(now, segments(carried)),
-            Some(windows) => windows.decreased(now, has_drained),
+            Some(windows) => windows.decreased(now),
         });
     }
 
@@ -91,9 +90,14 @@ impl Shadow {
     /// episode.
     pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
         if let Some(windows) = &mut self.windows {
-            let newcomer = windows.cubic * windows.newcomer_growth(now, rtt, has_drained);
+            let rounds = windows.rounds_until(now, rtt);
+            let newcomer = windows.cubic * (1.0 + NEWCOMER_GROWTH * rounds);
             windows.grow(now, rtt, cubic_share);
-            if newcomer > windows.cubic {
+            let Some(been) = &mut windows.newcomer else {
+                return;
+            };
+            *been += rounds;
+            if has_drained && newcomer > windows.cubic {
                 windows.restart(now, newcomer);
                 windows.reno = windows.reno.max(newcomer);
                 windows.average = windows.average.max(newcomer);
@@ -138,8 +142,13 @@ impl Windows {
             origin_at: now,
             average: carried,
             updated_at: now,
-            newcomer_since: Some(now),
+            newcomer: Some(0.0),
         }
+    }
+
+    /// Round trips since the last growth.
+    fn rounds_until(&self, now: Time, rtt: Span) -> f64 {
+        now.saturating_since(self.updated_at).as_secs_f64() / rtt.as_secs_f64()
     }
 
     /// The curve of CUBIC goes on from this window.
@@ -151,16 +160,7 @@ impl Windows {
         self.origin_at = now;
     }
 
-    /// How many times the window of a newcomer is by now what it was; zero if it is none.
-    fn newcomer_growth(&self, now: Time, rtt: Span, has_drained: bool) -> f64 {
-        if self.newcomer_since.is_none() || !has_drained {
-            return 0.0;
-        }
-        let elapsed = now.saturating_since(self.updated_at);
-        1.0 + NEWCOMER * elapsed.as_secs_f64() / rtt.as_secs_f64()
-    }
-
-    fn decreased(self, now: Time, has_drained: bool) -> Self {
+    fn decreased(self, now: Time) -> Self {
         let peak = if self.cubic < self.peak {
             self.cubic * (1.0 + DECREASE) / 2.0
         } else {
@@ -174,21 +174,19 @@ impl Windows {
             estimate: cubic,
             origin: cubic,
             origin_at: now,
-            average: match self.newcomer_since {
-                Some(_) => self.average * (1.0 + DECREASE) / 2.0,
+            average: match self.newcomer {
+                Some(_) => self.average * NEWCOMER_AVERAGE,
                 None => self.average,
             },
-            newcomer_since: self
-                .newcomer_since
-                .filter(|&since| !has_drained && now <= since + LONGEST_NEWCOMER),
+            newcomer: self.newcomer.filter(|&rounds| rounds <= NEWCOMER_ROUNDS),
             ..self
         }
     }
 
     fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64) {
+        let rounds = self.rounds_until(now, rtt);
         let elapsed = now.saturating_since(self.updated_at);
         self.updated_at = now;
-        let rounds = elapsed.as_secs_f64() / rtt.as_secs_f64();
         self.reno += rounds;
         self.estimate += rounds
             * if self.estimate < self.peak {
@@ -230,10 +228,13 @@ const LEAST: f64 = 2.0;
 const SEGMENT: Bytes = Bytes::new(1_448);
 
 /// How much of its window a newcomer grows by in a round trip.
-const NEWCOMER: f64 = 0.25;
+const NEWCOMER_GROWTH: f64 = 0.25;
 
-/// A flow is a newcomer no longer at its first episode after this time.
-const LONGEST_NEWCOMER: Span = Span::from_secs(3);
+/// A flow is a newcomer no longer at its first episode after so many round trips.
+const NEWCOMER_ROUNDS: f64 = 8.0;
+
+/// What part of a newcomer's window its average is at an episode.
+const NEWCOMER_AVERAGE: f64 = 0.75;
 
 /// Over how long the window is averaged: several episodes of a shared path.
 const MEMORY: Span = Span::from_secs(3);
@@ -251,7 +252,7 @@ mod tests {
     /// Windows after `millis` of growth in steps of 10 ms from `from`.
     fn grown(shadow: &mut Shadow, from: u64, millis: u64) -> Windows {
         for step in 1..=millis / 10 {
-            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5, true);
+            shadow.grow(Time::from_millis(from + step * 10), RTT, 0.5, false);
         }
         shadow.windows.unwrap()
     }
@@ -263,10 +264,10 @@ mod tests {
     #[test]
     fn there_is_no_share_before_an_episode() {
         let mut shadow = Shadow::default();
-        shadow.grow(Time::from_secs(1), RTT, 0.5, true);
+        shadow.grow(Time::from_secs(1), RTT, 0.5, false);
         shadow.cap(Time::from_secs(1), of(5));
         assert_eq!(shadow.rate(RTT), None);
-        shadow.on_episode(Time::from_secs(1), of(20), true);
+        shadow.on_episode(Time::from_secs(1), of(20));
         // 20 segments of 1,448 bytes in 100 ms.
         assert_eq!(shadow.rate(RTT), Some(Rate::from_bps(2_316_800)));
         shadow.undo_episode();
@@ -276,8 +277,8 @@ mod tests {
     /// A flow after two episodes with 20 segments, and a second of growth.
     fn newcomer(has_drained: bool) -> Shadow {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(20), true);
-        shadow.on_episode(Time::ZERO, of(20), false);
+        shadow.on_episode(Time::ZERO, of(20));
+        shadow.on_episode(Time::ZERO, of(20));
         for step in 1..=100 {
             shadow.grow(Time::from_millis(step * 10), RTT, 0.5, has_drained);
         }
@@ -295,24 +296,36 @@ mod tests {
         );
         let full = newcomer(false).windows.unwrap();
         assert!((14.0..21.0).contains(&full.cubic), "{full:?}");
-        // Behind a drained queue an episode makes it one of the others, and so do three seconds.
-        for (now, has_drained) in [(1_000, true), (3_001, false)] {
-            let now = Time::from_millis(now);
-            let mut shadow = newcomer(true);
-            shadow.on_episode(now, of(20), has_drained);
-            let before = shadow.windows.unwrap();
-            assert!(near(before.average, 140.6), "165.4 · 0.85: {before:?}");
-            shadow.grow(now + RTT, RTT, 0.5, true);
-            let after = shadow.windows.unwrap();
-            assert!(after.cubic < before.cubic * 1.1, "{after:?}");
+        // Episodes after eight round trips and after nine: it is still one, and it is none.
+        let mut shadow = newcomer(true);
+        let before = shadow.windows.unwrap();
+        assert!(
+            before.newcomer.is_some_and(|rounds| near(rounds, 10.0)),
+            "{before:?}"
+        );
+        for rounds in [8.0, 8.1] {
+            let mut shadow = shadow;
+            shadow.windows = Some(Windows {
+                newcomer: Some(rounds),
+                ..before
+            });
+            shadow.on_episode(Time::from_secs(1), of(20));
+            let lost = shadow.windows.unwrap();
+            assert!(near(lost.average, 124.1), "165.4 · 3/4: {lost:?}");
+            assert_eq!(lost.newcomer.is_some(), rounds == 8.0);
         }
+        shadow.on_episode(Time::from_secs(1), of(20));
+        let lost = shadow.windows.unwrap();
+        shadow.grow(Time::from_millis(1_100), RTT, 0.5, true);
+        let later = shadow.windows.unwrap();
+        assert!(later.cubic < lost.cubic * 1.1, "{later:?}");
     }
 
     #[test]
     fn reno_halves_and_climbs_by_a_segment_each_round_trip() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(40), true);
-        shadow.on_episode(Time::ZERO, of(40), true);
+        shadow.on_episode(Time::ZERO, of(40));
+        shadow.on_episode(Time::ZERO, of(40));
         assert_eq!(shadow.windows.unwrap().reno, 20.0);
         assert!(near(grown(&mut shadow, 0, 1_500).reno, 35.0));
     }
@@ -320,8 +333,8 @@ mod tests {
     #[test]
     fn cubic_is_back_at_its_peak_after_k_and_grows_beyond_it() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100), true);
-        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
         let windows = shadow.windows.unwrap();
         assert_eq!((windows.cubic, windows.peak), (70.0, 100.0));
         // K = ∛(30 / 0.4) = 4.217 s. W_est is 70 + 42.17 · 9/17 = 92.3 by then.
@@ -332,8 +345,8 @@ mod tests {
         assert!(near(later.cubic, 125.6), "{later:?}");
         // At half of K: 100 − 0.4 · 2.108³.
         let mut again = Shadow::default();
-        again.on_episode(Time::ZERO, of(100), true);
-        again.on_episode(Time::ZERO, of(100), true);
+        again.on_episode(Time::ZERO, of(100));
+        again.on_episode(Time::ZERO, of(100));
         let half = grown(&mut again, 0, 2_110);
         assert!(near(half.cubic, 96.25), "{half:?}");
     }
@@ -341,9 +354,9 @@ mod tests {
     #[test]
     fn a_second_episode_below_the_peak_gives_room_to_others() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100), true);
-        shadow.on_episode(Time::ZERO, of(100), true);
-        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
         let windows = shadow.windows.unwrap();
         assert!(near(windows.cubic, 49.0), "{windows:?}");
         assert!(near(windows.peak, 59.5), "70 · 1.7 / 2: {windows:?}");
@@ -355,13 +368,13 @@ mod tests {
         // by its additive increase, and more where it goes on by one segment behind W_max.
         for share in [0.0, 0.5, 1.0] {
             let mut shadow = Shadow::default();
-            shadow.on_episode(Time::ZERO, of(60), true);
+            shadow.on_episode(Time::ZERO, of(60));
             let (mut sums, mut count) = ([0.0; 3], 0.0);
             for episode in 0..40_u64 {
                 let began = episode * 2_000;
-                shadow.on_episode(Time::from_millis(began), of(0), true);
+                shadow.on_episode(Time::from_millis(began), of(0));
                 for step in 1..=200 {
-                    shadow.grow(Time::from_millis(began + step * 10), RTT, share, true);
+                    shadow.grow(Time::from_millis(began + step * 10), RTT, share, false);
                     if episode >= 20 {
                         let windows = shadow.windows.unwrap();
                         sums[0] += windows.reno;
@@ -382,12 +395,12 @@ mod tests {
     #[test]
     fn an_episode_in_which_few_gave_way_takes_as_much_less() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(100), true);
-        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100));
+        shadow.on_episode(Time::ZERO, of(100));
         shadow.soften(1.0, 1.0);
         let windows = shadow.windows.unwrap();
         assert_eq!((windows.cubic, windows.reno), (70.0, 50.0));
-        shadow.on_episode(Time::ZERO, of(100), true);
+        shadow.on_episode(Time::ZERO, of(100));
         shadow.soften(0.5, 0.25);
         let windows = shadow.windows.unwrap();
         assert!(near(windows.cubic, 59.5), "70 · (1 − 0.3 / 2): {windows:?}");
@@ -400,10 +413,10 @@ mod tests {
     #[test]
     fn what_is_not_used_does_not_grow() {
         let mut shadow = Shadow::default();
-        shadow.on_episode(Time::ZERO, of(10), true);
+        shadow.on_episode(Time::ZERO, of(10));
         for step in 1..=10_000_u64 {
             let now = Time::from_millis(step * 10);
-            shadow.grow(now, RTT, 0.5, true);
+            shadow.grow(now, RTT, 0.5, false);
             shadow.cap(now, of(30));
         }
         let windows = shadow.windows.unwrap();

@@ -429,7 +429,7 @@ fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
     assert!(old.intervals.is_full());
     let p = old.intervals.rate().unwrap();
     let equation = throughput(MSS, old.round_trip(), p).as_mbps_f64() * 0.9;
-    let shadow = old.shadow.rate(old.round_trip()).unwrap().as_mbps_f64();
+    let shadow = old.shadow.rate(old.round_trip()).unwrap().as_mbps_f64() * 0.9;
     let expected = equation.max(shadow).min(8.0);
     assert!(
         (share(&old) - expected).abs() < 0.01,
