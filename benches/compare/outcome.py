@@ -132,13 +132,13 @@ class Outcome:
 
         >>> runs = ({"trusted": True, "failed_attempts": ["a"]}, {"trusted": False, "failed_attempts": []})
         >>> Outcome("published", None, "SRT", runs, 3).doubts
-        '1 of 3 runs not trusted; 1 missing; 1 failed and was repeated'
+        '2 of 3 runs; 1 not trusted; 1 failed and was repeated'
         """
         distrusted = sum(not run["trusted"] for run in self.runs)
         missing = self.wanted - len(self.runs)
         repeated = sum(len(run["failed_attempts"]) for run in self.runs)
-        said = [f"{distrusted} of {self.wanted} runs not trusted"] if distrusted else []
-        said += [f"{missing} missing"] if missing else []
+        said = [f"{len(self.runs)} of {self.wanted} runs"] if missing else []
+        said += [f"{distrusted} not trusted"] if distrusted else []
         said += [f"{repeated} failed and {'was' if repeated == 1 else 'were'} repeated"] if repeated else []
         return "; ".join(said)
 

@@ -141,8 +141,8 @@ def table(rows, kind):
     ...     "sender": {"bytes_given": 100, "processor": {"own_s": 1.0}}, "trusted": True, "failed_attempts": []}
     >>> point = points_of("published")["1-cubic-below"]
     >>> for line in table([Outcome("published", point, name, (run,), 2) for name in ("SRT", "TCP")], "below").splitlines()[2:]: print(line)
-    | 1-cubic-below | SRT | 50.00 % (50.00) | 10 / 20 | 1.06 | 0.985 | 1.00 % | 1.20 | 1.5 | 1 missing |
-    |  | TCP | 50.00 % (50.00) | 10 / 20 | 1.06 | 0.985 | 1.00 % | 1.20 | 1.5 | 1 missing |
+    | 1-cubic-below | SRT | 50.00 % (50.00) | 10 / 20 | 1.06 | 0.985 | 1.00 % | 1.20 | 1.5 | 1 of 2 runs |
+    |  | TCP | 50.00 % (50.00) | 10 / 20 | 1.06 | 0.985 | 1.00 % | 1.20 | 1.5 | 1 of 2 runs |
     """
     lines, last = [], None
     for row in rows:
@@ -184,12 +184,12 @@ def remarks(found):
     """How many rows need a second look.
 
     >>> remarks([])
-    'No run is missing, failed, or is not trusted.'
+    'All rows rest on all runs, and all runs are trusted.'
     """
     doubtful = sum(bool(row.doubts) for row in found)
     if not doubtful:
-        return "No run is missing, failed, or is not trusted."
-    return f"{doubtful} of {len(found)} rows have a remark in their last column: runs that are missing, failed, or are not trusted."
+        return "All rows rest on all runs, and all runs are trusted."
+    return f"{doubtful} of {len(found)} rows have a remark in their last column: they rest on fewer runs, or a run failed or is not trusted."
 
 
 def counted(runs):
