@@ -10,15 +10,16 @@ use comity_units::{Bytes, Rate, Span, Time};
 /// in between           window + 1 segment each round trip, up to what has been used
 /// ```
 ///
-/// The first losses of a flow come in its own slow start or in that of its rivals, one soon after another. An average over
-/// loss intervals remembers such a beginning until as many intervals as it spans have passed, which may take half a
-/// minute; TCP has climbed back in a few seconds.
+/// The first losses of a flow come in its own slow start or in that of its rivals, one soon after
+/// another. An average over loss intervals remembers such a beginning until as many intervals as it
+/// spans have passed, which may take half a minute; TCP has climbed back in a few seconds.
 ///
-/// Used is the faster of twice the most that was delivered of late and the initial window in a round trip: what a source
-/// of little data never asked for it has not found to be there, and later losses would halve it in vain.
+/// Used is the faster of twice the most that was delivered of late and the initial window in a
+/// round trip: what a source of little data never asked for it has not found to be there, and later
+/// losses would halve it in vain.
 ///
-/// Source: RFC 5681, section 3.1, for the increase and the decrease, and RFC 7661 for the bound. What was carried is half of what was sent, as at the
-/// end of a slow start that doubles.
+/// Source: RFC 5681, section 3.1, for the increase and the decrease, and RFC 7661 for the bound.
+/// What was carried is half of what was sent, as at the end of a slow start that doubles.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Climb {
     /// In segments; zero before the first event.

@@ -2,12 +2,15 @@
 
 use comity_units::{Bytes, Rate, Span, Time, Windows};
 
-/// The rate at which data was acknowledged: over the last round trip, and the most of the last seconds.
+/// The rate at which data was acknowledged: over the last round trip, and the most of the last
+/// seconds.
 ///
-/// A pause in which nothing was under way is left out, from [`MEMORY`] on: divided by it what arrived would be next to nothing. Shorter
-/// ones count, and what came before them is still remembered.
+/// A pause in which nothing was under way is left out, from [`MEMORY`] on: divided by it what
+/// arrived would be next to nothing. Shorter ones count, and what came before them is still
+/// remembered.
 ///
-/// Source: `X_recv` and the set of its last values of RFC 5348, sections 4.3 and 6.2; measured at the sender.
+/// Source: `X_recv` and the set of its last values of RFC 5348, sections 4.3 and 6.2; measured at
+/// the sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
     amount: u64,
@@ -57,7 +60,8 @@ impl Delivered {
     }
 }
 
-/// A window: a group of pictures or two, so that the largest picture stays in memory until the next.
+/// A window: a group of pictures or two, so that the largest picture stays in memory until the
+/// next.
 const MEMORY: Span = Span::from_secs(2);
 
 /// Shorter than this no rate is measured: acknowledgements come in lumps.

@@ -13,14 +13,16 @@ use super::evidence::LONGEST_WAITING;
 /// receded  : behind that, one was shorter by full / 4 or more than the longest in between
 /// ```
 ///
-/// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals that lost none keep it
-/// full. Losses until it drains belong to the same episode: a TCP flow in its place would have reacted once. On a path
-/// without a queue every round trip counts as drained.
+/// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals
+/// that lost none keep it full. Losses until it drains belong to the same episode: a TCP flow in
+/// its place would have reacted once. On a path without a queue every round trip counts as drained.
 ///
-/// A queue that has refilled and recedes without a loss of this flow is an episode of others: they have lost packets
-/// and given way. Unless it was this flow that paused: less than three quarters are in flight of what was at the longest. Behind a full queue, packets that leave evenly are refused less often than those of flows that
-/// are clocked by acknowledgements. Where fewer than some packets fit into a quarter of the queue, others in
-/// front make as much of a difference, and nothing is said.
+/// A queue that has refilled and recedes without a loss of this flow is an episode of others: they
+/// have lost packets and given way. Unless it was this flow that paused: less than three quarters
+/// are in flight of what was at the longest. Behind a full queue, packets that leave evenly are
+/// refused less often than those of flows that are clocked by acknowledgements. Where fewer than
+/// some packets fit into a quarter of the queue, others in front make as much of a difference, and
+/// nothing is said.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drain {
     /// The round trip when the episode began.
@@ -40,8 +42,8 @@ impl Drain {
         self.longest = None;
     }
 
-    /// A round trip was measured with so much in flight, on a path of this least one: whether others
-    /// have given way.
+    /// A round trip was measured with so much in flight, on a path of this least one: whether
+    /// others have given way.
     pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: Bytes) -> bool {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         let (Some(full), Some(min)) = (self.began_with, min) else {
@@ -63,7 +65,8 @@ impl Drain {
         false
     }
 
-    /// Whether the queue is still about as full as at the beginning of the episode, on a path of this least round trip.
+    /// Whether the queue is still about as full as at the beginning of the episode, on a path of
+    /// this least round trip.
     pub(super) fn is_full(&self, min: Option<Span>) -> bool {
         let (Some(full), Some(least), Some(min)) = (self.began_with, self.least, min) else {
             return false;

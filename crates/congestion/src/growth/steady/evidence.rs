@@ -6,9 +6,9 @@ use comity_units::{Span, Time};
 
 /// Tells losses of a full queue from losses that have nothing to do with one.
 ///
-/// A packet that a full queue refuses has neighbours that waited for longer than nearly all others; a packet
-/// that is lost at random has neighbours like any other. So each loss event asks for the ranks of the round
-/// trips before and after it among those of the last seconds, between 0 and 1:
+/// A packet that a full queue refuses has neighbours that waited for longer than nearly all others;
+/// a packet that is lost at random has neighbours like any other. So each loss event asks for the
+/// ranks of the round trips before and after it among those of the last seconds, between 0 and 1:
 ///
 /// ```text
 /// rank       = share of round trips that are shorter + half the share of those that are equal
@@ -17,17 +17,18 @@ use comity_units::{Span, Time};
 /// random     = mean rank < 3/4  and  waiting ≤ 3 ms  and  lost share ≤ 1/10
 /// ```
 ///
-/// The round trips are taken one in so many acknowledgements, not one in so much time: packets that are sent
-/// in bursts wait for one another, and are lost more often than others only because there are more of them.
+/// The round trips are taken one in so many acknowledgements, not one in so much time: packets that
+/// are sent in bursts wait for one another, and are lost more often than others only because there
+/// are more of them.
 ///
 /// The least round trip does not age: after a change of route to a longer path, every loss counts.
 ///
-/// All three have to hold: a short queue is found by the rank, a queue that stands by the waiting, and a path
-/// that loses more than a tenth is overloaded by any measure. A loss between packets of which none was timed
-/// is congestion.
+/// All three have to hold: a short queue is found by the rank, a queue that stands by the waiting,
+/// and a path that loses more than a tenth is overloaded by any measure. A loss between packets of
+/// which none was timed is congestion.
 ///
-/// Source: none for the rank; the second condition is the idea of TCP Veno (Fu and Liew, IEEE JSAC 21(2), 2003),
-/// whose bound is three packets in the queue.
+/// Source: none for the rank; the second condition is the idea of TCP Veno (Fu and Liew, IEEE JSAC
+/// 21(2), 2003), whose bound is three packets in the queue.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
     /// Round trips of the last seconds.
@@ -54,8 +55,8 @@ impl Evidence {
         self.min
     }
 
-    /// How patient a flow may be while a queue does not drain: wholly up to a lost share of 0.08, of late and on
-    /// the average, and not at all from 0.16 on.
+    /// How patient a flow may be while a queue does not drain: wholly up to a lost share of 0.08,
+    /// of late and on the average, and not at all from 0.16 on.
     pub(super) fn patience(&self) -> f64 {
         let left = (IMPATIENT_SHARE - self.share.mean) / (IMPATIENT_SHARE - PATIENT_SHARE);
         left.clamp(0.0, 1.0)
@@ -188,22 +189,23 @@ const COVERED: Span = Span::from_secs(5);
 /// Neighbours of drops of a full queue rank near 1, others near 1/2 on average.
 const CONGESTED_RANK: f64 = 0.75;
 
-/// What a few packets of other flows in front make a packet wait on a link of some megabits per second. Flows that begin
-/// behind a full queue take it for the path: with an eighth of the round trip here, eight of them would not give way any more,
-/// and one packet in ten would be lost.
+/// What a few packets of other flows in front make a packet wait on a link of some megabits per
+/// second. Flows that begin behind a full queue take it for the path: with an eighth of the round
+/// trip here, eight of them would not give way any more, and one packet in ten would be lost.
 pub(super) const LONGEST_WAITING: Span = Span::from_millis(3);
 
 /// Above this share losses count as congestion whatever else is known.
 const LARGEST_SHARE: f64 = 0.1;
 
-/// Up to this lost share a flow waits for others to give way. Beside BBR, which does not, it is some 0.04.
+/// Up to this lost share a flow waits for others to give way. Beside BBR, which does not, it is
+/// some 0.04.
 const PATIENT_SHARE: f64 = 0.08;
 
 /// From this lost share on, flows that wait for one another overload the path.
 const IMPATIENT_SHARE: f64 = 0.16;
 
-/// The lost share is taken over so many bytes: 150 full packets, in which a share of a twentieth is measured
-/// to a third of itself.
+/// The lost share is taken over so many bytes: 150 full packets, in which a share of a twentieth is
+/// measured to a third of itself.
 const STRETCH: u64 = 200_000;
 
 #[cfg(test)]

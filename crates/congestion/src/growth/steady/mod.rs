@@ -20,7 +20,7 @@ use drain::Drain;
 use evidence::Evidence;
 use recession::Recession;
 use rise::Rise;
-use shadow::Shadow;
+use shadow::{DECREASE, Shadow};
 
 /// How a [`Steady`] is set up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,8 @@ pub struct SteadyConfig {
     pub memory: usize,
     /// How many times the share a burst may go.
     pub peak: f64,
-    /// How much may be saved up, and by how much the account may be overdrawn, as time at the share.
+    /// How much may be saved up, and by how much the account may be overdrawn, as time at the
+    /// share.
     pub depth: Span,
     /// Losses within so many round trips of the last that counted belong to the same event.
     pub grouping: f64,
@@ -46,7 +47,9 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ), max( 2 · most delivered of the last seconds, initial window / srtt ), ramp ),
+/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ),
+///               max( 2 · most delivered of the last seconds, initial window / srtt ),
+///               ramp ),
 ///          a segment a second at least
 /// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
 ///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
@@ -58,39 +61,39 @@ pub struct SteadyConfig {
 ///          min( peak · share, max( 2 · most delivered of the last seconds, initial window / srtt ) )
 /// ```
 ///
-/// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that halves and
-/// climbs back carries the same on the average but cannot carry a stream of nearly that rate on time; and a
-/// source whose pictures differ in size by a factor of five needs more than its share for a moment and less
-/// for the rest of the second. The bucket keeps the account of that, and the transport says which sections may
-/// overdraw it.
+/// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that
+/// halves and climbs back carries the same on the average but cannot carry a stream of nearly that
+/// rate on time; and a source whose pictures differ in size by a factor of five needs more than its
+/// share for a moment and less for the rest of the second. The bucket keeps the account of that,
+/// and the transport says which sections may overdraw it.
 ///
-/// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve finds the queue
-/// full until its rivals have reacted, and one that gives way by three tenths (CUBIC) leaves it nearly so. While the
-/// queue has not drained by a quarter (`Drain`), they are for half of the shadow window in round trips,
-/// a second at most. Where more than 0.08 of the packets is lost they are for less, and from 0.16 on
-/// for one round trip.
+/// Losses within `grouping` round trips of the last event are its echo: a flow that does not halve
+/// finds the queue full until its rivals have reacted, and one that gives way by three tenths
+/// (CUBIC) leaves it nearly so. While the queue has not drained by a quarter (`Drain`), they are
+/// for half of the shadow window in round trips, a second at most. Where more than 0.08 of the
+/// packets is lost they are for less, and from 0.16 on for one round trip.
 ///
-/// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without a
-/// loss or a pause of this flow, counts as a loss event too: others have lost packets and given way
-/// (`Drain`). It counts for the part of the flows that has given way (`Recession`).
+/// A queue that fills to where it lost packets of this flow and then recedes by a quarter, without
+/// a loss or a pause of this flow, counts as a loss event too: others have lost packets and given
+/// way (`Drain`). It counts for the part of the flows that has given way (`Recession`).
 ///
-/// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice what is delivered, or the initial
-/// window in a round trip, packets that arrive lengthen no interval. Else minutes of little data would
-/// outweigh the losses of the seconds behind them.
+/// Neither the climb nor an interval grows beyond what was used: while `X` or the climb is twice
+/// what is delivered, or the initial window in a round trip, packets that arrive lengthen no
+/// interval. Else minutes of little data would outweigh the losses of the seconds behind them.
 ///
-/// In the round trip behind a loss that counts, "2 · most delivered" is once that: savings of some seconds shall not be spent
-/// on a queue that is full.
+/// In the round trip behind a loss that counts, "2 · most delivered" is once that: savings of some
+/// seconds shall not be spent on a queue that is full.
 ///
-/// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark always
-/// counts.
+/// A loss event counts only if a queue explains it (`Evidence`), unless told otherwise; an ECN mark
+/// always counts.
 ///
-/// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the history is
-/// kept by the sender, from acknowledgements; 2. the share is an average that may be saved up and overdrawn,
-/// not a ceiling of each instant; 3. losses that no queue explains are left out; 4. the least rate is a segment
-/// a second, not one in 64 seconds; 5. no damping of oscillations
-/// (section 4.5) and no history discounting;
-/// 6. an interval does not grow while the source uses less than half of the rate that it allows, in place of the rules for
-/// a loss after such a time (section 4.3); 7. episodes of others count.
+/// Source: TFRC (RFC 5348) for the equation, the history and the timer. Differs from it in: 1. the
+/// history is kept by the sender, from acknowledgements; 2. the share is an average that may be
+/// saved up and overdrawn, not a ceiling of each instant; 3. losses that no queue explains are left
+/// out; 4. the least rate is a segment a second, not one in 64 seconds; 5. no damping of
+/// oscillations (section 4.5) and no history discounting;
+/// 6. an interval does not grow while the source uses less than half of the rate that it allows, in
+///    place of the rules for a loss after such a time (section 4.3); 7. episodes of others count.
 #[derive(Clone, Debug)]
 pub struct Steady {
     config: SteadyConfig,
@@ -104,19 +107,22 @@ pub struct Steady {
     evidence: Evidence,
     drain: Drain,
     delivered: Delivered,
-    /// An event whose neighbours have not been timed yet, and the round trip that was measured before it.
+    /// An event whose neighbours have not been timed yet, and the round trip that was measured
+    /// before it.
     unjudged: Option<Episode>,
     /// When the last event that counts was found.
     counted_at: Option<Time>,
     /// What that was before it, and the queue since.
     counted_before: (Option<Time>, Drain),
-    /// Until a round trip behind the last loss that counts, or would without its event; and whether that lies ahead.
+    /// Until a round trip behind the last loss that counts, or would without its event; and whether
+    /// that lies ahead.
     lossy_until: Time,
     is_lossy: bool,
-    /// How many losses the last event that counted is made of, without those that turned out to be late; zero when it
-    /// stands.
+    /// How many losses the last event that counted is made of, without those that turned out to be
+    /// late; zero when it stands.
     counted_losses: u32,
-    /// What it may send on the average, as decided last: finding it takes the whole history of losses.
+    /// What it may send on the average, as decided last: finding it takes the whole history of
+    /// losses.
     share: Rate,
     ramp: Rate,
     ramp_grows_at: Time,
@@ -212,11 +218,12 @@ impl Steady {
         }
     }
 
-    /// Twice as fast as data has arrived of late, and as fast as a flow may begin. Faster than this a burst would only
-    /// fill a queue.
+    /// Twice as fast as data has arrived of late, and as fast as a flow may begin. Faster than this
+    /// a burst would only fill a queue.
     ///
-    /// What arrived is known two round trips after it left: a young flow that is to double in each round trip, as TCP
-    /// does, may go four times as fast, and from the first acknowledgement on twice as fast as it began.
+    /// What arrived is known two round trips after it left: a young flow that is to double in each
+    /// round trip, as TCP does, may go four times as fast, and from the first acknowledgement on
+    /// twice as fast as it began.
     fn proved(&self) -> Rate {
         let young = self.config.initial_window * YOUTH;
         let is_young = self.acked < young.get();
@@ -285,10 +292,11 @@ impl Steady {
             self.counted_losses += u32::from(self.counted_losses > 0);
             return;
         }
-        // What has arrived lags behind a rate that doubles.
+        // What has arrived lags behind a rate that doubles. A flow keeps of its first flight what CUBIC
+        // does.
         let doubling = match self.intervals.has_events() {
             true => Rate::ZERO,
-            false => Rate::of(flight, self.round_trip()).mul_f64(FIRST_DECREASE),
+            false => Rate::of(flight, self.round_trip()).mul_f64(DECREASE),
         };
         self.react(now, doubling);
         self.recession.end();
@@ -488,11 +496,9 @@ const LONGEST_EPISODE: Span = Span::from_secs(1);
 /// A flow is young until so many initial windows have arrived.
 const YOUTH: u64 = 32;
 
-/// What part of its flight a flow keeps at its first loss event, as CUBIC does (RFC 9438, section 4.6).
-const FIRST_DECREASE: f64 = 0.7;
-
-/// What part is taken of the rate by the equation and the shadow windows: the whole of it would leave two greedy Reno
-/// flows four fifths of an equal share, since packets that are sent evenly meet a full queue less often than theirs.
+/// What part is taken of the rate by the equation and the shadow windows: the whole of it would
+/// leave two greedy Reno flows four fifths of an equal share, since packets that are sent evenly
+/// meet a full queue less often than theirs.
 const MODESTY: f64 = 0.9;
 
 /// A peer may hold acknowledgements back for some tens of milliseconds.

@@ -3,6 +3,7 @@
 use comity_units::Span;
 
 use super::evidence::LONGEST_WAITING;
+use super::shadow::GIVEN_WAY;
 
 /// The smoothed round trip behind an episode, from its crest down to its trough.
 ///
@@ -11,10 +12,10 @@ use super::evidence::LONGEST_WAITING;
 /// part of β = depth / min( (1 − β) · crest, crest − least round trip of all ),  at most 1
 /// ```
 ///
-/// Behind a full queue the sum of all windows is the round trip times the rate of the link. If every flow gave
-/// way to β of its window, the round trip would shrink to β of itself, or until the queue is empty. If it
-/// shrinks by less, only a part of the flows has lost packets, and a flow among them gives way in the same part
-/// of such episodes.
+/// Behind a full queue the sum of all windows is the round trip times the rate of the link. If
+/// every flow gave way to β of its window, the round trip would shrink to β of itself, or until the
+/// queue is empty. If it shrinks by less, only a part of the flows has lost packets, and a flow
+/// among them gives way in the same part of such episodes.
 ///
 /// The trough is known once half of the depth has been regained.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +35,9 @@ impl Recession {
         self.open = None;
     }
 
-    /// The smoothed round trip is `rtt`, on a path of this least one. When the trough is known: the parts of the
-    /// flows that have given way if they do so as CUBIC does, and if they do so as Reno does.
+    /// The smoothed round trip is `rtt`, on a path of this least one. When the trough is known: the
+    /// parts of the flows that have given way if they do so as CUBIC does, and if they do so as
+    /// Reno does.
     pub(super) fn on_round_trip(&mut self, rtt: Span, min: Span) -> Option<(f64, f64)> {
         let (crest, trough) = match self.open? {
             (crest, trough) if rtt <= crest => (crest, trough.min(rtt)),
@@ -50,15 +52,14 @@ impl Recession {
         let depth = SMOOTHED * depth.as_secs_f64();
         let queue = crest.saturating_sub(min).as_secs_f64();
         let part = |given_way: f64| (depth / (given_way * crest.as_secs_f64()).min(queue)).min(1.0);
-        Some((part(GIVEN_WAY_CUBIC), part(GIVEN_WAY_RENO)))
+        Some((part(GIVEN_WAY), part(GIVEN_WAY_RENO)))
     }
 }
 
 /// How much deeper a recession is than the smoothed round trip shows.
 const SMOOTHED: f64 = 2.0;
 
-/// What part of its window a flow gives way by: 1 − β of RFC 9438, section 4.6, and RFC 5681, section 3.1.
-const GIVEN_WAY_CUBIC: f64 = 0.3;
+/// What part of its window a Reno flow gives way by (RFC 5681, section 3.1).
 const GIVEN_WAY_RENO: f64 = 0.5;
 
 #[cfg(test)]

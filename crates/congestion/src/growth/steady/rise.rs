@@ -10,17 +10,19 @@ use comity_units::{Span, Time};
 /// CUBIC    = 2/5 + 3/5 · ( mean − 0.53 ) / ( 0.6 − 0.53 )       at least 2/5 and at most 1
 /// ```
 ///
-/// The window of a Reno flow grows by one segment in each round trip: the queue rises evenly, and is
-/// half full in the mean. A CUBIC flow regains seven eighths of what it gave away in half of the time
-/// that it takes to regain all: 3/4. Flows that give way in turns blur both: in the simulator the mean
-/// is .44 to .56 with Reno and .57 to .64 with CUBIC, where queue and path are so long that their
-/// windows differ. Where they are short, the measure does not tell them apart, and need not.
+/// The window of a Reno flow grows by one segment in each round trip: the queue rises evenly, and
+/// is half full in the mean. A CUBIC flow regains seven eighths of what it gave away in half of the
+/// time that it takes to regain all: 3/4. Flows that give way in turns blur both: in the simulator
+/// the mean is .44 to .56 with Reno and .57 to .64 with CUBIC, where queue and path are so long
+/// that their windows differ. Where they are short, the measure does not tell them apart, and need
+/// not.
 ///
-/// CUBIC is the default of nearly all hosts: a flow begins with its window, and two fifths stand for it
-/// whatever the shape. A source that pauses between its frames blurs the shape itself, and keeps the mean that it has.
+/// CUBIC is the default of nearly all hosts: a flow begins with its window, and two fifths stand
+/// for it whatever the shape. A source that pauses between its frames blurs the shape itself, and
+/// keeps the mean that it has.
 ///
-/// Source: none for the measure; the windows are those of RFC 5681, section 3.1, and RFC 9438, section
-/// 4.2.
+/// Source: none for the measure; the windows are those of RFC 5681, section 3.1, and RFC 9438,
+/// section 4.2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rise {
     trough: Option<Point>,
@@ -128,7 +130,8 @@ const MEMORY: f64 = 8.0;
 mod tests {
     use super::*;
 
-    /// Episodes 4 s apart, with round trips of 100 ms and `above(t)` times 100 ms more, `t` from 0 to 1.
+    /// Episodes 4 s apart, with round trips of 100 ms and `above(t)` times 100 ms more, `t` from 0
+    /// to 1.
     fn after(episodes: u64, above: impl Fn(f64) -> f64) -> Rise {
         let mut rise = Rise::new();
         for episode in 0..episodes {

@@ -2,7 +2,8 @@
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-/// The windows of a CUBIC and of a Reno flow that react once to each congestion episode, whatever is sent.
+/// The windows of a CUBIC and of a Reno flow that react once to each congestion episode, whatever
+/// is sent.
 ///
 /// ```text
 /// CUBIC    at an episode   W_max = window, or window · (1 + 0.7) / 2 if window < W_max
@@ -16,23 +17,26 @@ use comity_units::{Bytes, Rate, Span, Time};
 ///          at an episode   average = 3/4 · average, which is the mean of Reno from 1/2 to 1
 /// ```
 ///
-/// A newcomer's first episodes come in its own slow start, or in a queue that others have just filled. They tell
-/// little of its share, and TCP's windows would take half a minute to find it on a long path. It is one until the
-/// first episode after eight round trips.
+/// A newcomer's first episodes come in its own slow start, or in a queue that others have just
+/// filled. They tell little of its share, and TCP's windows would take half a minute to find it on
+/// a long path. It is one until the first episode after eight round trips.
 ///
-/// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give under its episodes.
-/// Which of the two the others are shows in how the queue fills, and gives `c` ([`super::rise::Rise`]). Where only a
-/// part of the others gives way in each episode, the windows give way in part ([`super::recession::Recession`]).
+/// In deep queues on long paths a CUBIC flow has several times the window that Reno's rules give
+/// under its episodes. Which of the two the others are shows in how the queue fills, and gives `c`
+/// ([`super::rise::Rise`]). Where only a part of the others gives way in each episode, the windows
+/// give way in part ([`super::recession::Recession`]).
 ///
-/// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends evenly loses
-/// packets in other numbers than one whose acknowledgements clock it: behind a full queue the latter always finds
-/// the place that its own packet has left. TCP's throughput equation counts losses, and so misjudges the share of
-/// an even flow. Episodes are the same for all flows that share a queue.
+/// `t` is the time since the last episode in seconds, windows are in segments. A flow that sends
+/// evenly loses packets in other numbers than one whose acknowledgements clock it: behind a full
+/// queue the latter always finds the place that its own packet has left. TCP's throughput equation
+/// counts losses, and so misjudges the share of an even flow. Episodes are the same for all flows
+/// that share a queue.
 ///
-/// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno; RFC 9406, section 4.2, for the
-/// growth of a newcomer (conservative slow start: a quarter of slow start's). Differs from both in: 1. the
-/// windows do not depend on what is sent, but never exceed what was used ([`Shadow::cap`]); 2. at the first episode
-/// they are what was carried, which is half of what a slow start has sent.
+/// Source: RFC 9438, sections 4.2 to 4.7, for CUBIC; RFC 5681, section 3.1, for Reno; RFC 9406,
+/// section 4.2, for the growth of a newcomer (conservative slow start: a quarter of slow start's).
+/// Differs from both in: 1. the windows do not depend on what is sent, but never exceed what was
+/// used ([`Shadow::cap`]); 2. at the first episode they are what was carried, which is half of what
+/// a slow start has sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shadow {
     windows: Option<Windows>,
@@ -73,8 +77,8 @@ impl Shadow {
         self.windows = self.before;
     }
 
-    /// Of the flows only these parts gave way at the last episode, as CUBIC flows or as Reno flows: the
-    /// windows take back the rest of what they gave.
+    /// Of the flows only these parts gave way at the last episode, as CUBIC flows or as Reno flows:
+    /// the windows take back the rest of what they gave.
     pub(super) fn soften(&mut self, cubic: f64, reno: f64) {
         if let (Some(windows), Some(before)) = (&mut self.windows, &self.before) {
             let back = (1.0 - cubic) * (1.0 - DECREASE) * before.cubic;
@@ -86,22 +90,11 @@ impl Shadow {
         }
     }
 
-    /// Time has passed; `cubic_share` of the average is CUBIC's window. `has_drained`: the queue has, since the last
-    /// episode.
+    /// Time has passed; `cubic_share` of the average is CUBIC's window. `has_drained`: the queue
+    /// has, since the last episode.
     pub(super) fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
         if let Some(windows) = &mut self.windows {
-            let rounds = windows.rounds_until(now, rtt);
-            let newcomer = windows.cubic * (1.0 + NEWCOMER_GROWTH * rounds);
-            windows.grow(now, rtt, cubic_share);
-            let Some(been) = &mut windows.newcomer else {
-                return;
-            };
-            *been += rounds;
-            if has_drained && newcomer > windows.cubic {
-                windows.restart(now, newcomer);
-                windows.reno = windows.reno.max(newcomer);
-                windows.average = windows.average.max(newcomer);
-            }
+            windows.grow(now, rtt, cubic_share, has_drained);
         }
     }
 
@@ -112,9 +105,8 @@ impl Shadow {
             windows.reno = windows.reno.min(segments);
             windows.average = windows.average.min(segments);
             if windows.cubic > segments {
-                let estimate = windows.estimate.min(segments);
                 windows.restart(now, segments);
-                windows.estimate = estimate;
+                windows.estimate = windows.estimate.min(segments);
             }
         }
     }
@@ -146,16 +138,10 @@ impl Windows {
         }
     }
 
-    /// Round trips since the last growth.
-    fn rounds_until(&self, now: Time, rtt: Span) -> f64 {
-        now.saturating_since(self.updated_at).as_secs_f64() / rtt.as_secs_f64()
-    }
-
     /// The curve of CUBIC goes on from this window.
     const fn restart(&mut self, now: Time, window: f64) {
         self.cubic = window;
         self.peak = window;
-        self.estimate = window;
         self.origin = window;
         self.origin_at = now;
     }
@@ -183,10 +169,11 @@ impl Windows {
         }
     }
 
-    fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64) {
-        let rounds = self.rounds_until(now, rtt);
+    fn grow(&mut self, now: Time, rtt: Span, cubic_share: f64, has_drained: bool) {
         let elapsed = now.saturating_since(self.updated_at);
         self.updated_at = now;
+        let rounds = elapsed.as_secs_f64() / rtt.as_secs_f64();
+        let newcomer = self.cubic * (1.0 + NEWCOMER_GROWTH * rounds);
         self.reno += rounds;
         self.estimate += rounds
             * if self.estimate < self.peak {
@@ -204,6 +191,15 @@ impl Windows {
         let part = 1.0 - libm::exp(-elapsed.as_secs_f64() / MEMORY.as_secs_f64());
         let window = self.reno + cubic_share * (self.cubic - self.reno);
         self.average += part * (window - self.average);
+        if let Some(been) = &mut self.newcomer {
+            *been += rounds;
+            if has_drained && newcomer > self.cubic {
+                self.restart(now, newcomer);
+                self.estimate = newcomer;
+                self.reno = self.reno.max(newcomer);
+                self.average = self.average.max(newcomer);
+            }
+        }
     }
 }
 
@@ -212,8 +208,11 @@ fn segments(bytes: Bytes) -> f64 {
     (bytes.get() as f64 / SEGMENT.get() as f64).max(LEAST)
 }
 
+/// What part of its window a CUBIC flow gives way by: 1 − β of RFC 9438, section 4.6.
+pub(super) const GIVEN_WAY: f64 = 0.3;
+
 /// β of CUBIC.
-const DECREASE: f64 = 0.7;
+pub(super) const DECREASE: f64 = 1.0 - GIVEN_WAY;
 
 /// C of CUBIC, in segments per cubic second.
 const SCALE: f64 = 0.4;

@@ -115,7 +115,8 @@ fn the_first_loss_of_a_full_queue_leaves_what_the_path_carried() {
     assert!((3.6..4.4).contains(&share(&law)), "{}", share(&law));
 }
 
-/// A rate that doubles in each round trip is ahead of what has arrived: the flight says what the path held.
+/// A rate that doubles in each round trip is ahead of what has arrived: the flight says what the
+/// path held.
 #[test]
 fn the_first_loss_of_a_young_flow_keeps_seven_tenths_of_its_flight() {
     let mut law = law();
@@ -148,7 +149,8 @@ fn bursts_are_no_faster_than_what_arrives_in_the_round_trip_behind_a_loss() {
     assert_eq!(bucket(&law).1, Rate::from_mbps(8));
 }
 
-/// The first loss sets the rate by what was carried. A pause before it carried nothing, and is not meant.
+/// The first loss sets the rate by what was carried. A pause before it carried nothing, and is not
+/// meant.
 #[test]
 fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
     for pause in [Span::ZERO, Span::from_secs(10)] {
@@ -173,7 +175,7 @@ fn a_pause_before_the_first_loss_does_not_make_it_cost_more() {
         // A newcomer goes on by a quarter each round trip, up to twice what arrives.
         carry(&mut law, now, now + BASE * 2, GAP, |_| BASE);
         let found = share(&law);
-        assert!((3.6..7.0).contains(&found), "{found}, {pause:?}");
+        assert!((3.6..5.0).contains(&found), "{found}, {pause:?}");
     }
 }
 
@@ -205,8 +207,8 @@ fn the_share_is_that_of_the_equation() {
     assert!((0.91..0.93).contains(&share(&law)), "{}", share(&law));
 }
 
-/// Of losses three and a half round trips apart, 455 ms, two of three are echoes while the queue stays full: those within
-/// a second. With grouping alone they would be 20 episodes.
+/// Of losses three and a half round trips apart, 455 ms, two of three are echoes while the queue
+/// stays full: those within a second. With grouping alone they would be 20 episodes.
 #[test]
 fn losses_while_the_queue_does_not_drain_are_one_event() {
     let mut law = law();
@@ -276,7 +278,8 @@ fn lose(law: &mut Steady, now: Time) {
     law.on_ack(&ack(now, FULL));
 }
 
-/// A law that has lost once, with the time at which it may lose again and the share that it had before.
+/// A law that has lost once, with the time at which it may lose again and the share that it had
+/// before.
 fn about_to_lose() -> (Steady, Time, f64) {
     let (mut law, now) = congested(400);
     let now = carry(&mut law, now, now + GAP * 400, GAP, |_| FULL);
@@ -401,7 +404,8 @@ fn nothing_in_flight_is_no_silence() {
     assert_eq!(law.wakeup(), None);
 }
 
-/// Losses of the first second say little of the path: TCP, which halves and climbs, has its rate back in seconds.
+/// Losses of the first second say little of the path: TCP, which halves and climbs, has its rate
+/// back in seconds.
 #[test]
 fn losses_in_its_youth_cost_no_more_than_they_cost_tcp() {
     let young = |events: u64, quiet: Span| {
