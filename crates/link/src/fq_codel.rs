@@ -161,7 +161,8 @@ impl<T: Copy> FqCodel<T> {
     pub(crate) fn drop_from_longest(&mut self, now: Time, decided: &mut Decided<T>) {
         let longest = self.new.iter().chain(&self.old).max_by_key(|&&index| {
             let fifo = self.queues.get(index).map(|queue| &queue.fifo);
-            let length = fifo.map(|fifo| (fifo.bytes(), fifo.packets()));
+            // Packets may be empty, and so may a queue that is listed.
+            let length = fifo.map(|fifo| (fifo.bytes(), fifo.packets() > 0));
             (length, Reverse(index))
         });
         let Some(queue) = longest

@@ -244,10 +244,10 @@ impl Controller for LinuxCubic {
         let count = self.count(ack.now, acked);
         if self.counted >= count {
             self.counted = 0;
-            self.window += 1;
+            self.window = self.window.saturating_add(1);
         }
-        self.counted += acked;
-        self.window += self.counted / count;
+        self.counted = self.counted.saturating_add(acked);
+        self.window = self.window.saturating_add(self.counted / count);
         self.counted %= count;
         self.window = self.window.min(self.max_window);
     }
