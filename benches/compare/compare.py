@@ -28,6 +28,9 @@ from points import SETS, points_of
 from scenario import TRANSPORTS
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from wrap import wrapped  # noqa: E402
+
 ROOT = HERE.parent.parent
 PAGE = ROOT / "docs/results/compare.md"
 README = ROOT / "README.md"
@@ -111,7 +114,7 @@ def write_page(file, found, options):
     # Where the programs lie on this machine is nobody's business.
     sets = "all" if list(drawings) == list(SETS) else ",".join(drawings)
     command = f"python3 benches/compare/compare.py --set {sets} --runs {options.runs} --seconds {options.seconds} --page"
-    file.write_text(page(found, drawings, command, options.runs, options.seconds))
+    file.write_text(wrapped(page(found, drawings, command, options.runs, options.seconds)))
 
 
 def main():

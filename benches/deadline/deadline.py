@@ -15,6 +15,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "benches"))
+from wrap import wrapped  # noqa: E402
+
 SCENARIOS = ROOT / "experiments/deadline"
 PAGE = ROOT / "docs/results/deadline.md"
 NAMES = {"reno": "Reno", "cubic": "CUBIC"}
@@ -193,7 +196,7 @@ def main():
     options = parser.parse_args()
     if not options.comity.exists():
         sys.exit(f"{options.comity} is not there; cargo build --release -p comity-cli makes it")
-    text = page(options.comity)
+    text = wrapped(page(options.comity))
     print(text)
     if options.page:
         PAGE.write_text(text, encoding="utf-8")

@@ -29,6 +29,9 @@ from play import Player, processors
 from points import points_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "benches"))
+from wrap import wrapped  # noqa: E402
+
 SCENARIOS = ROOT / "experiments/worlds"
 LABS_EACH = 3
 
@@ -112,7 +115,8 @@ def main():
         options.page.parent.mkdir(parents=True, exist_ok=True)
         drawing = options.page.with_suffix(".svg")
         drawing.write_text(picture(compared))
-        options.page.write_text(page(compared, doubts, player.refusals, options.command, drawing.name))
+        text = page(compared, doubts, player.refusals, options.command, drawing.name)
+        options.page.write_text(wrapped(text))
     return 1 if player.failures else 0
 
 
