@@ -15,6 +15,8 @@ pub(super) struct Account {
     bucket: TokenBucket,
     /// How fast packets leave now.
     pace: Rate,
+    /// How many times the law's peak that may be.
+    haste: Haste,
     /// When that was found; `None` when the queue has changed since.
     paced_at: Option<Time>,
 }
@@ -23,6 +25,25 @@ impl Account {
     /// The queue has changed: how fast it has to leave is to be found anew.
     pub(super) const fn on_queue_changed(&mut self) {
         self.paced_at = None;
+    }
+}
+
+/// How many times the law's peak a burst may go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Haste {
+    /// Once.
+    #[default]
+    Usual,
+    /// Twice: what comes first has no time for a repair.
+    OneTry,
+}
+
+impl Haste {
+    fn of(self, peak: Rate) -> Rate {
+        match self {
+            Self::Usual => peak,
+            Self::OneTry => peak.mul_f64(ONE_TRY_HASTE),
+        }
     }
 }
 
@@ -46,6 +67,7 @@ impl<P: Payload> Connection<P> {
             }
             // The law may have moved since the pace was found, or it was never asked for.
             (Pacing::Bucket { rate, peak, .. }, _) => {
+                let peak = self.account.haste.of(peak);
                 Pacing::Rate(self.account.pace.max(rate).min(peak))
             }
             // Packets leave one by one; what a timer lets out late together is bounded elsewhere.
@@ -64,10 +86,13 @@ impl<P: Payload> Connection<P> {
     /// Keeps the account up to now, and finds how fast packets have to leave.
     ///
     /// ```text
-    /// pace = min( peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
+    /// pace = min( haste · peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
     /// ```
     ///
-    /// with a round trip and a quarter kept back for repairs. Sent any faster, a burst would only fill queues.
+    /// with a round trip and a quarter kept back for repairs, and `haste` 1. Sent any faster, a burst
+    /// would only fill queues, and repairs would meet them. Where no repair can be in time, what
+    /// counts is that the last packet of the section is early enough: `haste` is 2 then, unless the
+    /// flow fills the queue alone.
     pub(super) fn keep_account(&mut self, now: Time) {
         self.fill_account(now);
         let Pacing::Bucket { rate, peak, .. } = self.decision.pacing else {
@@ -82,8 +107,20 @@ impl<P: Payload> Connection<P> {
             .outbox
             .needed_rate(now, self.one_way(now), self.repair(), packet);
         let needed = self.target.gross(needed);
-        self.account.pace = needed.mul_f64(HASTE).max(rate).min(peak);
+        self.account.haste = self.haste(now);
+        let peak = self.account.haste.of(peak);
+        self.account.pace = needed.mul_f64(MARGIN).max(rate).min(peak);
         self.account.paced_at = Some(now);
+    }
+
+    /// Whether what is next to leave has no time for a repair, from being given to its deadline. A
+    /// path that this flow alone fills carries no burst any faster than it has.
+    fn haste(&self, now: Time) -> Haste {
+        let repaired = self.one_way(now) + self.repair();
+        match self.outbox.next_latency() {
+            Some(latency) if latency < repaired && !self.target.is_alone() => Haste::OneTry,
+            _ => Haste::Usual,
+        }
     }
 
     /// From the loss of a packet until it is sent again: a round trip, and a quarter for the packets behind it.
@@ -244,6 +281,7 @@ impl<P: Payload> Connection<P> {
     pub(super) fn outlook(&self, now: Time) -> Outlook {
         let (rate, peak) = match self.decision.pacing {
             Pacing::Bucket { rate, peak, .. } => {
+                let peak = self.haste(now).of(peak);
                 (Some(self.target.net(rate)), self.target.net(peak))
             }
             _ => (self.target.allowance(), Rate::MAX),
@@ -295,4 +333,8 @@ impl<P: Payload> Connection<P> {
 pub(super) const PACE_INTERVAL: Span = Span::from_millis(2);
 
 /// By how much faster than needed a burst leaves, so that it does not end at the last moment.
-const HASTE: f64 = 1.1;
+const MARGIN: f64 = 1.1;
+
+/// How many times the peak a burst may go that has one try. At three times it, more packets are
+/// lost for being sent so fast than are in time for it.
+const ONE_TRY_HASTE: f64 = 2.0;

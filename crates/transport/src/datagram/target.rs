@@ -48,6 +48,11 @@ pub(super) struct TargetBitrate {
 }
 
 impl TargetBitrate {
+    /// Whether this flow alone fills the queue, so that what the path carries is known.
+    pub(super) fn is_alone(&self) -> bool {
+        self.carried.rate().is_some()
+    }
+
     pub(super) fn new(ceiling: Rate) -> Self {
         Self {
             average: 0.0,

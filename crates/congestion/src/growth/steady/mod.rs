@@ -47,18 +47,17 @@ pub struct SteadyConfig {
 /// Sends at the rate that TCP would have under the same losses, averaged over a second or two.
 ///
 /// ```text
-/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ),
-///               max( 2 · most delivered of the last seconds, initial window / srtt ),
-///               ramp ),
+/// share  = min( max( 9/10 · max( X(p, srtt), shadow ), climb ), proved, ramp ),
 ///          a segment a second at least
-/// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known (`Climb`);
-///          at most max( 2 · most delivered of the last seconds, initial window / srtt )
-/// shadow : the average window over srtt of TCP flows that react once to each congestion episode (`Shadow`)
+/// proved = max( 2 · most delivered of the last seconds, initial window / srtt )
+/// climb  : TCP's window over srtt, as long as fewer than `memory` loss intervals are known, at most
+///          proved (`Climb`)
+/// shadow : what TCP flows have on the average that react once to each congestion episode (`Shadow`)
 /// ramp   : initial window / srtt; doubled each round trip; halved when nothing is heard for
 ///          max(4 · srtt, two packets' time, 100 ms), and again after each such time;
 ///          two segments per srtt after a persistent congestion, and at least that when a silence ends
 /// bucket : filled at the share, holds ± depth · share, in silence ± initial window; bursts at up to
-///          min( peak · share, max( 2 · most delivered of the last seconds, initial window / srtt ) )
+///          min( peak · share, proved )
 /// ```
 ///
 /// `X` is [`throughput`] and `p` the mean rate of loss events ([`LossIntervals`]). A window that

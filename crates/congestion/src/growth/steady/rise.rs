@@ -7,7 +7,7 @@ use comity_units::{Span, Time};
 /// ```text
 /// fullness = ( mean over time of the round trip − trough ) / ( peak − trough )
 /// mean     = mean + ( fullness − mean ) / 8                      beginning at 0.6
-/// CUBIC    = 2/5 + 3/5 · ( mean − 0.53 ) / ( 0.6 − 0.53 )       at least 2/5 and at most 1
+/// CUBIC    = 3/5 + 2/5 · ( mean − 0.53 ) / ( 0.6 − 0.53 )       at least 3/5 and at most 1
 /// ```
 ///
 /// The window of a Reno flow grows by one segment in each round trip: the queue rises evenly, and
@@ -17,7 +17,7 @@ use comity_units::{Span, Time};
 /// that their windows differ. Where they are short, the measure does not tell them apart, and need
 /// not.
 ///
-/// CUBIC is the default of nearly all hosts: a flow begins with its window, and two fifths stand
+/// CUBIC is the default of nearly all hosts: a flow begins with its window, and three fifths stand
 /// for it whatever the shape. A source that pauses between its frames blurs the shape itself, and
 /// keeps the mean that it has.
 ///
@@ -104,7 +104,7 @@ impl Rise {
         self.mean += (above / rise.as_secs_f64() - self.mean) / MEMORY;
     }
 
-    /// How much of the average window is that of a CUBIC flow, from 2/5 to 1; the rest is Reno's.
+    /// How much of the average window is that of a CUBIC flow, from 3/5 to 1; the rest is Reno's.
     pub(super) fn cubic_share(&self) -> f64 {
         let shape = (self.mean - EVEN) / (CONCAVE - EVEN);
         LEAST + (1.0 - LEAST) * shape.clamp(0.0, 1.0)
@@ -121,7 +121,7 @@ const EVEN: f64 = 0.53;
 const CONCAVE: f64 = 0.6;
 
 /// The least share of CUBIC.
-const LEAST: f64 = 0.4;
+const LEAST: f64 = 0.6;
 
 /// Over so many episodes the shape is averaged: that of one deviates by 0.06 to 0.1.
 const MEMORY: f64 = 8.0;
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn it_begins_with_cubic_and_takes_some_episodes_to_change_its_mind() {
         assert_eq!(Rise::new().cubic_share(), 1.0);
-        // 0.6 and 0.588 above the trough: 1 − 0.6 · 0.0125 / 0.07.
+        // 0.6 and 0.588 above the trough: 1 − 0.4 · 0.0125 / 0.07.
         let once = after(1, |part| part).cubic_share();
-        assert!((once - 0.893).abs() < 0.01, "{once}");
+        assert!((once - 0.929).abs() < 0.01, "{once}");
         assert_eq!(after(20, |part| part).cubic_share(), LEAST);
     }
 

@@ -186,6 +186,13 @@ impl<P: Payload> Outbox<P> {
         self.look.again = now + plan.slack.max(LOOK_AGAIN_AFTER);
     }
 
+    /// How long the section that is next to leave has in all, from being given to its deadline.
+    pub(crate) fn next_latency(&self) -> Option<Span> {
+        let mut waiting = { self.order.iter() }.filter_map(|(_, key)| self.entries.get(key));
+        let next = waiting.find(|entry| entry.left() > 0)?;
+        Some(next.meta.deadline.saturating_since(next.meta.source_time))
+    }
+
     pub(super) fn is_out_of_reach(&self, now: Time, deadline: Time) -> bool {
         self.drops_infeasible() && !self.look.latest.is_within_reach(now, deadline)
     }

@@ -1,0 +1,102 @@
+//! How fast a section leaves that has time for a repair, and one that has none.
+
+use comity_congestion::{Ack, Controller, Decision, Loss, Pacing, Phase, Timeout};
+
+use super::*;
+
+/// 200 kB/s on the average, twice that in bursts, 20 kB either way.
+#[derive(Debug)]
+struct Bucket;
+
+impl Controller for Bucket {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_loss(&mut self, _loss: &Loss) {}
+    fn on_timeout(&mut self, _timeout: &Timeout) {}
+
+    fn decision(&self) -> Decision {
+        Decision {
+            window: comity_units::Bytes::MAX,
+            pacing: Pacing::Bucket {
+                rate: Rate::from_kbps(1_600),
+                peak: Rate::from_kbps(3_200),
+                depth: comity_units::Bytes::new(20_000),
+            },
+            ssthresh: None,
+            phase: Phase::CongestionAvoidance,
+        }
+    }
+}
+
+const DELAY: Span = Span::from_millis(20);
+
+/// Two ends over 20 ms each way at this rate, to which sections of so many bytes and milliseconds were
+/// given, one a second.
+fn given(rate: Rate, sections: &[(u32, u64)]) -> Pair<Bytes> {
+    let path = LinkConfig::new(rate, DELAY);
+    let config = Config::default();
+    let ends = [(); 2].map(|()| {
+        Connection::new(config, config.ack_delay, Box::new(Bucket), None, Time::ZERO)
+            .expect("valid")
+    });
+    let mut pair = Pair::new(ends, [&path, &path], Seed::new(1));
+    for (second, &(length, latency)) in (0..).zip(sections) {
+        let now = Time::from_secs(second);
+        pair.run_until(now);
+        let section = section(now, second, length, Span::from_millis(latency));
+        pair.ends[0].submit(now, section).expect("room");
+    }
+    pair
+}
+
+/// How long a section of 9,000 bytes takes to leave whose deadline is so far off; `None` where it does
+/// not arrive in time. One before it tells the round trip.
+fn leaves_within(latency: u64) -> Option<Span> {
+    let mut pair = given(Rate::from_mbps(1_000), &[(1_000, 1_000), (9_000, latency)]);
+    pair.run_until(Time::from_secs(2));
+    match pair.deliveries[1].pop() {
+        Some((_, Delivery::Section(section))) if section.meta.length == 9_000 => {
+            assert!(section.completed <= section.meta.deadline);
+            Some(
+                section
+                    .completed
+                    .saturating_since(Time::from_secs(1) + DELAY),
+            )
+        }
+        _ => None,
+    }
+}
+
+/// A repair takes 50 ms, and three quarters of the round trip count as the way there: 80 ms. A section with less time
+/// leaves as fast as it has to, up to twice the peak: from the first packet on 9,000 bytes take 9 to 10 ms. One with more
+/// time leaves at the peak, in 19 ms or more.
+#[test]
+fn what_has_no_time_for_a_repair_leaves_at_twice_the_peak() {
+    for (latency, millis) in [(45, 9..10), (55, 9..10), (65, 13..15), (84, 19..24)] {
+        let took = leaves_within(latency).expect("in time");
+        let range = Span::from_millis(millis.start)..Span::from_millis(millis.end);
+        assert!(range.contains(&took), "{latency} ms: {took:?}");
+    }
+}
+
+/// Of 40 ms, 30 count as the way there; the other 10 carry 8,000 bytes at twice the peak.
+#[test]
+fn what_would_be_late_at_twice_the_peak_does_not_leave() {
+    assert_eq!(leaves_within(40), None);
+}
+
+/// 20 kB at 3 Mb/s through 1.6 Mb/s show that the flow fills the queue alone. Then 9,000 bytes do not
+/// leave within 13 ms, which takes twice the peak.
+#[test]
+fn where_the_flow_fills_the_queue_alone_nothing_leaves_faster_than_the_peak() {
+    let narrow = Rate::from_kbps(1_600);
+    for (before, bytes) in [
+        ((20_000, 140), 1_000..7_500),
+        ((1_000, 1_000), 9_000..9_001),
+    ] {
+        let mut pair = given(narrow, &[(1_000, 1_000), before, (9_000, 45)]);
+        let earlier = pair.ends[0].statistics().sent.section_bytes;
+        pair.run_until(pair.now() + Span::from_millis(13));
+        let sent = pair.ends[0].statistics().sent.section_bytes - earlier;
+        assert!(bytes.contains(&sent), "behind {before:?}: {sent}");
+    }
+}
