@@ -152,7 +152,7 @@ def main():
     if options.readme:
         if not any(row.chosen == "published" and row.point.load == "below" for row in kept):
             sys.exit("--readme: no run of the set published is kept")
-        part = readme_part(kept, str(drawing_of(PAGE, "published").relative_to(ROOT)), str(PAGE.relative_to(ROOT)))
+        part = wrapped(readme_part(kept, str(drawing_of(PAGE, "published").relative_to(ROOT)), str(PAGE.relative_to(ROOT))))
         options.readme.write_text(put_between_markers(options.readme.read_text(), part))
     sys.exit(1 if keeper.failures else 0)
 
