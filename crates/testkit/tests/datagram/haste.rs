@@ -66,9 +66,9 @@ fn leaves_within(latency: u64) -> Option<Span> {
     }
 }
 
-/// A repair takes 50 ms, and three quarters of the round trip count as the way there: 80 ms. A section with less time
-/// leaves as fast as it has to, up to twice the peak: from the first packet on 9,000 bytes take 9 to 10 ms. One with more
-/// time leaves at the peak, in 19 ms or more.
+/// The way there counts as 30 ms and a repair takes 50: 80 ms. A section with less time leaves as
+/// fast as it has to, up to twice the peak: 9,000 bytes take 9 to 10 ms. One with more time leaves at
+/// the peak, in 19 ms or more.
 #[test]
 fn what_has_no_time_for_a_repair_leaves_at_twice_the_peak() {
     for (latency, millis) in [(45, 9..10), (55, 9..10), (65, 13..15), (84, 19..24)] {
