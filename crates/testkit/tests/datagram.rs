@@ -16,8 +16,8 @@ use comity_units::{Rate, Seed, Span, Time};
 
 #[path = "datagram/credit.rs"]
 mod credit;
-#[path = "datagram/haste.rs"]
-mod haste;
+#[path = "datagram/gain.rs"]
+mod gain;
 #[path = "datagram/size.rs"]
 mod size;
 #[path = "datagram/taking.rs"]

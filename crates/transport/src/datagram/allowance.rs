@@ -16,7 +16,7 @@ pub(super) struct Account {
     /// How fast packets leave now.
     pace: Rate,
     /// How many times the law's peak that may be.
-    haste: Haste,
+    gain: PacingGain,
     /// When that was found; `None` when the queue has changed since.
     paced_at: Option<Time>,
 }
@@ -30,7 +30,7 @@ impl Account {
 
 /// How many times the law's peak a burst may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Haste {
+enum PacingGain {
     /// Once.
     #[default]
     Usual,
@@ -38,11 +38,11 @@ enum Haste {
     OneTry,
 }
 
-impl Haste {
+impl PacingGain {
     fn of(self, peak: Rate) -> Rate {
         match self {
             Self::Usual => peak,
-            Self::OneTry => peak.mul_f64(ONE_TRY_HASTE),
+            Self::OneTry => peak.mul_f64(ONE_TRY_GAIN),
         }
     }
 }
@@ -67,7 +67,7 @@ impl<P: Payload> Connection<P> {
             }
             // The law may have moved since the pace was found, or it was never asked for.
             (Pacing::Bucket { rate, peak, .. }, _) => {
-                let peak = self.account.haste.of(peak);
+                let peak = self.account.gain.of(peak);
                 Pacing::Rate(self.account.pace.max(rate).min(peak))
             }
             // Packets leave one by one; what a timer lets out late together is bounded elsewhere.
@@ -86,12 +86,12 @@ impl<P: Payload> Connection<P> {
     /// Keeps the account up to now, and finds how fast packets have to leave.
     ///
     /// ```text
-    /// pace = min( haste · peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
+    /// pace = min( gain · peak, max( rate, 1.1 · least rate at which all that waits is in time ) )
     /// ```
     ///
-    /// with a round trip and a quarter kept back for repairs, and `haste` 1. Sent any faster, a burst
+    /// with a round trip and a quarter kept back for repairs, and `gain` 1. Sent any faster, a burst
     /// would only fill queues, and repairs would meet them. Where no repair can be in time, what
-    /// counts is that the last packet of the section is early enough: `haste` is 2 then, unless the
+    /// counts is that the last packet of the section is early enough: `gain` is 2 then, unless the
     /// flow fills the queue alone.
     pub(super) fn keep_account(&mut self, now: Time) {
         self.fill_account(now);
@@ -107,19 +107,19 @@ impl<P: Payload> Connection<P> {
             .outbox
             .needed_rate(now, self.one_way(now), self.repair(), packet);
         let needed = self.target.gross(needed);
-        self.account.haste = self.haste(now);
-        let peak = self.account.haste.of(peak);
+        self.account.gain = self.gain(now);
+        let peak = self.account.gain.of(peak);
         self.account.pace = needed.mul_f64(MARGIN).max(rate).min(peak);
         self.account.paced_at = Some(now);
     }
 
     /// Whether what is next to leave has no time for a repair, from being given to its deadline. A
     /// path that this flow alone fills carries no burst any faster than it has.
-    fn haste(&self, now: Time) -> Haste {
+    fn gain(&self, now: Time) -> PacingGain {
         let repaired = self.one_way(now) + self.repair();
         match self.outbox.next_latency() {
-            Some(latency) if latency < repaired && !self.target.is_alone() => Haste::OneTry,
-            _ => Haste::Usual,
+            Some(latency) if latency < repaired && !self.target.is_alone() => PacingGain::OneTry,
+            _ => PacingGain::Usual,
         }
     }
 
@@ -281,7 +281,7 @@ impl<P: Payload> Connection<P> {
     pub(super) fn outlook(&self, now: Time) -> Outlook {
         let (rate, peak) = match self.decision.pacing {
             Pacing::Bucket { rate, peak, .. } => {
-                let peak = self.haste(now).of(peak);
+                let peak = self.gain(now).of(peak);
                 (Some(self.target.net(rate)), self.target.net(peak))
             }
             _ => (self.target.allowance(), Rate::MAX),
@@ -337,4 +337,4 @@ const MARGIN: f64 = 1.1;
 
 /// How many times the peak a burst may go that has one try. At three times it, more packets are
 /// lost for being sent so fast than are in time for it.
-const ONE_TRY_HASTE: f64 = 2.0;
+const ONE_TRY_GAIN: f64 = 2.0;

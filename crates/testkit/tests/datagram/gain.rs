@@ -29,8 +29,8 @@ impl Controller for Bucket {
 
 const DELAY: Span = Span::from_millis(20);
 
-/// Two ends over 20 ms each way at this rate, to which sections of so many bytes and milliseconds were
-/// given, one a second.
+/// Two ends over 20 ms each way at this rate, to which sections of so many bytes and milliseconds
+/// were given, one a second.
 fn given(rate: Rate, sections: &[(u32, u64)]) -> Pair<Bytes> {
     let path = LinkConfig::new(rate, DELAY);
     let config = Config::default();
@@ -48,8 +48,8 @@ fn given(rate: Rate, sections: &[(u32, u64)]) -> Pair<Bytes> {
     pair
 }
 
-/// How long a section of 9,000 bytes takes to leave whose deadline is so far off; `None` where it does
-/// not arrive in time. One before it tells the round trip.
+/// How long a section of 9,000 bytes takes to leave whose deadline is so far off; `None` where it
+/// does not arrive in time. One before it tells the round trip.
 fn leaves_within(latency: u64) -> Option<Span> {
     let mut pair = given(Rate::from_mbps(1_000), &[(1_000, 1_000), (9_000, latency)]);
     pair.run_until(Time::from_secs(2));
@@ -67,8 +67,8 @@ fn leaves_within(latency: u64) -> Option<Span> {
 }
 
 /// The way there counts as 30 ms and a repair takes 50: 80 ms. A section with less time leaves as
-/// fast as it has to, up to twice the peak: 9,000 bytes take 9 to 10 ms. One with more time leaves at
-/// the peak, in 19 ms or more.
+/// fast as it has to, up to twice the peak: 9,000 bytes take 9 to 10 ms. One with more time leaves
+/// at the peak, in 19 ms or more.
 #[test]
 fn what_has_no_time_for_a_repair_leaves_at_twice_the_peak() {
     for (latency, millis) in [(45, 9..10), (55, 9..10), (65, 13..15), (84, 19..24)] {
@@ -84,8 +84,8 @@ fn what_would_be_late_at_twice_the_peak_does_not_leave() {
     assert_eq!(leaves_within(40), None);
 }
 
-/// 20 kB at 3 Mb/s through 1.6 Mb/s show that the flow fills the queue alone. Then 9,000 bytes do not
-/// leave within 13 ms, which takes twice the peak.
+/// 20 kB at 3 Mb/s through 1.6 Mb/s show that the flow fills the queue alone. Then 9,000 bytes do
+/// not leave within 13 ms, which takes twice the peak.
 #[test]
 fn where_the_flow_fills_the_queue_alone_nothing_leaves_faster_than_the_peak() {
     let narrow = Rate::from_kbps(1_600);
