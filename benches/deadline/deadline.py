@@ -154,6 +154,29 @@ def among_themselves(comity):
         yield f"| `{controller}` | {flows} | {queue_name(queue)} | {statistics.median(each):.3f} | {min(each):.3f} | {100 * lost:.1f} % |"
 
 
+SPANS = [(0, 5), (5, 10), (10, 20), (20, 40)]
+
+
+def newcomer(comity):
+    """The rows of a flow that comes late: its rate over that of all flows together, times their number."""
+    yield "| controller | others | " + " | ".join(f"{first} to {last} s" for first, last in SPANS) + " |"
+    yield "|---|---" + "|---" * len(SPANS) + "|"
+    flows, series = tables_of(comity, "newcomer", "flows", "flow_series")
+    points = {row["run"]: (row["axis.controller"], row["axis.others"]) for row in flows}
+    began = {row["run"]: number(row, "started_ns") for row in flows if row["group"] == "newcomer"}
+    bytes_in = collections.Counter()
+    for row in series:
+        after = (number(row, "bin_start_ns") - began[row["run"]]) / 1e9
+        for span in SPANS:
+            if span[0] <= after < span[1]:
+                bytes_in[row["run"], span, row["flow"].startswith("newcomer")] += number(row, "delivered_bytes")
+    share = lambda run, span, flows: flows * bytes_in[run, span, True] / (bytes_in[run, span, True] + bytes_in[run, span, False])
+    for point in dict.fromkeys(points.values()):
+        controller, others = point
+        medians = [statistics.median(share(run, span, int(others) + 1) for run in points if points[run] == point) for span in SPANS]
+        yield f"| `{controller}` | {others} | " + " | ".join(f"{median:.2f}" for median in medians) + " |"
+
+
 def lossy(comity):
     yield "| controller | lost at random | on time | worst run |"
     yield "|---|---|---|---|"
@@ -183,6 +206,10 @@ def page(comity):
         "8 Mb/s, 20 ms each way (`experiments/deadline/among_themselves.toml`). All flows begin within one second; losses of the",
         "beginning count. The aim is an index of 0.98.", "",
         *among_themselves(comity), "",
+        "## A greedy newcomer", "",
+        "The share of a greedy flow that comes 20 s after others of its kind (`experiments/deadline/newcomer.toml`), by the time since",
+        "then; 1 is an equal share. The medians of the seeds. The aim is a share within 10 s.", "",
+        *newcomer(comity), "",
         "## Random loss", "",
         "6 Mb/s of video alone on 20 Mb/s with 40 ms and a deadline of 200 ms (`experiments/deadline/lossy.toml`).", "",
         *lossy(comity), "",

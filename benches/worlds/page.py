@@ -2,6 +2,8 @@
 
 import platform
 
+# What is said of a difference whose cause was not found; what was tried may follow.
+NOT_KNOWN = "not known"
 HEAD = ("point", "runs", "quantity", "sim", "lab", "sim against lab", "verdict", "cause")
 
 
@@ -10,7 +12,7 @@ def verdict(comparison):
 
 
 def cells(comparison, cause):
-    said = "" if comparison.holds else (cause or "not known")
+    said = "" if comparison.holds else (cause or NOT_KNOWN)
     worlds = ["-" if world is None else str(world) for world in (comparison.sim, comparison.lab)]
     runs = "/".join(str(len(world.values)) if world else "0" for world in (comparison.sim, comparison.lab))
     return (comparison.point, runs, comparison.quantity, *worlds, comparison.distance, verdict(comparison), "" if comparison.holds is None else said)
@@ -34,7 +36,8 @@ def markdown(lines):
 def summary(compared):
     both = [comparison for comparison, _ in compared if comparison.holds is not None]
     agree = sum(comparison.holds for comparison in both)
-    explained = sum(not comparison.holds and bool(cause) for comparison, cause in compared if comparison.holds is not None)
+    is_known = lambda cause: cause is not None and not cause.startswith(NOT_KNOWN)
+    explained = sum(not comparison.holds and is_known(cause) for comparison, cause in compared if comparison.holds is not None)
     return f"{agree} of {len(both)} quantities agree; {explained} of the other {len(both) - agree} have a known cause."
 
 

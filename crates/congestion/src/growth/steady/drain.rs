@@ -7,11 +7,25 @@ use super::evidence::LONGEST_WAITING;
 /// The round trips since this flow last found the queue full.
 ///
 /// ```text
-/// full     = the round trip when the episode began − least round trip of all
-/// drained  : a round trip since was shorter than that by full / 4 or more
-/// refilled : behind that, one was shorter by less than full / 12
-/// receded  : behind that, one was shorter by full / 4 or more than the longest in between
+/// full     = the round trip when the episode began
+/// queue    = full − least round trip of all
+/// fall     = queue / 4
+/// drained  : a round trip since was shorter than full by one fall or more
+/// refilled : behind that, one was shorter by less than fall / 3
+/// receded  : behind that, one was shorter by one fall or more than the longest in between
 /// ```
+///
+/// A flow that came late to a queue that never empties has seen only its upper part. It would take
+/// ripples for episodes and count twice as many as the flows that it meets. So where the queue is at
+/// least 15 ms, more than [CoDel](https://www.rfc-editor.org/rfc/rfc8289) keeps, and less than a
+/// quarter of the round trip:
+///
+/// ```text
+/// fall     = max(queue / 4, full / 12 · min(1, in flight / 22,400 bytes))
+/// ```
+///
+/// That is what the queue loses when one of four equal CUBIC flows gives way. The fewer packets a
+/// flow has under way, the more flows it has beside it, and the less each of them matters.
 ///
 /// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals
 /// that lost none keep it full. Losses until it drains belong to the same episode: a TCP flow in
@@ -31,8 +45,15 @@ pub(super) struct Drain {
     /// The longest since the queue has refilled.
     longest: Option<Span>,
     /// What was in flight then.
+    flight_then: Bytes,
+    /// What was in flight at the latest round trip.
     flight: Bytes,
 }
+
+/// The queue that a latecomer must see before it is one: 10 packets at 8 Mb/s.
+const LATECOMER_QUEUE: Span = Span::from_millis(15);
+/// What a flow has under way that counts the fall of others in full: 16 packets of 1,400 bytes.
+const LATECOMER_FLIGHT: Bytes = Bytes::new(22_400);
 
 impl Drain {
     /// An episode begins; `rtt` is the latest round trip.
@@ -46,32 +67,59 @@ impl Drain {
     /// others have given way.
     pub(super) fn on_round_trip(&mut self, rtt: Span, min: Option<Span>, flight: Bytes) -> bool {
         self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        self.flight = flight;
         let (Some(full), Some(min)) = (self.began_with, min) else {
             return false;
         };
-        let quarter = full.saturating_sub(min) / 4;
-        if quarter < LONGEST_WAITING || self.is_full(Some(min)) {
+        let fall = self.fall(full, min);
+        if full.saturating_sub(min) / 4 < LONGEST_WAITING || self.stands(fall) {
             return false;
         }
-        if rtt + quarter / 3 > full || self.longest.is_some() {
+        if rtt + fall / 3 > full || self.longest.is_some() {
             if self.longest.is_none_or(|longest| longest <= rtt) {
-                (self.longest, self.flight) = (Some(rtt), flight);
+                (self.longest, self.flight_then) = (Some(rtt), flight);
             }
-            if self.longest.is_some_and(|longest| rtt + quarter <= longest) {
+            if self.longest.is_some_and(|longest| rtt + fall <= longest) {
                 self.longest = None;
-                return flight * 4 >= self.flight * 3;
+                return flight * 4 >= self.flight_then * 3;
             }
         }
         false
     }
 
-    /// Whether the queue is still about as full as at the beginning of the episode, on a path of
-    /// this least round trip.
+    /// By how much the round trip is shorter when the queue has drained or receded.
+    fn fall(&self, full: Span, min: Span) -> Span {
+        let queue = full.saturating_sub(min);
+        if queue < LATECOMER_QUEUE || queue * 4 >= full {
+            return queue / 4;
+        }
+        let others = self.flight.get() as f64 / LATECOMER_FLIGHT.get() as f64;
+        (queue / 4).max((full / 12).mul_f64(others.min(1.0)))
+    }
+
+    /// Whether the queue has not fallen since the episode began, so that what is lost belongs to it.
+    pub(super) fn goes_on(&self, min: Option<Span>) -> bool {
+        min.is_some_and(|min| {
+            self.began_with
+                .is_some_and(|full| self.stands(self.fall(full, min)))
+        })
+    }
+
+    /// Whether the queue that this flow has seen is still as full as at the beginning of the
+    /// episode, on a path of this least round trip, but for a quarter.
     pub(super) fn is_full(&self, min: Option<Span>) -> bool {
-        let (Some(full), Some(least), Some(min)) = (self.began_with, self.least, min) else {
+        min.is_some_and(|min| {
+            self.began_with
+                .is_some_and(|full| self.stands(full.saturating_sub(min) / 4))
+        })
+    }
+
+    /// Whether no round trip since was shorter than when the episode began, by this much.
+    fn stands(&self, by: Span) -> bool {
+        let (Some(full), Some(least)) = (self.began_with, self.least) else {
             return false;
         };
-        least + full.saturating_sub(min) / 4 > full
+        least + by > full
     }
 }
 
@@ -129,6 +177,25 @@ mod tests {
             let found = drain.on_round_trip(Span::from_millis(100), MIN, left);
             assert_eq!(found, is_episode, "{left} in flight");
         }
+    }
+
+    #[test]
+    fn a_latecomer_waits_for_a_twelfth_of_the_round_trip() {
+        const FULL: u64 = 132;
+        let goes_on = |min: u64, rtt: u64, flight: u64| {
+            let mut drain = Drain::default();
+            drain.begin(Some(Span::from_millis(FULL)));
+            let min = Some(Span::from_millis(min));
+            drain.on_round_trip(Span::from_millis(rtt), min, Bytes::new(flight));
+            drain.goes_on(min)
+        };
+        // It saw 28 ms of the queue: a quarter is 7 ms, a twelfth of the round trip 11 ms.
+        assert!(goes_on(104, 122, 22_400) && !goes_on(104, 121, 22_400));
+        // With half as much under way half of that counts, and a quarter of the queue is more.
+        assert!(goes_on(104, 126, 11_200) && !goes_on(104, 125, 11_200));
+        // It saw 33 ms, a quarter of the round trip, or less than CoDel keeps: a quarter counts.
+        assert!(!goes_on(99, 123, 22_400));
+        assert!(goes_on(118, 129, 22_400) && !goes_on(118, 128, 22_400));
     }
 
     #[test]

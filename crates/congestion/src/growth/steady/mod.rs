@@ -272,7 +272,7 @@ impl Steady {
     fn together(&self) -> Span {
         let rtt = self.round_trip();
         let grouped = rtt.mul_f64(self.config.grouping);
-        if !self.drain.is_full(self.evidence.min()) {
+        if !self.drain.goes_on(self.evidence.min()) {
             return grouped;
         }
         let cycle = rtt.mul_f64(self.shadow.segments() / 2.0);
