@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use comity_congestion::{Pacing, Report, Sent, Tag};
 use comity_units::{Bytes, PacketNumber, Rate, Span, Time};
@@ -455,10 +456,12 @@ impl<P: Payload> Connection<P> {
             if room < LEAST_PIECE && contents.chunk.is_some() {
                 break;
             }
+            // The header is written to find how much fits behind it. The one written last leaves.
+            let begun = Cell::new(None);
             let fits = |meta: &Meta, floor: SectionId, offset: u32| {
-                header(epoch, meta, floor, offset, true)
-                    .fitting(room, tightest)
-                    .unwrap_or(0)
+                let header = header(epoch, meta, floor, offset).begin().ok();
+                begun.set(header.map(|header| (header, meta.deadline)));
+                header.map_or(0, |header| header.fitting(room, tightest).unwrap_or(0))
             };
             // A copy is never in the packet of its original, whose piece comes first in it.
             let copy = match contents.chunk {
@@ -469,11 +472,10 @@ impl<P: Payload> Connection<P> {
             let Some(chunk) = next else {
                 break;
             };
-            let Some(meta) = self.outbox.meta(&chunk) else {
+            let Some((header, deadline)) = begun.take() else {
                 break;
             };
-            let floor = self.outbox.floor(chunk.stream);
-            let header = header(epoch, &meta, floor, chunk.offset, chunk.is_retransmission);
+            let header = header.retransmitted(chunk.is_retransmission);
             let length = chunk.length as usize;
             let behind = room.saturating_sub(length);
             let leaves_nothing = behind < LEAST_PIECE
@@ -509,11 +511,11 @@ impl<P: Payload> Connection<P> {
             if chunk.is_retransmission {
                 self.statistics.sent.repeated_bytes += length;
             }
-            if meta.deadline <= now {
+            if deadline <= now {
                 self.statistics.sent.late_bytes += length;
             }
             if self.config.enforces_deadlines() {
-                builder.leave_by = builder.leave_by.min(meta.deadline);
+                builder.leave_by = builder.leave_by.min(deadline);
             }
             put(contents, chunk);
         }
@@ -631,14 +633,8 @@ fn put(contents: &mut Contents, chunk: Chunk) {
     }
 }
 
-/// What a piece of a section says about it, in times since `epoch`.
-fn header(
-    epoch: Time,
-    meta: &Meta,
-    floor: SectionId,
-    offset: u32,
-    is_retransmission: bool,
-) -> SectionHeader {
+/// What a piece of a section says about it when it is sent first, in times since `epoch`.
+fn header(epoch: Time, meta: &Meta, floor: SectionId, offset: u32) -> SectionHeader {
     let since = |time: Time| {
         if time.is_never() {
             time
@@ -661,7 +657,7 @@ fn header(
         deadline: if is_told { deadline } else { Time::MAX },
         importance: meta.importance.0,
         needs: meta.needs.map(|section| section.0),
-        is_retransmission,
+        is_retransmission: false,
     }
 }
 

@@ -231,6 +231,8 @@ pub(super) fn within(value: u64, range: RangeInclusive<u64>) -> Result<u64, Prob
 /// same code that writes it.
 pub(super) trait Sink {
     fn put(&mut self, bytes: &[u8]);
+    /// A value of at most [`varint::MAX`].
+    fn varint(&mut self, value: u64);
     /// Bytes that count as sent but are not there.
     fn elide(&mut self, count: usize);
     fn zeros(&mut self, count: usize);
@@ -239,6 +241,11 @@ pub(super) trait Sink {
 impl Sink for Vec<u8> {
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
+    }
+
+    fn varint(&mut self, value: u64) {
+        let (bytes, size) = varint::aligned(value);
+        self.extend_from_slice(bytes.get(..size).unwrap_or_default());
     }
 
     fn elide(&mut self, _: usize) {}
@@ -255,6 +262,10 @@ pub(super) struct Count(pub(super) usize);
 impl Sink for Count {
     fn put(&mut self, bytes: &[u8]) {
         self.0 = self.0.saturating_add(bytes.len());
+    }
+
+    fn varint(&mut self, value: u64) {
+        self.0 = self.0.saturating_add(varint::size(value));
     }
 
     fn elide(&mut self, count: usize) {
@@ -325,7 +336,7 @@ impl<'a, S: Sink> Writer<'a, S> {
 
     /// A varint of a type that leaves no room for values beyond it.
     pub(super) fn small(&mut self, value: u32) {
-        varint::with_encoded(u64::from(value), |bytes| self.sink.put(bytes));
+        self.sink.varint(u64::from(value));
     }
 
     pub(super) fn varint_in(
@@ -335,7 +346,7 @@ impl<'a, S: Sink> Writer<'a, S> {
         range: RangeInclusive<u64>,
     ) -> Result<(), EncodeError> {
         let value = self.check(field, value, range)?;
-        varint::with_encoded(value, |bytes| self.sink.put(bytes));
+        self.sink.varint(value);
         Ok(())
     }
 

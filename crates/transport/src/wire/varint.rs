@@ -51,18 +51,17 @@ pub fn encode(value: u64, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     if value > MAX {
         return Err(TooLarge { value });
     }
-    with_encoded(value, |bytes| out.extend_from_slice(bytes));
+    let (bytes, size) = aligned(value);
+    out.extend_from_slice(bytes.get(..size).unwrap_or_default());
     Ok(())
 }
 
-/// Hands the shortest form of `value` to `then`. What lies above [`MAX`] has been refused before.
-pub(super) fn with_encoded(value: u64, then: impl FnOnce(&[u8])) {
-    match size(value) {
-        1 => then(&[value as u8]),
-        2 => then(&(value as u16 | 0x4000).to_be_bytes()),
-        4 => then(&(value as u32 | 0x8000_0000).to_be_bytes()),
-        _ => then(&(value | 0xc000_0000_0000_0000).to_be_bytes()),
-    }
+/// The shortest form of `value` at the front of eight bytes, and how many of them it takes. What lies
+/// above [`MAX`] has been refused before.
+pub(super) const fn aligned(value: u64) -> ([u8; 8], usize) {
+    let size = size(value);
+    let marked = value | (size.trailing_zeros() as u64) << (8 * size - 2);
+    ((marked << (64 - 8 * size)).to_be_bytes(), size)
 }
 
 /// How many bytes the number takes that starts with the byte `first`.
@@ -74,13 +73,19 @@ pub const fn size_from_first(first: u8) -> usize {
 /// Reads the number at the start of `bytes`, and how many bytes it took; `None` if they end inside it.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<(u64, usize)> {
-    let size = size_from_first(*bytes.first()?);
-    let number = bytes.get(..size)?;
-    let (first, rest) = number.split_first()?;
-    let value = rest.iter().fold(u64::from(first & 0x3f), |value, &byte| {
-        value << 8 | u64::from(byte)
-    });
-    Some((value, size))
+    let first = *bytes.first()?;
+    Some(match size_from_first(first) {
+        1 => (u64::from(first), 1),
+        2 => (
+            u64::from(u16::from_be_bytes(*bytes.first_chunk()?) & 0x3fff),
+            2,
+        ),
+        4 => (
+            u64::from(u32::from_be_bytes(*bytes.first_chunk()?) & 0x3fff_ffff),
+            4,
+        ),
+        _ => (u64::from_be_bytes(*bytes.first_chunk()?) & MAX, 8),
+    })
 }
 
 /// A signed number as one without sign: 0, -1, 1, -2, 2 become 0, 1, 2, 3, 4, so that numbers near zero

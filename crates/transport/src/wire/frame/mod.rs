@@ -43,7 +43,7 @@ use super::{DecodeError, EncodeError, Part, Problem, Stamp};
 pub use ack::{Ack, AckRange, AckRanges, AckRangesError, AckRangesIter, EcnCounts};
 pub use control::{Close, Credit, Dropped, End, Floor, Reason};
 pub use feedback::ReceiverReport;
-pub use section::{Content, Data, Framing, Section, SectionHeader};
+pub use section::{BegunHeader, Content, Data, Framing, Section, SectionHeader};
 
 /// The kinds of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -130,12 +130,11 @@ impl SectionHeader {
     /// How many bytes the frame takes on the wire without its data.
     ///
     /// * `length`: how many bytes of data the frame will have.
+    ///
+    /// Says nothing about a header that [`encode`](Self::encode) refuses.
     #[must_use]
     pub fn size(&self, length: u32, framing: Framing) -> usize {
-        super::measured(|count| {
-            let mut out = Writer::new(count, Part::Frame(FrameKind::Section));
-            self.write(length, framing, Content::Present, &mut out)
-        })
+        self.begin().map_or(0, |begun| begun.size(length, framing))
     }
 
     /// How many bytes of the section, from `offset` on, fit into `room` bytes together with this header.
@@ -143,21 +142,7 @@ impl SectionHeader {
     /// `None` when not even one does.
     #[must_use]
     pub fn fitting(&self, room: usize, framing: Framing) -> Option<u32> {
-        let left = self.total.saturating_sub(self.offset);
-        let without_length = self.size(1, Framing::ToEnd);
-        let room = u32::try_from(room.checked_sub(without_length)?).unwrap_or(u32::MAX);
-        let length = match framing {
-            Framing::ToEnd => left.min(room),
-            // The length takes room itself, and the more the longer the data are.
-            Framing::Length => [1, 2, 4]
-                .into_iter()
-                .filter_map(|size| {
-                    let longest = (1_u32 << (8 * size - 2)) - 1;
-                    Some(left.min(room.checked_sub(size)?).min(longest))
-                })
-                .max()?,
-        };
-        (length >= 1).then_some(length)
+        self.begin().ok()?.fitting(room, framing)
     }
 
     /// Appends the frame up to its data, which the caller appends: `length` bytes of the section from
@@ -173,26 +158,29 @@ impl SectionHeader {
         content: Content,
         out: &mut Vec<u8>,
     ) -> Result<(), EncodeError> {
-        super::appended(out, |out| {
-            let mut out = Writer::new(out, Part::Frame(FrameKind::Section));
-            self.write(length, framing, content, &mut out)
+        self.begin()?.encode(length, framing, content, out)
+    }
+
+    /// Writes all but the length of the data.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode), but for the length.
+    pub fn begin(&self) -> Result<BegunHeader, EncodeError> {
+        let mut fields = Fields::default();
+        self.write(&mut Writer::new(&mut fields, PART))?;
+        Ok(BegunHeader {
+            fields,
+            left: self.total.saturating_sub(self.offset),
         })
     }
 
-    fn write<S: Sink>(
-        &self,
-        length: u32,
-        framing: Framing,
-        content: Content,
-        out: &mut Writer<'_, S>,
-    ) -> Result<(), EncodeError> {
+    fn write(&self, out: &mut Writer<'_, Fields>) -> Result<(), EncodeError> {
         let source_time = self.source_time.as_nanos() / 1_000;
         let deadline = (!self.deadline.is_never()).then(|| self.deadline.as_nanos() / 1_000);
         let after = deadline.map(|deadline| deadline.saturating_sub(source_time));
         let in_milliseconds = after.is_some_and(|after| after % 1_000 == 0);
         let has_importance = self.importance != DEFAULT_IMPORTANCE || self.needs.is_some();
         let kind = [
-            (HAS_LENGTH, framing == Framing::Length),
             (IS_RETRANSMISSION, self.is_retransmission),
             (HAS_IMPORTANCE, has_importance),
             (IN_MILLISECONDS, in_milliseconds),
@@ -224,17 +212,13 @@ impl SectionHeader {
                 Some(after) => 1 + after,
             },
         )?;
-        if has_importance {
-            self.write_importance(out)?;
+        match has_importance {
+            true => self.write_importance(out),
+            false => Ok(()),
         }
-        out.check("data", u64::from(length), self.lengths())?;
-        if framing == Framing::Length || content == Content::Elided {
-            out.small(length);
-        }
-        Ok(())
     }
 
-    fn write_importance<S: Sink>(&self, out: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+    fn write_importance(&self, out: &mut Writer<'_, Fields>) -> Result<(), EncodeError> {
         out.u8(self.importance);
         let Some(needs) = self.needs else {
             out.u8(0);
@@ -298,6 +282,142 @@ impl SectionHeader {
     }
 }
 
+/// A header that is written but for the length of the data behind it: how many of them fit depends on
+/// how long it is.
+#[derive(Clone, Copy, Debug)]
+pub struct BegunHeader {
+    fields: Fields,
+    /// How many bytes of data the frame may have.
+    left: u32,
+}
+
+impl BegunHeader {
+    /// As [`SectionHeader::size`].
+    #[must_use]
+    pub fn size(&self, length: u32, framing: Framing) -> usize {
+        let field = match framing {
+            Framing::Length => varint::size(u64::from(length)),
+            Framing::ToEnd => 0,
+        };
+        self.fields.length + field
+    }
+
+    /// As [`SectionHeader::fitting`].
+    #[must_use]
+    pub fn fitting(&self, room: usize, framing: Framing) -> Option<u32> {
+        let room = u32::try_from(room.checked_sub(self.fields.length)?).unwrap_or(u32::MAX);
+        let length = match framing {
+            Framing::ToEnd => self.left.min(room),
+            // The length takes room itself, and the more the longer the data are.
+            Framing::Length => [1, 2, 4]
+                .into_iter()
+                .filter_map(|size| {
+                    let longest = (1_u32 << (8 * size - 2)) - 1;
+                    Some(self.left.min(room.checked_sub(size)?).min(longest))
+                })
+                .max()?,
+        };
+        (length >= 1).then_some(length)
+    }
+
+    /// The same header, whether or not the data were sent before; it is as long.
+    #[must_use]
+    pub fn retransmitted(mut self, is_retransmission: bool) -> Self {
+        self.fields.set(IS_RETRANSMISSION, is_retransmission);
+        self
+    }
+
+    /// As [`SectionHeader::encode`].
+    ///
+    /// # Errors
+    /// [`EncodeError`] when there are not so many bytes of data; nothing is appended then.
+    pub fn encode(
+        self,
+        length: u32,
+        framing: Framing,
+        content: Content,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EncodeError> {
+        out.extend_from_slice(self.end(length, framing, content)?.bytes());
+        Ok(())
+    }
+
+    /// All of the header.
+    fn end(
+        mut self,
+        length: u32,
+        framing: Framing,
+        content: Content,
+    ) -> Result<Fields, EncodeError> {
+        let mut out = Writer::new(&mut self.fields, PART);
+        out.check("data", u64::from(length), 1..=u64::from(self.left))?;
+        if framing == Framing::Length || content == Content::Elided {
+            out.small(length);
+        }
+        self.fields.set(HAS_LENGTH, framing == Framing::Length);
+        Ok(self.fields)
+    }
+}
+
+/// The fields of a header, kept in place: they cost less there than in a vector, which may have to grow
+/// for each.
+#[derive(Clone, Copy, Debug)]
+struct Fields {
+    bytes: [u8; MOST_FIELDS + 8],
+    length: usize,
+}
+
+/// Type, stream, section, floor, offset, total, source time, deadline, importance, needs and length.
+const MOST_FIELDS: usize = 1 + 4 + 8 + 8 + 4 + 4 + 8 + 8 + 1 + 8 + 4;
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self {
+            bytes: [0; MOST_FIELDS + 8],
+            length: 0,
+        }
+    }
+}
+
+impl Fields {
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// Sets a bit of the type.
+    fn set(&mut self, bit: u8, is_set: bool) {
+        if let Some(kind) = self.bytes.first_mut() {
+            *kind = *kind & !bit | (u8::from(is_set) * bit);
+        }
+    }
+}
+
+impl Sink for Fields {
+    fn put(&mut self, bytes: &[u8]) {
+        let end = self.length.saturating_add(bytes.len());
+        if let Some(place) = self.bytes.get_mut(self.length..end) {
+            place.copy_from_slice(bytes);
+            self.length = end;
+        }
+    }
+
+    /// Writes eight bytes whatever the size, which is cheaper. The next field stands over the rest.
+    fn varint(&mut self, value: u64) {
+        let (bytes, size) = varint::aligned(value);
+        let place = self.bytes.get_mut(self.length..);
+        if let Some(place) = place.and_then(<[u8]>::first_chunk_mut) {
+            *place = bytes;
+            self.length += size;
+        }
+    }
+
+    fn elide(&mut self, _: usize) {}
+
+    fn zeros(&mut self, _: usize) {}
+}
+
+const PART: Part = Part::Frame(FrameKind::Section);
+
 /// Bytes of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section<'a> {
@@ -316,7 +436,8 @@ impl<'a> Section<'a> {
             Data::Bytes(_) => Content::Present,
             Data::Elided(_) => Content::Elided,
         };
-        self.header.write(length, self.framing, content, out)?;
+        let header = self.header.begin()?.end(length, self.framing, content)?;
+        out.bytes(header.bytes());
         match self.data {
             Data::Bytes(bytes) => out.bytes(bytes),
             Data::Elided(length) => out.elide(self.framing.elided(length)),
