@@ -2,6 +2,7 @@
 
 mod accounts;
 mod assembly;
+mod spares;
 mod streams;
 
 use alloc::vec::Vec;

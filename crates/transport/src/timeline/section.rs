@@ -47,8 +47,11 @@ pub trait Payload: Clone + fmt::Debug {
     }
     /// Appends the bytes of `range`, cut to what exists; an elided payload appends nothing.
     fn append_to(&self, range: Range<u32>, out: &mut Vec<u8>);
-    /// Room for `length` bytes.
-    fn buffer(length: u32) -> Self::Buffer;
+    /// Whether nobody else holds it and it has room for `length` bytes.
+    fn is_spare(&self, length: u32) -> bool;
+    /// Room for `length` bytes, in the memory of a payload that is [spare](Self::is_spare) if that is not
+    /// far too large.
+    fn buffer(length: u32, spare: Option<Self>) -> Self::Buffer;
     /// Puts `bytes` at `offset`; what would lie outside of the buffer is left out.
     fn place(buffer: &mut Self::Buffer, offset: u32, bytes: &[u8]);
     /// The collected payload; what never came is zero.
@@ -76,12 +79,20 @@ impl Payload for bytes::Bytes {
         out.extend_from_slice(self.as_ref().get(start..end).unwrap_or_default());
     }
 
-    fn buffer(length: u32) -> Collected {
+    fn is_spare(&self, length: u32) -> bool {
+        Payload::len(self) >= length && self.is_unique()
+    }
+
+    fn buffer(length: u32, spare: Option<Self>) -> Collected {
         let length = length as usize;
-        Collected {
-            bytes: Vec::with_capacity(length),
-            length,
-        }
+        let bytes = match spare.map(Self::try_into_mut) {
+            Some(Ok(mut spare)) if spare.capacity() / 2 < length => {
+                spare.clear();
+                Vec::from(spare)
+            }
+            _ => Vec::with_capacity(length),
+        };
+        Collected { bytes, length }
     }
 
     fn place(buffer: &mut Collected, offset: u32, bytes: &[u8]) {
@@ -122,7 +133,11 @@ impl Payload for Elided {
 
     fn append_to(&self, _: Range<u32>, _: &mut Vec<u8>) {}
 
-    fn buffer(length: u32) -> u32 {
+    fn is_spare(&self, _: u32) -> bool {
+        false
+    }
+
+    fn buffer(length: u32, _: Option<Self>) -> u32 {
         length
     }
 

@@ -24,10 +24,10 @@ pub(super) struct Assembly<P: Payload> {
 }
 
 impl<P: Payload> Assembly<P> {
-    pub(super) fn new(meta: Meta, dropped: Option<Reason>) -> Self {
+    pub(super) fn new(meta: Meta, buffer: P::Buffer, dropped: Option<Reason>) -> Self {
         Self {
             meta,
-            buffer: P::buffer(meta.length),
+            buffer,
             have: Ranges::default(),
             completed: None,
             dropped,

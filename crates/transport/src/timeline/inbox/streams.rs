@@ -9,6 +9,7 @@ use core::ops::Range;
 use comity_units::Time;
 
 use super::assembly::{Assembly, Runs};
+use super::spares::Spares;
 use super::{Accounts, Config, Delivery, Gap, GapReason, Violation};
 use crate::timeline::clock::ClockMap;
 use crate::timeline::section::{Deliver, Meta, Payload, Reason, SectionId, StreamId};
@@ -44,6 +45,7 @@ pub struct Inbox<P: Payload> {
     /// Streams whose first sections may have become settled.
     changed: BTreeSet<StreamId>,
     ready: VecDeque<Ready<P>>,
+    spares: Spares<P>,
     /// Bytes reserved for sections that were not handed out yet.
     reserved: u64,
     /// The lengths of all sections that were let in, and of those that a piece came too late for, as often as one did.
@@ -130,6 +132,7 @@ impl<P: Payload> Inbox<P> {
             due: BTreeSet::new(),
             changed: BTreeSet::new(),
             ready: VecDeque::new(),
+            spares: Spares::default(),
             reserved: 0,
             admitted: 0,
             records: 0,
@@ -215,11 +218,13 @@ impl<P: Payload> Inbox<P> {
             });
         }
         if is_new {
+            let buffer = self.spares.buffer(meta.length);
+            let state = self.stream(stream)?;
             let (dropped, is_first) = match state.slots.remove(&number) {
                 Some(Slot::Dropped(reason)) => (Some(reason), false),
                 _ => (None, true),
             };
-            let assembly = Assembly::new(*meta, dropped);
+            let assembly = Assembly::new(*meta, buffer, dropped);
             state.slots.insert(number, Slot::Open(assembly));
             state.known = state.known.max(number + 1);
             self.records += usize::from(is_first);
@@ -635,6 +640,7 @@ impl<P: Payload> Inbox<P> {
                     self.accounts.held -= had;
                     let delivery = match assembly.finish(gap) {
                         Ok(received) => {
+                            self.spares.keep(&received.payload);
                             self.accounts.delivered += had;
                             self.accounts.on_time += u64::from(!received.is_late);
                             self.accounts.complete_late += u64::from(received.is_late);

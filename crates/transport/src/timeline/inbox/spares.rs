@@ -1,0 +1,133 @@
+//! The memory of sections that were handed out, for those to come.
+
+use alloc::collections::VecDeque;
+
+use crate::timeline::section::Payload;
+
+/// The sections that were handed out last. A new one takes over the memory of one that the application
+/// has let go of.
+///
+/// An allocator may give blocks of this size back to the system and take them anew, page by page.
+#[derive(Debug)]
+pub(super) struct Spares<P> {
+    /// In the order in which they were handed out.
+    payloads: VecDeque<P>,
+    bytes: u64,
+}
+
+/// Allocators keep smaller blocks by themselves; glibc maps each of this size by itself at first.
+const MIN_LENGTH: u32 = 128 << 10;
+
+/// What a connection may keep. An application has 1 MiB waiting and works on some of it; with less than
+/// twice that, all that is kept is in use when a section needs memory.
+const MAX_BYTES: u64 = 2 << 20;
+
+impl<P> Default for Spares<P> {
+    fn default() -> Self {
+        Self {
+            payloads: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<P: Payload> Spares<P> {
+    /// This section is handed out.
+    pub(super) fn keep(&mut self, payload: &P) {
+        let length = u64::from(payload.len());
+        if P::ELIDED || payload.len() < MIN_LENGTH || length > MAX_BYTES {
+            return;
+        }
+        self.payloads.push_back(payload.clone());
+        self.bytes += length;
+        while self.bytes > MAX_BYTES
+            && let Some(oldest) = self.payloads.pop_front()
+        {
+            self.bytes -= u64::from(oldest.len());
+        }
+    }
+
+    /// Room for a section of `length` bytes.
+    pub(super) fn buffer(&mut self, length: u32) -> P::Buffer {
+        let is_spare = |payload: &P| payload.is_spare(length);
+        let place = match length < MIN_LENGTH {
+            true => None,
+            false => self.payloads.iter().position(is_spare),
+        };
+        let spare = place.and_then(|place| self.payloads.remove(place));
+        if let Some(spare) = &spare {
+            self.bytes -= u64::from(spare.len());
+        }
+        P::buffer(length, spare)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use bytes::Bytes;
+
+    const LENGTH: u32 = 256 << 10;
+
+    /// A section of this length is put together, and handed out; where its memory lies.
+    fn hand_out(spares: &mut Spares<Bytes>, length: u32) -> (Bytes, *const u8) {
+        let mut buffer = spares.buffer(length);
+        Bytes::place(&mut buffer, 0, &[7; 100]);
+        let payload = Bytes::finish(buffer);
+        spares.keep(&payload);
+        let place = payload.as_ptr();
+        (payload, place)
+    }
+
+    #[test]
+    fn memory_is_taken_over_from_sections_that_were_let_go() {
+        let mut spares = Spares::default();
+        let (held, place) = hand_out(&mut spares, LENGTH);
+        let (other, other_place) = hand_out(&mut spares, LENGTH);
+        assert_ne!(place, other_place, "the first one is held");
+        drop(held);
+        let (shorter, same_place) = hand_out(&mut spares, LENGTH - 1);
+        assert_eq!(same_place, place);
+        let rest = vec![0; LENGTH as usize - 101];
+        assert_eq!(
+            (&shorter[..100], &shorter[100..]),
+            ([7; 100].as_slice(), &*rest)
+        );
+        assert_eq!(other.len(), LENGTH as usize);
+    }
+
+    #[test]
+    fn memory_that_is_far_too_large_is_let_go() {
+        let mut spares = Spares::default();
+        for (length, taken_over) in [(MIN_LENGTH, false), (LENGTH * 2 / 3, true)] {
+            spares.keep(&Bytes::from(vec![1; LENGTH as usize]));
+            let place = spares.payloads[0].as_ptr();
+            let (_, new_place) = hand_out(&mut spares, length);
+            assert_eq!(new_place == place, taken_over, "{length}");
+            spares = Spares::default();
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_of_use() {
+        let mut spares = Spares::default();
+        for _ in 0..20 {
+            spares.keep(&Bytes::from(vec![0; LENGTH as usize]));
+            assert!(spares.bytes <= MAX_BYTES);
+        }
+        assert_eq!(spares.payloads.len() as u64, MAX_BYTES / u64::from(LENGTH));
+        for length in [MIN_LENGTH - 1, MAX_BYTES as u32 + 1] {
+            let payload = Bytes::from(vec![0; length as usize]);
+            spares.keep(&payload);
+            assert!(payload.is_unique(), "{length}");
+        }
+        let before = spares.bytes;
+        spares.buffer(LENGTH + 1);
+        assert_eq!(spares.bytes, before, "all are too short");
+        for _ in 0..MAX_BYTES / u64::from(LENGTH) {
+            spares.buffer(LENGTH);
+        }
+        assert_eq!((spares.payloads.len(), spares.bytes), (0, 0));
+    }
+}
