@@ -174,13 +174,13 @@ class Comparison:
 def cause_of(comparison, causes):
     """The sentence of the first cause whose patterns fit.
 
-    >>> causes = [{"point": "tcp-*", "quantity": "loss*", "cause": "whole segments"}]
+    >>> causes = [{"points": ["udp-*", "tcp-*"], "quantity": "loss*", "cause": "whole segments"}]
     >>> cause_of(Comparison("tcp-number flows=1", "loss per mille", None, None), causes)
     'whole segments'
     >>> cause_of(Comparison("phase flows=1", "loss per mille", None, None), causes)
     """
     for cause in causes:
-        if (fnmatch.fnmatchcase(comparison.point, cause.get("point", "*"))
+        if (any(fnmatch.fnmatchcase(comparison.point, point) for point in cause["points"])
                 and fnmatch.fnmatchcase(comparison.quantity, cause.get("quantity", "*"))):
             return cause["cause"]
     return None

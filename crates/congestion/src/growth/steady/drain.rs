@@ -15,17 +15,18 @@ use super::evidence::LONGEST_WAITING;
 /// receded  : behind that, one was shorter by one fall or more than the longest in between
 /// ```
 ///
-/// A flow that came late to a queue that never empties has seen only its upper part. It would take
-/// ripples for episodes and count twice as many as the flows that it meets. So where the queue is at
-/// least 15 ms, more than [CoDel](https://www.rfc-editor.org/rfc/rfc8289) keeps, and less than a
-/// quarter of the round trip:
+/// A latecomer to a queue that never empties has seen only its upper part. It would take small
+/// variations for episodes and count twice as many as the flows that it meets. So where the queue
+/// is at least 15 ms, more than [CoDel](https://www.rfc-editor.org/rfc/rfc8289) keeps, and less
+/// than a quarter of the round trip:
 ///
 /// ```text
 /// fall     = max(queue / 4, full / 12 · min(1, in flight / 22,400 bytes))
 /// ```
 ///
-/// That is what the queue loses when one of four equal CUBIC flows gives way. The fewer packets a
-/// flow has under way, the more flows it has beside it, and the less each of them matters.
+/// That is about what the queue loses when one of four equal CUBIC flows gives way. The fewer
+/// packets a flow has under way, the more flows it has beside it, and the less each of them matters.
+/// For the growth of a newcomer ([`Shadow`](super::shadow::Shadow)) a quarter is enough.
 ///
 /// A flow that sends evenly does not shorten the queue at once when it loses packets, and rivals
 /// that lost none keep it full. Losses until it drains belong to the same episode: a TCP flow in
@@ -71,10 +72,10 @@ impl Drain {
         let (Some(full), Some(min)) = (self.began_with, min) else {
             return false;
         };
-        let fall = self.fall(full, min);
-        if full.saturating_sub(min) / 4 < LONGEST_WAITING || self.stands(fall) {
+        if quarter(full, min) < LONGEST_WAITING || self.goes_on(Some(min)) {
             return false;
         }
+        let fall = self.fall(full, min);
         if rtt + fall / 3 > full || self.longest.is_some() {
             if self.longest.is_none_or(|longest| longest <= rtt) {
                 (self.longest, self.flight_then) = (Some(rtt), flight);
@@ -87,40 +88,39 @@ impl Drain {
         false
     }
 
+    /// Whether the queue has not fallen since the episode began, so that what is lost belongs to it.
+    pub(super) fn goes_on(&self, min: Option<Span>) -> bool {
+        self.stands(min, |full, min| self.fall(full, min))
+    }
+
+    /// Whether the queue that this flow has seen is still as full as at the beginning of the
+    /// episode, but for a quarter.
+    pub(super) fn is_full(&self, min: Option<Span>) -> bool {
+        self.stands(min, quarter)
+    }
+
+    /// Whether no round trip since was shorter than when the episode began, by this much.
+    fn stands(&self, min: Option<Span>, by: impl Fn(Span, Span) -> Span) -> bool {
+        let (Some(full), Some(least), Some(min)) = (self.began_with, self.least, min) else {
+            return false;
+        };
+        least + by(full, min) > full
+    }
+
     /// By how much the round trip is shorter when the queue has drained or receded.
     fn fall(&self, full: Span, min: Span) -> Span {
         let queue = full.saturating_sub(min);
         if queue < LATECOMER_QUEUE || queue * 4 >= full {
-            return queue / 4;
+            return quarter(full, min);
         }
         let others = self.flight.get() as f64 / LATECOMER_FLIGHT.get() as f64;
-        (queue / 4).max((full / 12).mul_f64(others.min(1.0)))
+        quarter(full, min).max((full / 12).mul_f64(others.min(1.0)))
     }
+}
 
-    /// Whether the queue has not fallen since the episode began, so that what is lost belongs to it.
-    pub(super) fn goes_on(&self, min: Option<Span>) -> bool {
-        min.is_some_and(|min| {
-            self.began_with
-                .is_some_and(|full| self.stands(self.fall(full, min)))
-        })
-    }
-
-    /// Whether the queue that this flow has seen is still as full as at the beginning of the
-    /// episode, on a path of this least round trip, but for a quarter.
-    pub(super) fn is_full(&self, min: Option<Span>) -> bool {
-        min.is_some_and(|min| {
-            self.began_with
-                .is_some_and(|full| self.stands(full.saturating_sub(min) / 4))
-        })
-    }
-
-    /// Whether no round trip since was shorter than when the episode began, by this much.
-    fn stands(&self, by: Span) -> bool {
-        let (Some(full), Some(least)) = (self.began_with, self.least) else {
-            return false;
-        };
-        least + by > full
-    }
+/// A quarter of the queue that was seen.
+fn quarter(full: Span, min: Span) -> Span {
+    full.saturating_sub(min) / 4
 }
 
 #[cfg(test)]
