@@ -76,8 +76,8 @@ def number(row, column):
 
 def settled(row, kind="sections"):
     """What was given to the transport and is not under way when the run ends."""
-    refused = number(row, "sections_refused") if kind == "sections" else 0
-    return number(row, f"{kind}_submitted") + refused - number(row, f"{kind}_open")
+    unsent = number(row, "sections_refused") + number(row, "sections_shed") if kind == "sections" else 0
+    return number(row, f"{kind}_submitted") + unsent - number(row, f"{kind}_open")
 
 
 def on_time(row, kind="sections"):
@@ -92,7 +92,7 @@ def carried(row):
 
 
 def settled_bytes(row):
-    return number(row, "sections_submitted_bytes") + number(row, "sections_refused_bytes") - number(row, "sections_open_bytes")
+    return sum(number(row, f"sections_{fate}_bytes") for fate in ("submitted", "refused", "shed")) - number(row, "sections_open_bytes")
 
 
 def tcp_share(video, others):

@@ -62,8 +62,8 @@ def play(options, rivals, flows, load, seed):
                "--duration", f"{options.seconds}s", "--cc", options.cc, "--seed", str(seed), "--loss", options.loss]
     if load == "4Mbps":
         command += ["--rate", f"{options.rate}Mbps"]
-    if options.shed:
-        command.append("--shed")
+    if options.no_shed:
+        command.append("--no-shed")
     for _ in range(options.retries + 1):
         done = subprocess.run(command, capture_output=True, text=True, timeout=options.seconds + 60, check=False)
         if done.returncode not in (0, BUSY):
@@ -133,7 +133,7 @@ def arguments():
     parser.add_argument("--latency", type=int, default=400, help="beside others, in milliseconds [400]")
     parser.add_argument("--latency-alone", type=int, default=120, help="alone, in milliseconds [120]")
     parser.add_argument("--cc", default="steady", help="the video's controller [steady]")
-    parser.add_argument("--shed", action="store_true", help="leave out B, then P pictures below the target bit rate")
+    parser.add_argument("--no-shed", action="store_true", help="never drop pictures to fit the path")
     parser.add_argument("--json", type=pathlib.Path, help="also write every run to this file")
     return parser.parse_args()
 

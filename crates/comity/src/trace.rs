@@ -21,7 +21,7 @@ use comity_qlog::{
 };
 use comity_transport::datagram::{LostPacket, PathStatistics};
 use comity_transport::timeline::outbox::Fate;
-use comity_transport::timeline::{Delivery, Meta, Outcome, Reason, SectionId, inbox};
+use comity_transport::timeline::{Delivery, Meta, Outcome, Reason, SectionId, StreamId, inbox};
 use comity_transport::wire::frame::{self, Content, Frame};
 use comity_units::{Bytes, PacketNumber, Time};
 use serde::Serialize;
@@ -192,6 +192,7 @@ pub(crate) enum Record {
     Lost(LostPacket),
     Path(Box<PathStatistics>),
     Submitted(Submitted),
+    Skipped(Skipped),
     Settled(Settled),
     Delivered(Delivered),
     Missing(Missing),
@@ -324,6 +325,35 @@ impl Submitted {
     }
 }
 
+/// Why a section is given up, as the files name it.
+const fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Cancelled => "cancelled",
+        Reason::Dependency => "dependency",
+        Reason::Expired => "expired",
+        Reason::Infeasible => "infeasible",
+        Reason::Shed => "shed",
+    }
+}
+
+/// A number without a section.
+#[derive(Debug, Serialize)]
+pub(crate) struct Skipped {
+    stream_id: u16,
+    section: u64,
+    reason: &'static str,
+}
+
+impl Skipped {
+    pub(crate) const fn new(stream: StreamId, section: SectionId, reason: Reason) -> Self {
+        Self {
+            stream_id: stream.0,
+            section: section.0,
+            reason: reason_name(reason),
+        }
+    }
+}
+
 impl Trace {
     /// A time of this end, in milliseconds on the clock of the file.
     fn millis(&self, time: Time) -> f64 {
@@ -418,11 +448,7 @@ impl Record {
                         inbox::GapReason::Closed => "closed",
                         inbox::GapReason::Obsolete => "obsolete",
                         inbox::GapReason::Overdue => "overdue",
-                        inbox::GapReason::Dropped(Reason::Cancelled) => "cancelled",
-                        inbox::GapReason::Dropped(Reason::Dependency) => "dependency",
-                        inbox::GapReason::Dropped(Reason::Expired) => "expired",
-                        inbox::GapReason::Dropped(Reason::Infeasible) => "infeasible",
-                        inbox::GapReason::Dropped(Reason::Shed) => "shed",
+                        inbox::GapReason::Dropped(reason) => reason_name(reason),
                     },
                     length: partial.map(|partial| partial.meta.length),
                     missing_bytes: partial.map(|partial| {
@@ -614,6 +640,7 @@ fn put(writer: &mut QlogWriter<Bounded>, at: Time, record: Record) -> io::Result
             writer.congestion_state_updated(at, CongestionState::from(path.phase))
         }
         Record::Submitted(section) => writer.event(at, "comity:section_submitted", &section),
+        Record::Skipped(section) => writer.event(at, "comity:section_skipped", &section),
         Record::Settled(section) => writer.event(at, "comity:section_settled", &section),
         Record::Delivered(section) => writer.event(at, "comity:section_delivered", &section),
         Record::Missing(section) => writer.event(at, "comity:section_missing", &section),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use comity::session::PresharedKey;
 use comity::{
-    Deliver, Endpoint, Item, Options, OptionsBuilder, Qlog, Section, Statistics, StreamId,
+    Deliver, Endpoint, Item, Options, OptionsBuilder, Qlog, Reason, Section, Statistics, StreamId,
 };
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ fn check(path: &Path, statistics: &Statistics) {
     assert_eq!(count(before, "transport:packet_received"), received.packets);
     assert_eq!(count(before, "recovery:packet_lost"), sent.lost_packets);
     assert_eq!(
-        count(before, "comity:section_submitted"),
+        count(before, "comity:section_submitted") + count(before, "comity:section_skipped"),
         sent.sections.submitted
     );
 
@@ -109,11 +109,12 @@ fn check(path: &Path, statistics: &Statistics) {
 
     let mut fates = BTreeMap::new();
     for event in before {
-        if event["name"] == "comity:section_settled" {
-            *fates
-                .entry(event["data"]["fate"].as_str().unwrap())
-                .or_insert(0) += 1;
-        }
+        let fate = match event["name"].as_str().unwrap() {
+            "comity:section_settled" => &event["data"]["fate"],
+            "comity:section_skipped" => &event["data"]["reason"],
+            _ => continue,
+        };
+        *fates.entry(fate.as_str().unwrap()).or_insert(0) += 1;
     }
     for (fate, sections) in sent.sections.entries() {
         if !["submitted", "open"].contains(&fate) {
@@ -160,7 +161,7 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
         let id = sender.send(section).await.unwrap();
         first = first.or(Some(id));
     }
-    sender.skip(StreamId(0)).unwrap();
+    sender.skip(StreamId(0), Reason::Shed).unwrap();
     let receive = async {
         let (mut whole, mut gaps) = (0, 0);
         while let Some(item) = receiver.recv().await {

@@ -182,7 +182,7 @@ impl<P: Fuzzed> World<P> {
                 let section = SectionId(section.0.saturating_sub(u64::from(source.u8())));
                 match source.u8() % 32 {
                     0 => self.end.end(stream),
-                    1..=10 => drop(self.end.shed(stream, section)),
+                    1..=10 => self.skip(stream),
                     _ => drop(self.end.cancel(stream, section)),
                 }
             }
@@ -265,6 +265,14 @@ impl<P: Fuzzed> World<P> {
         if let Ok(id) = self.end.submit(self.now, section) {
             assert!(self.end.is_open(), "taken after the end");
             assert_eq!(self.submitted.insert((stream, id), false), None);
+        }
+    }
+
+    /// A number of the stream is used up; it has no outcome.
+    fn skip(&mut self, stream: StreamId) {
+        if let Ok(id) = self.end.skip(stream, Reason::Shed) {
+            assert!(self.end.is_open(), "taken after the end");
+            assert_eq!(self.submitted.insert((stream, id), true), None);
         }
     }
 

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use comity::session::PresharedKey;
 use comity::{
     Connection, Endpoint, GapReason, Importance, Item, Options, Qlog, Reason, Section, SectionId,
+    StreamId,
 };
-use comity_sim::dependencies::Dependencies;
-use comity_sim::frames::FrameKind;
+use comity_frames::{Frame, FrameType, Verdict};
 use comity_sim::host::{FlowPlan, Source, plans};
 use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec};
 use comity_transport::datagram;
@@ -60,10 +60,8 @@ pub struct Task {
 /// What an end wrote down.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
-    /// Sections that the sender submitted: time, bytes, kind, and the number of the section needed.
-    pub(crate) submitted: Vec<(u64, u32, u8, Option<u64>)>,
-    /// Sections that it could not submit: time and bytes.
-    pub(crate) refused: Vec<(u64, u32)>,
+    /// The frames of the sender, by their numbers.
+    pub(crate) frames: Vec<Given>,
     /// What became of sections at the receiver: number, time or code of the gap, bytes.
     pub(crate) settled: Vec<(u64, Fate)>,
     /// The counters of the sender when measuring began, and at the end.
@@ -78,6 +76,25 @@ pub(crate) struct Log {
     pub(crate) closed: Option<(u64, String)>,
     /// What went wrong.
     pub(crate) failure: Option<String>,
+}
+
+/// A frame of the sender: what it was, and what the sender did with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Given {
+    pub(crate) at_ns: u64,
+    pub(crate) bytes: u32,
+    /// Its place in [`TYPES`].
+    pub(crate) frame_type: u8,
+    pub(crate) needs: Option<u64>,
+    pub(crate) outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Outcome {
+    Submitted,
+    /// There was no room.
+    Refused,
+    Shed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,12 +142,12 @@ pub(crate) const GAPS: [GapReason; 8] = [
     GapReason::Dropped(Reason::Shed),
 ];
 
-/// The kinds of frames, by the number that stands for them in a [`Log`].
-pub(crate) const KINDS: [FrameKind; 4] = [
-    FrameKind::Intra,
-    FrameKind::Predicted,
-    FrameKind::Bidirectional,
-    FrameKind::Other,
+/// The types of frames that sources give, by the number that stands for them in a [`Log`].
+pub(crate) const TYPES: [FrameType; 4] = [
+    FrameType::Slice,
+    FrameType::Key,
+    FrameType::Predicted { referenced: true },
+    FrameType::Bidirectional { referenced: false },
 ];
 
 fn number_of<T: PartialEq>(list: &[T], value: &T) -> u8 {
@@ -321,26 +338,18 @@ async fn send(
             }
         }
     };
-    let mut notes = Notes::default();
+    let mut frames = Vec::new();
     let (ended, (samples, at_warmup)) = tokio::join!(
-        submit(&connection, source, spec, plan, clock, &mut notes),
+        submit(&connection, source, spec, plan, clock, &mut frames),
         watching
     );
-    log.submitted = notes.submitted;
-    log.refused = notes.refused;
+    log.frames = frames;
     log.samples = samples;
     log.at_warmup = at_warmup;
     sleep_until(clock, Time::ZERO + network.duration).await;
     log.at_end = counters(&connection).await;
     log.closed = ended;
     Ok(log)
-}
-
-/// What a sender submitted.
-#[derive(Debug, Default)]
-struct Notes {
-    submitted: Vec<(u64, u32, u8, Option<u64>)>,
-    refused: Vec<(u64, u32)>,
 }
 
 /// Submits what the source gives until the flow stops. Returns when and why the connection ended before that.
@@ -350,9 +359,10 @@ async fn submit(
     spec: &SectionsSpec,
     plan: &FlowPlan,
     clock: Clock,
-    notes: &mut Notes,
+    frames: &mut Vec<Given>,
 ) -> Option<(u64, String)> {
-    let mut dependencies = Dependencies::default();
+    let target = connection.target_bitrate();
+    let mut shedder = spec.shedder();
     let mut payload = Bytes::new();
     while source.peek() < plan.stopped_at {
         let due = if source.is_greedy() {
@@ -366,53 +376,79 @@ async fn submit(
         if !source.is_greedy() {
             sleep_until(clock, due).await;
         }
-        let (bytes, kind) = source.next_section()?;
-        if payload.len() < bytes as usize {
-            payload = vec![0; bytes as usize].into();
-        }
-        let (importance, needs) = dependencies.of(kind);
-        let mut section = Section::new(payload.slice(..bytes as usize))
-            .importance(Importance(importance))
-            .source_time(clock.instant(due));
-        if let Some(needs) = needs {
-            section = section.needs(needs);
-        }
-        if spec.latency.is_none() {
-            section = section.deadline(Duration::MAX);
-        }
-        let accepted: Result<SectionId, _> = if source.is_greedy() {
-            let left = clock.until(plan.stopped_at);
-            match tokio::time::timeout(left, connection.send(section)).await {
-                Ok(accepted) => accepted,
-                // The flow stops.
-                Err(_) => break,
+        let frame = source.next_frame(due)?;
+        let verdict = shedder.as_mut().map(|shedder| {
+            if let Some(target) = target.offer() {
+                shedder.retarget(due, target, None);
             }
-        } else if dependencies.is_worthless(kind) {
-            dependencies.on_refused(kind);
-            notes.refused.push((due.as_nanos(), bytes));
-            continue;
-        } else {
-            connection.try_send(section)
-        };
-        match accepted {
-            Ok(id) => {
-                dependencies.on_accepted(kind, id);
-                let kind = number_of(&KINDS, &kind);
+            shedder.offer(&frame)
+        });
+        let (outcome, at) = match verdict {
+            Some(Verdict::Shed | Verdict::Dependent) => (Outcome::Shed, due),
+            Some(Verdict::Keep) | None => {
+                let section = section(&frame, &mut payload, clock, spec);
+                let sent = match source.is_greedy() {
+                    false => connection.try_send(section),
+                    true => {
+                        let left = clock.until(plan.stopped_at);
+                        match tokio::time::timeout(left, connection.send(section)).await {
+                            Ok(sent) => sent,
+                            // The flow stops.
+                            Err(_) => break,
+                        }
+                    }
+                };
                 let at = if source.is_greedy() { clock.now() } else { due };
-                notes
-                    .submitted
-                    .push((at.as_nanos(), bytes, kind, needs.map(|needs| needs.0)));
-            }
-            Err(error) => {
-                if let Some(end) = connection.ended() {
-                    return Some((clock.now().as_nanos(), format!("{end}: {error}")));
+                match sent {
+                    Ok(_) => (Outcome::Submitted, at),
+                    Err(error) => match connection.ended() {
+                        Some(end) => {
+                            return Some((clock.now().as_nanos(), format!("{end}: {error}")));
+                        }
+                        None => (Outcome::Refused, due),
+                    },
                 }
-                dependencies.on_refused(kind);
-                notes.refused.push((due.as_nanos(), bytes));
             }
+        };
+        // Every frame takes a number, so that numbers of frames and of sections agree.
+        let reason = match (outcome, verdict) {
+            (Outcome::Submitted, _) => None,
+            (Outcome::Refused, _) => Some(Reason::Cancelled),
+            (Outcome::Shed, Some(Verdict::Dependent)) => Some(Reason::Dependency),
+            (Outcome::Shed, _) => Some(Reason::Shed),
+        };
+        if let Some(reason) = reason
+            && let Err(error) = connection.skip(StreamId(frame.stream), reason)
+        {
+            return Some((clock.now().as_nanos(), error.to_string()));
         }
+        frames.push(Given {
+            at_ns: at.as_nanos(),
+            bytes: u32::try_from(frame.size.get()).unwrap_or(u32::MAX),
+            frame_type: number_of(&TYPES, &frame.frame_type),
+            needs: frame.needs,
+            outcome,
+        });
     }
     None
+}
+
+/// A section of zeros for a frame.
+fn section(frame: &Frame, payload: &mut Bytes, clock: Clock, spec: &SectionsSpec) -> Section {
+    let length = usize::try_from(frame.size.get()).unwrap_or(usize::MAX);
+    if payload.len() < length {
+        *payload = vec![0; length].into();
+    }
+    let mut section = Section::new(payload.slice(..length))
+        .importance(Importance(frame.importance().0))
+        .source_time(clock.instant(frame.source_time));
+    if let Some(needs) = frame.needs {
+        section = section.needs(SectionId(needs));
+    }
+    if spec.latency.is_none() {
+        section = section.deadline(Duration::MAX);
+    }
+    section
 }
 
 async fn receive(network: &Network, task: &Task, options: Options) -> Result<Log, Error> {
@@ -455,23 +491,29 @@ mod tests {
     #[test]
     fn a_log_is_read_back() {
         let log = Log {
-            submitted: vec![(5, 1_000, 1, Some(3))],
+            frames: vec![Given {
+                at_ns: 5,
+                bytes: 1_000,
+                frame_type: 1,
+                needs: Some(3),
+                outcome: Outcome::Refused,
+            }],
             settled: vec![(0, Fate::Whole(9, 10)), (1, Fate::Gap(4))],
             ..Log::default()
         };
         let text = serde_json::to_string(&log).unwrap();
         let read: Log = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.submitted, log.submitted);
+        assert_eq!(read.frames, log.frames);
         assert_eq!(read.settled, log.settled);
     }
 
     #[test]
-    fn every_reason_and_kind_has_a_number_of_its_own() {
+    fn every_reason_and_type_has_a_number_of_its_own() {
         for (place, reason) in GAPS.iter().enumerate() {
             assert_eq!(usize::from(number_of(&GAPS, reason)), place);
         }
-        for (place, kind) in KINDS.iter().enumerate() {
-            assert_eq!(usize::from(number_of(&KINDS, kind)), place);
+        for (place, kind) in TYPES.iter().enumerate() {
+            assert_eq!(usize::from(number_of(&TYPES, kind)), place);
         }
     }
 }

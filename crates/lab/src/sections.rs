@@ -1,13 +1,14 @@
 //! From the logs of a flow of sections to its part of the report.
 
+use comity_frames::Frame;
 use comity_sim::host::{FlowPlan, payload_of};
 use comity_sim::ledger::Ledger;
 use comity_sim::network::SectionsSpec;
 use comity_sim::report::{FlowReport, FlowSeries};
-use comity_units::Time;
+use comity_units::{Bytes, Time};
 
 use crate::child::Ended;
-use crate::endpoint::{Fate, GAPS, KINDS, Log, Sample};
+use crate::endpoint::{Fate, GAPS, Log, Outcome, Sample, TYPES};
 use crate::flows::last_words;
 use crate::router::Interval;
 
@@ -41,13 +42,22 @@ pub(crate) fn report(
         }
     };
     let mut ledger = Ledger::new(interval.warmup, spec.latency);
-    for &(at, bytes, kind, needs) in &source.submitted {
-        let kind = KINDS.get(usize::from(kind)).copied().unwrap_or(KINDS[3]);
-        let needs = needs.map(comity::SectionId);
-        ledger.on_submitted(Time::from_nanos(at), (bytes, kind), needs);
-    }
-    for &(at, bytes) in &source.refused {
-        ledger.on_refused(Time::from_nanos(at), bytes);
+    for (number, given) in (0..).zip(&source.frames) {
+        let frame_type = TYPES.get(usize::from(given.frame_type)).copied();
+        let frame = Frame {
+            stream: 0,
+            number,
+            frame_type: frame_type.unwrap_or(TYPES[0]),
+            position: 0,
+            needs: given.needs,
+            source_time: Time::from_nanos(given.at_ns),
+            size: Bytes::new(u64::from(given.bytes)),
+        };
+        match given.outcome {
+            Outcome::Submitted => ledger.on_submitted(&frame),
+            Outcome::Refused => ledger.on_refused(&frame),
+            Outcome::Shed => ledger.on_shed(&frame),
+        }
     }
     let mut bins: Vec<u64> = Vec::new();
     for &(number, fate) in &destination.settled {
@@ -160,10 +170,11 @@ mod tests {
             config: comity_transport::datagram::Config::default(),
             controller: "steady".into(),
             parameters: comity_congestion::table::Parameters::new(),
-            initial_window: comity_units::Bytes::new(14_000),
+            initial_window: Bytes::new(14_000),
             latency: None,
-            section: comity_units::Bytes::new(1_200),
+            section: Bytes::new(1_200),
             acknowledgement: None,
+            shed: true,
         };
         let plan = FlowPlan {
             forward: vec![],

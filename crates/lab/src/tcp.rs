@@ -474,7 +474,7 @@ fn write(
                 break;
             }
             clock.wait_until(next);
-            let Some((bytes, _)) = source.next_section() else {
+            let Some(bytes) = source.next_size() else {
                 break;
             };
             if !put(bytes.into())? {

@@ -80,7 +80,7 @@ fn send(socket: &UdpSocket, mut source: Source, plan: &FlowPlan, clock: &RunCloc
         if clock.is_off() {
             return;
         }
-        let Some((bytes, _)) = source.next_section() else {
+        let Some(bytes) = source.next_size() else {
             return;
         };
         // Whoever captures the packets can tell them apart.

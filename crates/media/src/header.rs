@@ -20,7 +20,7 @@
 use core::fmt;
 
 use crate::psi;
-use crate::section::FrameType;
+use comity_frames::FrameType;
 
 const VERSION: u8 = 1;
 const TIMESTAMP: u64 = (1 << 33) - 1;

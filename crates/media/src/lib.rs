@@ -45,22 +45,19 @@
 
 mod clock;
 mod codec;
-mod group;
 mod header;
 mod psi;
 mod reader;
 pub mod rtp;
 mod section;
-mod shed;
 mod timeline;
 mod writer;
 
 pub use clock::SourceClock;
-pub use group::DeadlineRule;
+pub use comity_frames::{
+    Count, DeadlineRule, Frame, FrameType, Importance, ShedAccount, Shedder, ShedderConfig, Verdict,
+};
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
 pub use reader::{Reader, ReaderConfig};
-pub use section::{
-    Event, Found, FrameType, Importance, MediaSection, MissingUnit, Notice, TimeSource,
-};
-pub use shed::{Count, ShedAccount, Shedder, ShedderConfig, Verdict};
+pub use section::{Event, Found, MediaSection, MissingUnit, Notice, TimeSource};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};

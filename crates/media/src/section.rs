@@ -1,97 +1,8 @@
 //! What a reader makes of media: sections with a time, a deadline and an importance.
 
 use bytes::Bytes;
+use comity_frames::{Frame, FrameType, Importance};
 use comity_units::{Rate, Span, Time};
-
-/// What a section holds, as far as it matters to who must do without it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FrameType {
-    /// A table of the transport stream: PAT, PMT, SDT and others.
-    Table,
-    /// Parameter sets, or other headers of a video stream, without a picture.
-    Parameters,
-    /// Audio of a known kind, in whole frames as the source cut them.
-    Audio,
-    /// A packet of a stream of unknown kind, whole.
-    Opaque,
-    /// A picture from which decoding can begin: IDR, BLA, CRA, or a picture that the source marks so.
-    Key,
-    /// Another picture that is decoded from itself alone.
-    Intra,
-    /// A picture that is decoded from earlier ones.
-    Predicted {
-        /// Whether others are decoded from it.
-        referenced: bool,
-    },
-    /// A picture that is decoded from pictures on both sides of it.
-    Bidirectional {
-        /// Whether others are decoded from it.
-        referenced: bool,
-    },
-    /// Bytes or transport packets cut by time, of a source that is not understood.
-    Slice,
-}
-
-impl FrameType {
-    /// Whether this is a picture that needs no other.
-    pub const fn is_intra(self) -> bool {
-        matches!(self, Self::Key | Self::Intra)
-    }
-
-    /// Whether this is a picture.
-    pub const fn is_picture(self) -> bool {
-        matches!(
-            self,
-            Self::Key | Self::Intra | Self::Predicted { .. } | Self::Bidirectional { .. }
-        )
-    }
-
-    /// Whether other pictures are decoded from this one.
-    pub const fn is_reference(self) -> bool {
-        matches!(
-            self,
-            Self::Key
-                | Self::Intra
-                | Self::Predicted { referenced: true }
-                | Self::Bidirectional { referenced: true }
-        )
-    }
-}
-
-/// How much a section matters beside others with the same deadline: the higher, the more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Importance(pub u8);
-
-impl Importance {
-    /// That of a frame of this type, `position` predicted pictures after the last intra picture of its stream.
-    ///
-    /// | what | importance |
-    /// |---|---|
-    /// | table | 255 |
-    /// | parameter sets | 250 |
-    /// | audio | 240 |
-    /// | stream of unknown kind | 230 |
-    /// | key picture, intra picture | 200 |
-    /// | n-th referenced P of a group, n = 1, 2, .. | 190 - n, at least 100 |
-    /// | slice of a source that is not understood | 80 |
-    /// | referenced B | 60 |
-    /// | P that nothing needs | 30 |
-    /// | B that nothing needs | 20 |
-    pub fn of(frame: FrameType, position: u8) -> Self {
-        Self(match frame {
-            FrameType::Table => 255,
-            FrameType::Parameters => 250,
-            FrameType::Audio => 240,
-            FrameType::Opaque => 230,
-            FrameType::Key | FrameType::Intra => 200,
-            FrameType::Predicted { referenced: true } => 190_u8.saturating_sub(position).max(100),
-            FrameType::Slice => 80,
-            FrameType::Bidirectional { referenced: true } => 60,
-            FrameType::Predicted { referenced: false } => 30,
-            FrameType::Bidirectional { referenced: false } => 20,
-        })
-    }
-}
 
 /// What has one deadline: an access unit, a table, or a slice of what is not understood.
 ///
@@ -119,6 +30,21 @@ pub struct MediaSection {
     pub needs: Option<u64>,
     /// What is sent: a [`Header`](crate::Header) and what follows it.
     pub payload: Bytes,
+}
+
+impl MediaSection {
+    /// The section as the frame policy sees it.
+    pub fn to_frame(&self) -> Frame {
+        Frame {
+            stream: self.stream,
+            number: self.number,
+            frame_type: self.frame,
+            position: self.position,
+            needs: self.needs,
+            source_time: self.source_time,
+            size: comity_units::Bytes::new(self.payload.len() as u64),
+        }
+    }
 }
 
 /// What the reader says about its source, besides sections. None of these ends the reading.

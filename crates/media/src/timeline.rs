@@ -1,21 +1,10 @@
 //! The source's clock: from time stamps that wrap and jump to a time that only goes on.
 
+pub(crate) use comity_frames::stamp::{WRAP, difference};
 use comity_units::{Span, Time};
 
-/// Time stamps count modulo 2^33.
-pub(crate) const WRAP: u64 = 1 << 33;
 /// Beyond this distance, two time stamps of one program are taken for ones of different clocks.
 const JUMP: i64 = 10 * 90_000;
-
-/// `later - earlier` on the circle of 33 bits, the shorter way round.
-pub(crate) const fn difference(later: u64, earlier: u64) -> i64 {
-    let forward = later.wrapping_sub(earlier) % WRAP;
-    if forward < WRAP / 2 {
-        forward as i64
-    } else {
-        forward as i64 - WRAP as i64
-    }
-}
 
 /// Ticks of 90 kHz as a span: 100 000 / 9 nanoseconds each.
 pub(crate) const fn ticks(ticks: u64) -> Span {

@@ -1,7 +1,7 @@
 //! Links the pure crates without `std`.
 //!
 //! This library has its own panic handler, of which a program can have only one. If `std` enters the
-//! dependencies of `units`, `congestion`, `link` or `transport`, by a crate or by a feature of one, it
+//! dependencies of `units`, `congestion`, `frames`, `link` or `transport`, by a crate or by a feature of one, it
 //! brings its own, and the build fails with "found duplicate lang item `panic_impl`". That makes purity a
 //! fact that the compiler states, on any machine, without another target's standard library.
 //!
@@ -12,6 +12,7 @@
 #[cfg(all(feature = "check", panic = "abort"))]
 mod without_std {
     extern crate comity_congestion as _;
+    extern crate comity_frames as _;
     #[cfg(feature = "prove-it")]
     extern crate comity_impostor as _;
     extern crate comity_link as _;

@@ -14,21 +14,14 @@
 
 use std::fmt;
 
+use comity_frames::FrameType;
 use comity_link::Random;
 use comity_units::{Rate, Span, Time};
 
-/// What a frame is predicted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FrameKind {
-    /// Nothing: it begins a group.
-    Intra,
-    /// The reference before it.
-    Predicted,
-    /// The references on either side of it; nothing is predicted from it.
-    Bidirectional,
-    /// Not a frame of a video, or not known.
-    Other,
-}
+/// A P picture that others need.
+const PREDICTED: FrameType = FrameType::Predicted { referenced: true };
+/// A B picture that no other needs.
+const BIDIRECTIONAL: FrameType = FrameType::Bidirectional { referenced: false };
 
 /// A frame as an encoder gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +30,15 @@ pub struct Frame {
     pub at: Span,
     /// Its size, at least one byte.
     pub bytes: u32,
-    /// Its kind.
-    pub kind: FrameKind,
+    /// Its type: key, P that others need, B that none needs, or a slice of what is no video.
+    pub frame_type: FrameType,
 }
 
 /// A synthetic encoder.
 ///
 /// ```text
 /// frame k leaves at k / fps
-/// mean size of a kind = its ratio · (group · rate / 8 / fps) / (sum of the ratios over a group)
+/// mean size of a type = its ratio · (group · rate / 8 / fps) / (sum of the ratios over a group)
 /// size    = mean · e^(σ·z − σ²/2)      z standard normal,  σ² = ln(1 + variation²)
 /// ```
 ///
@@ -63,20 +56,20 @@ pub struct Video {
     pub b_frames: u32,
     /// How large intra, predicted and bidirectional frames are on average, in any one unit; above zero.
     pub ratio: [f64; 3],
-    /// The standard deviation of sizes of one kind as a share of their mean; 0 for equal sizes.
+    /// The standard deviation of sizes of one type as a share of their mean; 0 for equal sizes.
     pub variation: f64,
 }
 
 impl Video {
-    /// The kind of the frame with this number in decoding order.
-    pub fn kind(&self, number: u64) -> FrameKind {
+    /// The type of the frame with this number in decoding order.
+    pub fn frame_type(&self, number: u64) -> FrameType {
         let place = number % u64::from(self.group.max(1));
         if place == 0 {
-            FrameKind::Intra
+            FrameType::Key
         } else if (place - 1).is_multiple_of(u64::from(self.b_frames) + 1) {
-            FrameKind::Predicted
+            PREDICTED
         } else {
-            FrameKind::Bidirectional
+            BIDIRECTIONAL
         }
     }
 
@@ -85,18 +78,18 @@ impl Video {
         Span::from_nanos((number as f64 * 1e9 / self.fps).round() as u64)
     }
 
-    /// The mean size of frames of a kind, in bytes.
-    pub fn mean_bytes(&self, kind: FrameKind) -> f64 {
+    /// The mean size of frames of a type, in bytes.
+    pub fn mean_bytes(&self, frame_type: FrameType) -> f64 {
         let [intra, predicted, bidirectional] = self.ratio;
         let others = self.group.max(1) - 1;
         let references = others.div_ceil(self.b_frames.saturating_add(1));
         let between = others - references;
         let whole = intra + predicted * f64::from(references) + bidirectional * f64::from(between);
         let of_group = f64::from(self.group.max(1)) * self.rate.as_bps() as f64 / 8.0 / self.fps;
-        let ratio = match kind {
-            FrameKind::Intra | FrameKind::Other => intra,
-            FrameKind::Predicted => predicted,
-            FrameKind::Bidirectional => bidirectional,
+        let ratio = match frame_type {
+            FrameType::Predicted { .. } => predicted,
+            FrameType::Bidirectional { .. } => bidirectional,
+            _ => intra,
         };
         of_group * ratio / whole
     }
@@ -140,10 +133,10 @@ impl Encoder {
     }
 
     /// The next frame.
-    pub(crate) fn next(&mut self) -> (u32, FrameKind) {
-        let kind = self.video.kind(self.number);
+    pub(crate) fn next(&mut self) -> (u32, FrameType) {
+        let frame_type = self.video.frame_type(self.number);
         self.number += 1;
-        let mut bytes = self.video.mean_bytes(kind);
+        let mut bytes = self.video.mean_bytes(frame_type);
         let variation = self.video.variation;
         if variation > 0.0 {
             let square = libm::log(1.0 + variation * variation);
@@ -151,7 +144,7 @@ impl Encoder {
         }
         (
             bytes.round().clamp(1.0, f64::from(LARGEST_FRAME)) as u32,
-            kind,
+            frame_type,
         )
     }
 }
@@ -269,18 +262,22 @@ pub fn parse_frames(text: &str) -> Result<Vec<Frame>, FramesError> {
                     found: bytes.into(),
                 })
             })?;
-        let kind = match kind {
-            "I" | "i" => FrameKind::Intra,
-            "P" | "p" => FrameKind::Predicted,
-            "B" | "b" => FrameKind::Bidirectional,
-            "-" | "" => FrameKind::Other,
+        let frame_type = match kind {
+            "I" | "i" => FrameType::Key,
+            "P" | "p" => PREDICTED,
+            "B" | "b" => BIDIRECTIONAL,
+            "-" | "" => FrameType::Slice,
             other => {
                 return Err(fail(FramesFault::Kind {
                     found: other.into(),
                 }));
             }
         };
-        frames.push(Frame { at, bytes, kind });
+        frames.push(Frame {
+            at,
+            bytes,
+            frame_type,
+        });
     }
     if frames.is_empty() {
         return Err(FramesError {
@@ -308,11 +305,10 @@ mod tests {
     }
 
     fn letters(video: &Video, count: u64) -> String {
-        let letter = |number| match video.kind(number) {
-            FrameKind::Intra => 'I',
-            FrameKind::Predicted => 'P',
-            FrameKind::Bidirectional => 'B',
-            FrameKind::Other => '-',
+        let letter = |number| match video.frame_type(number) {
+            FrameType::Predicted { .. } => 'P',
+            FrameType::Bidirectional { .. } => 'B',
+            _ => 'I',
         };
         (0..count).map(letter).collect()
     }
@@ -369,17 +365,17 @@ mod tests {
     #[test]
     fn a_file_gives_its_frames() {
         let text = "time_s,bytes,type\n# a note\n0,9000,I\n\n0.04, 1000 ,P\n0.04,20,-\n";
-        let frame = |millis, bytes, kind| Frame {
+        let frame = |millis, bytes, frame_type| Frame {
             at: Span::from_millis(millis),
             bytes,
-            kind,
+            frame_type,
         };
         assert_eq!(
             parse_frames(text).unwrap(),
             [
-                frame(0, 9_000, FrameKind::Intra),
-                frame(40, 1_000, FrameKind::Predicted),
-                frame(40, 20, FrameKind::Other),
+                frame(0, 9_000, FrameType::Key),
+                frame(40, 1_000, PREDICTED),
+                frame(40, 20, FrameType::Slice),
             ]
         );
     }

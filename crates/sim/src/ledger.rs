@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
+use comity_frames::{Decodability, Frame, FrameType};
 use comity_transport::timeline::inbox::GapReason;
 use comity_transport::timeline::{Reason, SectionId};
 use comity_units::{Span, Time};
 
-use crate::frames::FrameKind;
 use crate::histogram::Distribution;
-use crate::report::{FrameCounts, SectionsReport};
+use crate::report::{FrameCounts, SectionBytes, SectionsReport};
 
 /// Follows each section from its submission to its delivery or gap.
 #[derive(Debug, Default)]
@@ -19,8 +19,7 @@ pub struct Ledger {
     /// The sections from `first` on whose fate, or that of one before them, is open.
     entries: VecDeque<Entry>,
     first: u64,
-    /// The last section before `first` that others are predicted from, and whether it can be decoded.
-    reference: Option<(u64, bool)>,
+    decodability: Decodability,
     counts: SectionsReport,
     age: Distribution,
 }
@@ -28,9 +27,9 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     source_time: Time,
-    kind: FrameKind,
-    bytes: u32,
-    needs: Option<SectionId>,
+    frame_type: FrameType,
+    bytes: u64,
+    needs: Option<u64>,
     is_measured: bool,
     fate: Option<Fate>,
 }
@@ -52,37 +51,60 @@ impl Ledger {
         }
     }
 
-    /// The transport took a section; its number is one above that of the last.
-    pub fn on_submitted(
+    /// The transport took the next frame as a section.
+    pub fn on_submitted(&mut self, frame: &Frame) {
+        self.enter(
+            frame,
+            None,
+            |counts| &mut counts.submitted,
+            |bytes| &mut bytes.submitted,
+        );
+    }
+
+    /// The transport did not take the next frame, whose number is skipped.
+    pub fn on_refused(&mut self, frame: &Frame) {
+        self.enter(
+            frame,
+            Some(Fate::Gap),
+            |counts| &mut counts.refused,
+            |bytes| &mut bytes.refused,
+        );
+    }
+
+    /// The source shed the next frame, whose number is skipped.
+    pub fn on_shed(&mut self, frame: &Frame) {
+        self.enter(
+            frame,
+            Some(Fate::Gap),
+            |counts| &mut counts.shed,
+            |bytes| &mut bytes.shed,
+        );
+    }
+
+    fn enter(
         &mut self,
-        now: Time,
-        (bytes, kind): (u32, FrameKind),
-        needs: Option<SectionId>,
+        frame: &Frame,
+        fate: Option<Fate>,
+        count: impl FnOnce(&mut SectionsReport) -> &mut u64,
+        bytes: impl FnOnce(&mut SectionBytes) -> &mut u64,
     ) {
-        let is_measured = now >= self.warmup;
+        let is_measured = frame.source_time >= self.warmup;
         if is_measured {
-            self.counts.submitted += 1;
-            self.counts.bytes.submitted += u64::from(bytes);
-            if let Some(frames) = frames(&mut self.counts, kind) {
+            *count(&mut self.counts) += 1;
+            *bytes(&mut self.counts.bytes) += frame.size.get();
+            if let Some(frames) = frames(&mut self.counts, frame.frame_type) {
                 frames.submitted += 1;
             }
         }
         self.entries.push_back(Entry {
-            source_time: now,
-            kind,
-            bytes,
-            needs,
+            source_time: frame.source_time,
+            frame_type: frame.frame_type,
+            bytes: frame.size.get(),
+            needs: frame.needs,
             is_measured,
-            fate: None,
+            fate,
         });
-    }
-
-    /// The transport did not take a section.
-    pub fn on_refused(&mut self, now: Time, bytes: u32) {
-        if now >= self.warmup {
-            self.counts.refused += 1;
-            self.counts.bytes.refused += u64::from(bytes);
-        }
+        self.judge();
     }
 
     /// A section was whole at `completed`.
@@ -104,8 +126,8 @@ impl Ledger {
                 .record(completed.saturating_since(entry.source_time));
             if fate == Fate::OnTime {
                 self.counts.on_time += 1;
-                self.counts.bytes.on_time += u64::from(entry.bytes);
-                if let Some(frames) = frames(&mut self.counts, entry.kind) {
+                self.counts.bytes.on_time += entry.bytes;
+                if let Some(frames) = frames(&mut self.counts, entry.frame_type) {
                     frames.on_time += 1;
                 }
             } else {
@@ -159,18 +181,13 @@ impl Ledger {
             self.entries.pop_front();
             let number = self.first;
             self.first += 1;
-            // A frame needs the reference decoded last, if any.
-            let has_what_it_needs = entry
-                .needs
-                .is_none_or(|needs| self.reference == Some((needs.0, true)));
-            let is_decodable = fate == Fate::OnTime && has_what_it_needs;
-            if matches!(entry.kind, FrameKind::Intra | FrameKind::Predicted) {
-                self.reference = Some((number, is_decodable));
-            }
+            let is_decodable = self
+                .decodability
+                .judge(number, entry.needs, fate == Fate::OnTime);
             if entry.is_measured && is_decodable {
                 self.counts.decodable += 1;
-                self.counts.bytes.decodable += u64::from(entry.bytes);
-                if let Some(frames) = frames(&mut self.counts, entry.kind) {
+                self.counts.bytes.decodable += entry.bytes;
+                if let Some(frames) = frames(&mut self.counts, entry.frame_type) {
                     frames.decodable += 1;
                 }
             }
@@ -183,8 +200,8 @@ impl Ledger {
         for entry in &self.entries {
             if entry.is_measured && entry.fate.is_none() {
                 counts.open += 1;
-                counts.bytes.open += u64::from(entry.bytes);
-                if let Some(frames) = frames(&mut counts, entry.kind) {
+                counts.bytes.open += entry.bytes;
+                if let Some(frames) = frames(&mut counts, entry.frame_type) {
                     frames.open += 1;
                 }
             }
@@ -204,32 +221,48 @@ impl Ledger {
     }
 }
 
-fn frames(counts: &mut SectionsReport, kind: FrameKind) -> Option<&mut FrameCounts> {
-    match kind {
-        FrameKind::Intra => Some(&mut counts.intra),
-        FrameKind::Predicted => Some(&mut counts.predicted),
-        FrameKind::Bidirectional => Some(&mut counts.bidirectional),
-        FrameKind::Other => None,
+fn frames(counts: &mut SectionsReport, frame_type: FrameType) -> Option<&mut FrameCounts> {
+    match frame_type {
+        FrameType::Key | FrameType::Intra => Some(&mut counts.intra),
+        FrameType::Predicted { .. } => Some(&mut counts.predicted),
+        FrameType::Bidirectional { .. } => Some(&mut counts.bidirectional),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use comity_units::Bytes;
+
     use super::*;
-    use crate::report::SectionBytes;
 
     const LATENCY: Span = Span::from_millis(100);
+    const I: FrameType = FrameType::Key;
+    const P: FrameType = FrameType::Predicted { referenced: true };
+    const B: FrameType = FrameType::Bidirectional { referenced: false };
+    const OTHER: FrameType = FrameType::Slice;
 
-    /// Submits `kinds` at 10 ms each, each needing the reference before it.
-    fn submit(ledger: &mut Ledger, kinds: &[FrameKind]) {
-        let mut last = None;
-        for (number, &kind) in (0..).zip(kinds) {
-            let needs = if kind == FrameKind::Intra { None } else { last };
+    fn frame(number: u64, frame_type: FrameType, needs: Option<u64>) -> Frame {
+        Frame {
+            stream: 0,
+            number,
+            frame_type,
+            position: 0,
+            needs,
+            source_time: Time::from_millis(10 * number),
             // 100, 200, 400, .. bytes: every sum tells which of them are in it.
-            let bytes = 100 << number;
-            ledger.on_submitted(Time::from_millis(10 * number), (bytes, kind), needs);
-            if matches!(kind, FrameKind::Intra | FrameKind::Predicted) {
-                last = Some(SectionId(number));
+            size: Bytes::new(100 << number),
+        }
+    }
+
+    /// Submits frames of these types at 10 ms each, each needing the reference before it.
+    fn submit(ledger: &mut Ledger, types: &[FrameType]) {
+        let mut last = None;
+        for (number, &frame_type) in (0..).zip(types) {
+            let needs = if frame_type == I { None } else { last };
+            ledger.on_submitted(&frame(number, frame_type, needs));
+            if frame_type.is_reference() {
+                last = Some(number);
             }
         }
     }
@@ -241,7 +274,6 @@ mod tests {
 
     #[test]
     fn what_needs_a_lost_frame_is_not_decodable() {
-        use FrameKind::{Bidirectional as B, Intra as I, Predicted as P};
         let mut ledger = Ledger::new(Time::ZERO, Some(LATENCY));
         submit(&mut ledger, &[I, P, B, P, B, I, P]);
         for number in [0, 2, 3, 4, 6] {
@@ -262,6 +294,7 @@ mod tests {
             SectionBytes {
                 submitted: 12_700,
                 refused: 0,
+                shed: 0,
                 on_time: 100 + 400 + 800 + 1_600 + 6_400,
                 decodable: 100,
                 open: 0
@@ -281,28 +314,41 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_counts_as_offered_from_the_warm_up_on() {
+    fn what_is_refused_or_shed_counts_as_offered_from_the_warm_up_on() {
         let mut ledger = Ledger::new(Time::from_millis(10), Some(LATENCY));
-        ledger.on_refused(Time::from_millis(9), 1_000);
-        ledger.on_refused(Time::from_millis(10), 300);
-        submit(&mut ledger, &[FrameKind::Other; 3]);
-        arrive(&mut ledger, 0, 40);
-        arrive(&mut ledger, 1, 40);
+        ledger.on_refused(&frame(0, I, None));
+        ledger.on_refused(&frame(1, I, None));
+        ledger.on_shed(&frame(2, B, Some(1)));
+        ledger.on_submitted(&frame(3, P, Some(1)));
+        ledger.on_submitted(&frame(4, I, None));
+        ledger.on_submitted(&frame(5, P, Some(4)));
+        // The transport reports what was skipped as gaps, which are counted already.
+        ledger.on_gap(SectionId(2), GapReason::Dropped(Reason::Shed));
+        arrive(&mut ledger, 3, 40);
+        arrive(&mut ledger, 4, 40);
         let mut report = ledger.report();
-        assert_eq!((report.refused, report.bytes.refused), (1, 300));
+        assert_eq!((report.refused, report.bytes.refused), (1, 200));
+        assert_eq!((report.shed, report.bytes.shed), (1, 400));
+        assert_eq!((report.submitted, report.gaps.sum()), (3, 0));
+        // The fourth needs a refused frame, the sixth is open.
+        assert_eq!((report.on_time, report.decodable, report.open), (2, 1, 1));
+        let of = |counts: FrameCounts| (counts.submitted, counts.on_time);
+        assert_eq!(
+            (of(report.intra), of(report.bidirectional)),
+            ((2, 1), (1, 0))
+        );
         assert_eq!(report.carriable_bytes(), None, "there is no share");
-        // The second is whole, the third open: 200 and 300 bytes are offered.
-        report.equal_share_bytes = Some(501);
-        assert_eq!(report.carriable_bytes(), Some(500));
-        report.equal_share_bytes = Some(499);
-        assert_eq!(report.carriable_bytes(), Some(499));
+        // All but the first and the last: 200 + 400 + 800 + 1,600.
+        report.equal_share_bytes = Some(3_001);
+        assert_eq!(report.carriable_bytes(), Some(3_000));
+        report.equal_share_bytes = Some(2_999);
+        assert_eq!(report.carriable_bytes(), Some(2_999));
     }
 
     #[test]
     fn fates_count_once_from_the_warm_up_on_and_in_any_order() {
-        use FrameKind::Other;
         let mut ledger = Ledger::new(Time::from_millis(10), Some(LATENCY));
-        submit(&mut ledger, &[Other; 4]);
+        submit(&mut ledger, &[OTHER; 4]);
         arrive(&mut ledger, 2, 30);
         arrive(&mut ledger, 2, 30);
         ledger.on_gap(SectionId(2), GapReason::Closed);

@@ -5,7 +5,6 @@
 //! `comity-transport`, the links those of `comity-link`: what is simulated is the code that is deployed.
 //! A [`scenario::Scenario`] is a network as text, with what is to be varied from run to run.
 
-pub mod dependencies;
 pub mod frames;
 pub mod histogram;
 pub mod ledger;

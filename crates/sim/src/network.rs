@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use comity_congestion::table::{Parameters, find};
+use comity_frames::{Shedder, ShedderConfig};
 use comity_link::LinkConfig;
+use comity_transport::timeline::Reliability;
 use comity_transport::{datagram, tcp, tcp::codec};
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -195,6 +197,16 @@ pub struct SectionsSpec {
     pub section: Bytes,
     /// The size on the wire of what the destination sends; `None` for what it has in it.
     pub acknowledgement: Option<Bytes>,
+    /// Whether the source sheds frames while the path carries less than it gives.
+    pub shed: bool,
+}
+
+impl SectionsSpec {
+    /// The shedder of the source, if it has one: where everything has to arrive, nothing is shed.
+    pub fn shedder(&self) -> Option<Shedder> {
+        (self.shed && self.config.reliability != Reliability::Full)
+            .then(|| Shedder::new(ShedderConfig::default()))
+    }
 }
 
 /// What a flow has to send. Amounts are payload for TCP and sections, bytes on the wire for datagrams.

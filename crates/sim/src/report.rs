@@ -282,6 +282,7 @@ impl FlowReport {
 /// What became of the sections of a flow. Counts are of those that came into being in measured time:
 ///
 /// ```text
+/// frames of the source = submitted + refused + shed
 /// submitted = on_time + late + gaps + open
 /// ```
 ///
@@ -292,8 +293,10 @@ impl FlowReport {
 pub struct SectionsReport {
     /// Sections that the transport took.
     pub submitted: u64,
-    /// Sections that it did not take for lack of room, and those that needed one of these.
+    /// Sections that it did not take for lack of room.
     pub refused: u64,
+    /// Frames that the source shed because the path carried less than it gave.
+    pub shed: u64,
     /// Sections that were complete by their deadline.
     pub on_time: u64,
     /// Sections that were complete after it.
@@ -344,11 +347,11 @@ pub struct SectionsReport {
 }
 
 impl SectionsReport {
-    /// What an equal share could have carried of what the source gave: the share, or all that is settled or
-    /// was refused where that is less.
+    /// What an equal share could have carried of what the source gave: the share, or all that is settled, was
+    /// refused or shed where that is less.
     pub fn carriable_bytes(&self) -> Option<u64> {
         let bytes = &self.bytes;
-        let offered = bytes.submitted + bytes.refused - bytes.open;
+        let offered = bytes.submitted + bytes.refused + bytes.shed - bytes.open;
         Some(self.equal_share_bytes?.min(offered))
     }
 }
@@ -360,6 +363,8 @@ pub struct SectionBytes {
     pub submitted: u64,
     /// Of those that it did not take.
     pub refused: u64,
+    /// Of frames that the source shed.
+    pub shed: u64,
     /// Of those that were complete by their deadline.
     pub on_time: u64,
     /// Of those that were on time with everything that they need.
@@ -400,10 +405,10 @@ impl GapCounts {
     }
 }
 
-/// Frames of one kind.
+/// Frames of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FrameCounts {
-    /// Submitted.
+    /// Those that the source gave, refused and shed ones included.
     pub submitted: u64,
     /// Complete by their deadline.
     pub on_time: u64,

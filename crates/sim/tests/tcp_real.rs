@@ -195,6 +195,7 @@ fn levels_rule_the_datagram_transport_too() {
             latency: None,
             section: Bytes::new(1_200),
             acknowledgement: None,
+            shed: true,
             config,
         };
         let flow = builder.flow(

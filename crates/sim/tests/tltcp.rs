@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use comity_congestion::recovery::RecoveryConfig;
-use comity_sim::frames::{Frame, FrameKind};
+use comity_frames::FrameType;
+use comity_sim::frames::Frame;
 use comity_sim::network::{Network, TimelineSpec, TransportSpec, Workload};
 use comity_sim::report::{RunReport, TimelineReport};
 use comity_sim::scenario::{Reading, Scenario};
@@ -216,15 +217,15 @@ fn two_time_lined_flows_converge_to_equal_shares() {
 /// 20 s of groups of nine, I B B P B B P B B in the order of the stream, at 25 frames a second.
 fn frames() -> Arc<[Frame]> {
     let kinds = [
-        (FrameKind::Intra, 9_000),
-        (FrameKind::Bidirectional, 2_000),
-        (FrameKind::Bidirectional, 2_000),
-        (FrameKind::Predicted, 5_000),
-        (FrameKind::Bidirectional, 2_000),
-        (FrameKind::Bidirectional, 2_000),
-        (FrameKind::Predicted, 5_000),
-        (FrameKind::Bidirectional, 2_000),
-        (FrameKind::Bidirectional, 2_000),
+        (FrameType::Key, 9_000),
+        (FrameType::Bidirectional { referenced: false }, 2_000),
+        (FrameType::Bidirectional { referenced: false }, 2_000),
+        (FrameType::Predicted { referenced: true }, 5_000),
+        (FrameType::Bidirectional { referenced: false }, 2_000),
+        (FrameType::Bidirectional { referenced: false }, 2_000),
+        (FrameType::Predicted { referenced: true }, 5_000),
+        (FrameType::Bidirectional { referenced: false }, 2_000),
+        (FrameType::Bidirectional { referenced: false }, 2_000),
     ];
     (0..500)
         .map(|number| {
@@ -232,7 +233,7 @@ fn frames() -> Arc<[Frame]> {
             Frame {
                 at: Span::from_millis(40 * number as u64),
                 bytes,
-                kind,
+                frame_type: kind,
             }
         })
         .collect()

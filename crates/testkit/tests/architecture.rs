@@ -21,7 +21,11 @@ const PLAN: &[(&str, Imports)] = &[
         "comity-transport",
         Imports::Only(&["comity-units", "comity-congestion"]),
     ),
-    ("comity-media", Imports::Only(&["comity-units"])),
+    ("comity-frames", Imports::Only(&["comity-units"])),
+    (
+        "comity-media",
+        Imports::Only(&["comity-units", "comity-frames"]),
+    ),
     (
         "comity-qlog",
         Imports::Only(&["comity-units", "comity-congestion"]),
@@ -31,6 +35,7 @@ const PLAN: &[(&str, Imports)] = &[
         Imports::Only(&[
             "comity-units",
             "comity-congestion",
+            "comity-frames",
             "comity-link",
             "comity-transport",
             "comity-qlog",
@@ -54,6 +59,7 @@ const PLAN: &[(&str, Imports)] = &[
         Imports::Only(&[
             "comity-units",
             "comity-congestion",
+            "comity-frames",
             "comity-link",
             "comity-transport",
             "comity-emulator",
@@ -77,6 +83,7 @@ const TESTKIT: &str = "comity-testkit";
 const PURE: &[&str] = &[
     "comity-units",
     "comity-congestion",
+    "comity-frames",
     "comity-link",
     "comity-transport",
 ];

@@ -28,7 +28,7 @@ Examples:
   comity demo --flows 4 --duration 60s --report four.html
   comity demo --rate 4Mbps --latency 150ms --cc cubic --rivals cubic
   comity demo --flows 0 --loss 5%
-  comity demo --clip film.ts --rivals cubic --rate 8Mbps --shed
+  comity demo --clip film.ts --rivals cubic --rate 8Mbps --no-shed
   comity demo --json --no-report | jq .pictures"
 )]
 pub(crate) struct Demo {
@@ -76,9 +76,9 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAME", default_value = DEFAULT_CONTROLLER, value_parser = controller)]
     pub(crate) cc: String,
 
-    /// Leave out B, then P pictures while the target bit rate is below that of the video
+    /// Never drop pictures to fit the path
     #[arg(long)]
-    pub(crate) shed: bool,
+    pub(crate) no_shed: bool,
 
     /// The seed of the losses
     #[arg(long, value_name = "N", default_value_t = 1)]

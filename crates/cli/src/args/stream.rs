@@ -119,8 +119,8 @@ pub(crate) struct Sending {
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Offer pictures at any rate, instead of leaving out those that nothing needs, then P pictures, while the path
-    /// to a comity:// carries less than the source
+    /// Never drop pictures to fit the path. By default, while a path carries less than the source, the sender drops
+    /// pictures that no other needs, then P pictures
     #[arg(long)]
     pub(crate) no_shed: bool,
 

@@ -51,7 +51,7 @@ pub(crate) fn demo(args: &args::Demo) -> Result<(), Failure> {
         duration: args.duration,
         controller: args.cc.clone(),
         rivals: args.rivals.clone(),
-        sheds: args.shed,
+        sheds: !args.no_shed,
         seed: args.seed,
         demand,
     };

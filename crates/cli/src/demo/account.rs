@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use comity_frames::Decodability;
 use comity_sim::metrics::jain;
 
 use super::clip::Kind;
@@ -174,16 +175,15 @@ fn counted(length_s: f64) -> (f64, f64) {
 
 /// Which sections were on time together with all that they need.
 fn usable(sections: &[Sent]) -> Vec<bool> {
-    let mut usable: Vec<bool> = Vec::with_capacity(sections.len());
-    for section in sections {
-        let is_on_time = matches!(section.fate, Fate::Complete { slack_ms } if slack_ms >= 0.0);
-        // What is needed stands before.
-        let has_needs = section
-            .needs
-            .is_none_or(|needs| usable.get(needs).copied().unwrap_or(false));
-        usable.push(is_on_time && has_needs);
-    }
-    usable
+    let mut decodability = Decodability::default();
+    (0..)
+        .zip(sections)
+        .map(|(number, section)| {
+            let is_on_time = matches!(section.fate, Fate::Complete { slack_ms } if slack_ms >= 0.0);
+            let needs = section.needs.map(|needs| needs as u64);
+            decodability.judge(number, needs, is_on_time)
+        })
+        .collect()
 }
 
 fn count(kind: Kind, sections: &[Sent], usable: &[bool]) -> KindCount {

@@ -359,18 +359,20 @@ async fn feed(
         if let (true, Some(target)) = (sheds, target.offer()) {
             shedder.retarget(Time::ZERO + planned.at, target, None);
         }
-        // It keeps everything until it is told a target.
-        let is_shed = shedder.offer(&planned.media) != Verdict::Keep;
-        let needs = planned
-            .needs
-            .and_then(|needs| ids.get(&(planned.stream, needs)));
-        let passing = planned.passing(due);
-        let section = passing.section(needs.copied(), sender.latency());
-        let id = sender.send(section).await.map_err(Trouble::Refused)?;
-        if is_shed {
-            // It was given all the same, so that the receiver can name what it does not get.
-            sender.shed(StreamId(planned.stream), id);
-        }
+        // It keeps everything until it knows a target.
+        let sent = match shedder.offer(&planned.media.to_frame()) {
+            Verdict::Keep => {
+                let needs = planned
+                    .needs
+                    .and_then(|needs| ids.get(&(planned.stream, needs)));
+                let passing = planned.passing(due);
+                let section = passing.section(needs.copied(), sender.latency());
+                sender.send(section).await
+            }
+            Verdict::Shed => sender.skip(StreamId(planned.stream), Reason::Shed),
+            Verdict::Dependent => sender.skip(StreamId(planned.stream), Reason::Dependency),
+        };
+        let id = sent.map_err(Trouble::Refused)?;
         ids.insert((planned.stream, planned.number), id);
         sections.push(Given { planned, id });
     }

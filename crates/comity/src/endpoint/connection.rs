@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use super::Handle;
 use super::shared::{Advice, Command, ConnectionShared, Outbound, lock};
 use crate::error::{End, SendError};
-use crate::section::{Item, Outcome, Section, SectionId, StreamId};
+use crate::section::{Item, Outcome, Reason, Section, SectionId, StreamId};
 use crate::session::{Cipher, PublicKey};
 use crate::statistics::Statistics;
 
@@ -262,16 +262,25 @@ impl Connection {
         })
     }
 
-    /// Gives the next number of a stream to a section that this end does not have: a relay that was told of a gap
-    /// passes it on so. The peer gets a gap with [`Reason::Cancelled`](crate::Reason::Cancelled), as does what needs
-    /// it one with [`Reason::Dependency`](crate::Reason::Dependency). No byte is sent; in the statistics it is a
-    /// cancelled section of one byte. It does not wait.
+    /// Uses up the next number of a stream without a section, and never waits.
+    ///
+    /// The peer gets a gap with this reason. Later sections that need this number become gaps with
+    /// [`Reason::Dependency`]. A sender skips sections that it sheds ([`Reason::Shed`]); a relay skips those that it
+    /// did not receive ([`Reason::Cancelled`]). Statistics count a section without bytes. No
+    /// [`Event::Outcome`] follows.
     ///
     /// # Errors
     ///
-    /// [`SendError`], as of [`try_send`](Self::try_send).
-    pub fn skip(&self, stream: StreamId) -> Result<SectionId, SendError> {
-        self.enter(stream, 1, None, false, || Command::Skip(stream))
+    /// [`SendError::Ended`], [`SendError::Finishing`], [`SendError::StreamEnded`] and
+    /// [`SendError::TooManyStreams`].
+    pub fn skip(&self, stream: StreamId, reason: Reason) -> Result<SectionId, SendError> {
+        let mut outbound = lock(&self.shared.outbound);
+        let id = next_number(&outbound, stream)?;
+        outbound.streams.entry(stream).or_default().next += 1;
+        outbound.commands.push(Command::Skip(stream, reason));
+        drop(outbound);
+        self.shared.schedule(&self.handle.shared);
+        Ok(id)
     }
 
     /// Takes in `length` bytes as the next section of a stream, if there is room for it.
@@ -284,18 +293,7 @@ impl Connection {
         command: impl FnOnce() -> Command,
     ) -> Result<SectionId, SendError> {
         let mut outbound = lock(&self.shared.outbound);
-        check_open(&outbound)?;
-        let known = outbound.streams.len();
-        let given = outbound.streams.get(&stream).copied();
-        if given.is_none() && known >= MOST_STREAMS {
-            let most = MOST_STREAMS;
-            return Err(SendError::TooManyStreams { stream, most });
-        }
-        let mut given = given.unwrap_or_default();
-        if given.has_ended {
-            return Err(SendError::StreamEnded { stream });
-        }
-        let id = SectionId(given.next);
+        let id = next_number(&outbound, stream)?;
         if let Some(needs) = needs.filter(|needs| *needs >= id) {
             return Err(SendError::NeedsLater {
                 stream,
@@ -311,8 +309,7 @@ impl Connection {
                 length,
             });
         }
-        given.next += 1;
-        outbound.streams.insert(stream, given);
+        outbound.streams.entry(stream).or_default().next += 1;
         outbound.held_sections += 1;
         outbound.held_bytes += length as u64;
         outbound.commands.push(command());
@@ -342,12 +339,6 @@ impl Connection {
     /// Withdraws a section that was sent, and what needs it, as far as it has not arrived.
     pub fn cancel(&self, stream: StreamId, section: SectionId) {
         self.command(Command::Cancel(stream, section));
-    }
-
-    /// Leaves out a section that was sent, and what needs it, to fit the rate; as [`cancel`](Self::cancel), and
-    /// counted apart.
-    pub fn shed(&self, stream: StreamId, section: SectionId) {
-        self.command(Command::Shed(stream, section));
     }
 
     fn command(&self, command: Command) {
@@ -547,6 +538,20 @@ impl Connection {
     /// Why the connection is over; `None` while it is not.
     pub fn ended(&self) -> Option<End> {
         self.shared.ended()
+    }
+}
+
+/// The number that the next section of a stream gets.
+fn next_number(outbound: &Outbound, stream: StreamId) -> Result<SectionId, SendError> {
+    check_open(outbound)?;
+    match outbound.streams.get(&stream) {
+        Some(known) if known.has_ended => Err(SendError::StreamEnded { stream }),
+        Some(known) => Ok(SectionId(known.next)),
+        None if outbound.streams.len() >= MOST_STREAMS => {
+            let most = MOST_STREAMS;
+            Err(SendError::TooManyStreams { stream, most })
+        }
+        None => Ok(SectionId(0)),
     }
 }
 

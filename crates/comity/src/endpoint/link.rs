@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use comity_transport::datagram::{CloseReason, Event as TransportEvent};
-use comity_transport::timeline::{self, Delivery, Importance, Meta, Outgoing, SectionId, StreamId};
+use comity_transport::timeline::{self, Delivery, Meta, SectionId, StreamId};
 use comity_transport::wire::CloseCode;
 use comity_units::{Span, Time};
 use hdrhistogram::Histogram;
@@ -21,7 +21,7 @@ use crate::error::End;
 use crate::section::{About, Fate, Gap, Item, Outcome, Partial, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
-use crate::trace::{Ended, Record, Settled, Size, Submitted};
+use crate::trace::{Ended, Record, Settled, Size, Skipped, Submitted};
 
 /// Received sections that wait for the application outside of the connection: so many items,
 const MOST_ITEMS: usize = 256;
@@ -180,22 +180,17 @@ impl Link {
                         Record::Submitted(Submitted::new(trace, id, &section))
                     });
                 }
-                Command::Skip(stream) if connection.is_open() => {
-                    let nothing = placeholder(now, stream);
-                    let Ok(id) = connection.submit(now, nothing.clone()) else {
-                        self.pending.push_front(Command::Skip(stream));
+                Command::Skip(stream, reason) if connection.is_open() => {
+                    let Ok(id) = connection.skip(stream, reason) else {
+                        self.pending.push_front(Command::Skip(stream, reason));
                         return;
                     };
-                    connection.cancel(stream, id);
-                    core.trace(now, |trace, _| {
-                        Record::Submitted(Submitted::new(trace, id, &nothing))
+                    core.trace(now, |_, _| {
+                        Record::Skipped(Skipped::new(stream, id, reason))
                     });
                 }
                 Command::Cancel(stream, section) => {
                     connection.cancel(stream, section);
-                }
-                Command::Shed(stream, section) => {
-                    connection.shed(stream, section);
                 }
                 Command::End(stream) => connection.end(stream),
                 Command::Finish => {
@@ -211,7 +206,7 @@ impl Link {
                         connection.end(stream);
                     }
                 }
-                Command::Submit(_) | Command::Skip(_) => self.late.push(command),
+                Command::Submit(_) | Command::Skip(..) => self.late.push(command),
                 Command::Statistics(_) | Command::Take | Command::Refuse | Command::Close(..) => {}
             }
         }
@@ -420,7 +415,7 @@ impl Link {
             for command in late.chain(commands) {
                 let (stream, length) = match command {
                     Command::Submit(section) => (section.stream, section.payload.len()),
-                    Command::Skip(stream) => (stream, 1),
+                    Command::Skip(stream, _) => (stream, 0),
                     _ => continue,
                 };
                 let length = u32::try_from(length).unwrap_or(u32::MAX);
@@ -484,18 +479,6 @@ impl Link {
             };
         }
         statistics
-    }
-}
-
-/// What takes the place of a section that there is not, until it is withdrawn: before anything of it is sent.
-fn placeholder(now: Time, stream: StreamId) -> Outgoing<Bytes> {
-    Outgoing {
-        stream,
-        importance: Importance(0),
-        source_time: now,
-        deadline: Time::MAX,
-        needs: None,
-        payload: Bytes::from_static(&[0]),
     }
 }
 

@@ -22,7 +22,7 @@ use super::connection::{Connection, Event, PathSize};
 use super::{EndpointEvent, Handle};
 use crate::error::{ConnectError, End};
 use crate::options::Options;
-use crate::section::{Item, SectionId, StreamId};
+use crate::section::{Item, Reason, SectionId, StreamId};
 use crate::session::{Cipher, ConnectionId, PublicKey};
 use crate::statistics::{EndpointStatistics, Statistics};
 
@@ -163,10 +163,9 @@ impl EndpointShared {
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit(Outgoing<Bytes>),
-    /// Gives the next number of the stream to a section that there is not.
-    Skip(StreamId),
+    /// Uses up the next number of the stream without a section.
+    Skip(StreamId, Reason),
     Cancel(StreamId, SectionId),
-    Shed(StreamId, SectionId),
     End(StreamId),
     /// Close when everything is settled.
     Finish,

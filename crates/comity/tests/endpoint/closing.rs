@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use comity::{
-    CloseCode, ConnectError, Deliver, End, Endpoint, Event, Section, SectionId, SendError,
+    CloseCode, ConnectError, Deliver, End, Endpoint, Event, Reason, Section, SectionId, SendError,
     StreamId, connect,
 };
 
@@ -52,7 +52,7 @@ async fn after_the_end_every_call_returns() {
         connection.cancel(StreamId(0), SectionId(0));
         connection.close(CloseCode::APPLICATION, "again");
         assert!(connection.end(StreamId(0)).is_err());
-        assert!(connection.skip(StreamId(0)).is_err());
+        assert!(connection.skip(StreamId(0), Reason::Shed).is_err());
     }
 }
 

@@ -581,7 +581,8 @@ async fn what_is_skipped_is_a_gap_and_takes_along_what_needs_it() {
     let options = options().latency(Duration::from_secs(20)).build().unwrap();
     let (caller, listener, _endpoint) = pair(options.clone(), options).await;
     let stream = StreamId(3);
-    assert_eq!(caller.skip(stream), Ok(SectionId(0)));
+    assert_eq!(caller.skip(stream, Reason::Cancelled), Ok(SectionId(0)));
+    assert_eq!(caller.skip(stream, Reason::Shed), Ok(SectionId(1)));
     let given = |stream| Section {
         stream,
         ..Section::new("here")
@@ -611,19 +612,25 @@ async fn what_is_skipped_is_a_gap_and_takes_along_what_needs_it() {
         items,
         [
             (0, dropped(Reason::Cancelled)),
-            (1, dropped(Reason::Dependency)),
-            (2, None),
+            (1, dropped(Reason::Shed)),
+            (2, dropped(Reason::Dependency)),
+            (3, None),
         ]
     );
-    let sections = caller.statistics().await.sent.sections;
+    let sent = caller.statistics().await.sent;
+    let sections = sent.sections;
     assert_eq!(
         (
             sections.cancelled,
+            sections.shed,
             sections.dependency,
-            sections.acknowledged
+            sections.acknowledged,
+            sections.submitted
         ),
-        (1, 1, 1)
+        (1, 1, 1, 1, 4)
     );
+    // Only the two that were sent have bytes.
+    assert_eq!(sent.bytes.submitted, 8);
 }
 
 #[tokio::test]

@@ -194,7 +194,7 @@ pub(super) fn mark(start: &[u8], seen: &mut Sequence) -> Mark {
 mod tests {
     use super::super::begins_unit as begins;
     use super::super::{Codec, ExtraSliceBits, classify};
-    use crate::section::FrameType;
+    use comity_frames::FrameType;
 
     fn class(unit: &[u8]) -> Option<FrameType> {
         classify(Codec::H264, unit, false, &mut ExtraSliceBits::default())

@@ -137,7 +137,7 @@ pub(super) fn mark(start: &[u8]) -> Mark {
 mod tests {
     use super::super::begins_unit as begins;
     use super::super::{Codec, ExtraSliceBits, classify};
-    use crate::section::FrameType;
+    use comity_frames::FrameType;
 
     /// A slice of this unit type: first slice, parameter set 0, then the code of `slice_type`.
     fn slice(nal_type: u8, fields: u8) -> Vec<u8> {

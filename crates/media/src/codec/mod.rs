@@ -11,7 +11,7 @@ pub(crate) use bits::start_codes;
 pub(crate) use h265::ExtraSliceBits;
 pub(crate) use mpeg2::{Headers, PictureCoding, picture_coding, picture_header, sequence_header};
 
-use crate::section::{FrameType, Importance};
+use comity_frames::{FrameType, Importance};
 
 /// The kind of an elementary stream, as far as we understand it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

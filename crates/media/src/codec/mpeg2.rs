@@ -117,7 +117,7 @@ pub(super) fn mark(start: &[u8]) -> Mark {
 mod tests {
     use super::super::{Codec, ExtraSliceBits, classify};
     use super::*;
-    use crate::section::FrameType;
+    use comity_frames::FrameType;
 
     #[test]
     fn headers_are_read() {

@@ -11,11 +11,11 @@ use super::pes::{Assembler, Fault, Interrupted, Marks, Part, Whole};
 use super::slices::{Slicer, payload};
 use super::tempo::{Progress, Tempo, Timed, Yardstick};
 use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
-use crate::group::{Arrival, Group, Place};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::psi::{self, Gatherer};
-use crate::section::{Event, FrameType, Importance, MediaSection, MissingUnit, Notice};
+use crate::section::{Event, MediaSection, MissingUnit, Notice};
 use crate::timeline::{difference, ticks};
+use comity_frames::{Arrival, FrameType, Group, Importance, Place};
 
 const STUFFING: u16 = 0x1fff;
 /// Where ATSC has its tables; DVB has them below 0x20.
@@ -641,7 +641,7 @@ impl Stream {
         };
         let place = self.group.place(Arrival {
             number: self.next_section,
-            frame,
+            frame_type: frame,
             presentation: unit.times.presentation(),
             source_time: timed.time,
             reordering,

@@ -8,10 +8,10 @@ use crate::codec::{
     Codec, ExtraSliceBits, Headers, PictureCoding, classify, picture_coding, picture_header,
     sequence_header, start_codes,
 };
-use crate::group::{Arrival, Group};
 use crate::header::Header;
-use crate::section::{Event, FrameType, Importance, MediaSection};
+use crate::section::{Event, MediaSection};
 use crate::timeline::{WRAP, ticks};
+use comity_frames::{Arrival, FrameType, Group, Importance};
 
 /// How many bytes behind a start code are looked at.
 const LOOKED_AT: usize = 8;
@@ -196,7 +196,7 @@ impl Elementary {
         let (decoding, presentation) = (self.at(self.decoded), self.at(shown + 1));
         let place = self.group.place(Arrival {
             number: self.next_number,
-            frame,
+            frame_type: frame,
             presentation: Some(presentation % WRAP),
             source_time: comity_units::Time::ZERO + ticks(decoding),
             reordering: ticks(presentation.saturating_sub(decoding)),

@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use crate::group::DeadlineRule;
 use crate::header::PACKET;
 use crate::section::{Event, Notice};
+use comity_frames::DeadlineRule;
 use elementary::{Elementary, Unpictured};
 use framing::{RUN, STRIDES, rhythm};
 use slices::Slicer;

@@ -8,7 +8,8 @@ use comity_units::{Rate, Span, Time};
 use super::ReaderConfig;
 use super::tempo::{References, Yardstick};
 use crate::header::{Header, PACKET};
-use crate::section::{Event, Found, FrameType, Importance, MediaSection, Notice};
+use crate::section::{Event, Found, MediaSection, Notice};
+use comity_frames::{FrameType, Importance};
 
 /// No slice is longer, whatever its time: packets of a burst do not need to wait for each other.
 const LONGEST: usize = 348 * PACKET;

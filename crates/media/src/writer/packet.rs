@@ -183,7 +183,7 @@ fn timestamp(which: u8, stamp: u64) -> [u8; 5] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::section::FrameType;
+    use comity_frames::FrameType;
     use mpeg2ts_reader::packet::Packet;
     use proptest::prelude::*;
 

@@ -354,7 +354,7 @@ fn the_clip_is_shed_to_the_target() {
         shedder.retarget(Time::ZERO, Rate::from_bps(target), None);
         let kept: Vec<_> = sections
             .iter()
-            .filter(|section| shedder.offer(section) == Verdict::Keep)
+            .filter(|section| shedder.offer(&section.to_frame()) == Verdict::Keep)
             .cloned()
             .collect();
         let rate = rate_of(&kept);

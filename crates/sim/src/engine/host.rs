@@ -9,10 +9,9 @@ use comity_units::{Bytes, Rate, Seed, Time};
 use super::build::{BuildError, first_delay, mean_rate, section_producer};
 use super::flow::start_time;
 use super::links::Watch;
-use super::producer::Producer;
+use super::producer::{FrameSource, Producer};
 use super::route::Router;
 use super::shares::Shares;
-use crate::frames::FrameKind;
 use crate::network::{Network, NodeId, TransportSpec};
 
 /// Where a flow goes and when it runs.
@@ -111,7 +110,7 @@ pub fn link_stream(seed: Seed, link: &str) -> Seed {
 
 /// What a flow submits, and when.
 #[derive(Debug)]
-pub struct Source(Producer);
+pub struct Source(FrameSource);
 
 impl Source {
     /// The source of a flow that begins at `start`. TCP submits a full segment at a time.
@@ -133,25 +132,31 @@ impl Source {
             TransportSpec::Command(_) => Bytes::new(1),
         };
         let random = Random::new(flow_stream(seed, &spec.name).derive("workload"));
-        section_producer(spec, section, start, random).map(Self)
+        section_producer(spec, section, start, random)
+            .map(|producer| Self(FrameSource::new(producer)))
     }
 
     /// When the next section comes into being; [`Time::MAX`] for never. A greedy source always has one.
     pub fn peek(&self) -> Time {
-        match self.0 {
-            Producer::Greedy(_) => Time::ZERO,
-            _ => self.0.peek(),
+        match self.is_greedy() {
+            true => Time::ZERO,
+            false => self.0.producer.peek(),
         }
     }
 
-    /// The next section: its size in bytes and what it is.
-    pub fn next_section(&mut self) -> Option<(u32, FrameKind)> {
-        self.0.next()
+    /// The next frame, which the source has at `source_time`.
+    pub fn next_frame(&mut self, source_time: Time) -> Option<comity_frames::Frame> {
+        self.0.next(source_time)
+    }
+
+    /// The size of the next section in bytes, for transports that know nothing of frames.
+    pub fn next_size(&mut self) -> Option<u32> {
+        self.0.producer.next().map(|(bytes, _)| bytes)
     }
 
     /// Whether there is always a next section.
     pub fn is_greedy(&self) -> bool {
-        matches!(self.0, Producer::Greedy(_))
+        matches!(self.0.producer, Producer::Greedy(_))
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use comity_units::Time;
+use comity_frames::{Arrival, DeadlineRule, FrameType, Group};
+use comity_units::{Bytes, Span, Time};
 
 use super::schedule::Schedule;
-use crate::frames::{Encoder, Frame, FrameKind};
+use crate::frames::{Encoder, Frame};
 
 /// What gives sections.
 #[derive(Debug)]
@@ -42,19 +43,61 @@ impl Producer {
     }
 
     /// The next section.
-    pub(super) fn next(&mut self) -> Option<(u32, FrameKind)> {
+    pub(super) fn next(&mut self) -> Option<(u32, FrameType)> {
         match self {
-            Self::Greedy(bytes) => Some((*bytes, FrameKind::Other)),
+            Self::Greedy(bytes) => Some((*bytes, FrameType::Slice)),
             Self::Schedule(schedule, bytes) => {
                 schedule.advance();
-                Some((*bytes, FrameKind::Other))
+                Some((*bytes, FrameType::Slice))
             }
             Self::Encoder(encoder) => Some(encoder.next()),
             Self::List { frames, next, .. } => {
                 let frame = frames.get(*next)?;
                 *next += 1;
-                Some((frame.bytes, frame.kind))
+                Some((frame.bytes, frame.frame_type))
             }
         }
+    }
+}
+
+/// The frames of a producer in their places: with numbers, needs and importance, as a media reader
+/// gives them.
+#[derive(Debug)]
+pub(super) struct FrameSource {
+    pub(super) producer: Producer,
+    group: Group,
+    number: u64,
+}
+
+impl FrameSource {
+    pub(super) const fn new(producer: Producer) -> Self {
+        Self {
+            producer,
+            group: Group::new(DeadlineRule::Each),
+            number: 0,
+        }
+    }
+
+    /// The next frame, which the source has at `source_time`.
+    pub(super) fn next(&mut self, source_time: Time) -> Option<comity_frames::Frame> {
+        let (bytes, frame_type) = self.producer.next()?;
+        let number = self.number;
+        self.number += 1;
+        let place = self.group.place(Arrival {
+            number,
+            frame_type,
+            presentation: None,
+            source_time,
+            reordering: Span::ZERO,
+        });
+        Some(comity_frames::Frame {
+            stream: 0,
+            number,
+            frame_type,
+            position: place.position,
+            needs: place.needs,
+            source_time,
+            size: Bytes::new(u64::from(bytes)),
+        })
     }
 }

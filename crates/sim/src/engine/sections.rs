@@ -1,9 +1,12 @@
 //! Flows of sections: two ends of the deadline transport, and what gives the sections.
 
+use comity_frames::{Frame, FrameType, Shedder, Verdict};
 use comity_transport::datagram::{
     Connection, Event as ConnectionEvent, SentStatistics, Statistics,
 };
-use comity_transport::timeline::{Delivery, Elided, Importance, Outgoing, StreamId};
+use comity_transport::timeline::{
+    Delivery, Elided, Importance, Outgoing, Reason, SectionId, StreamId,
+};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::Engine;
@@ -13,10 +16,8 @@ use super::flow::Agent;
 use super::host::payload_of;
 use super::observe::{FlowEventKind, Observer, SenderState};
 use super::packet::{Body, Header, SectionPacket, Slot};
-use super::producer::Producer;
+use super::producer::{FrameSource, Producer};
 use super::queue::{Class, Event};
-use crate::dependencies::Dependencies;
-use crate::frames::FrameKind;
 use crate::ledger::Ledger;
 use crate::network::SectionsSpec;
 use crate::report::FlowReport;
@@ -29,10 +30,14 @@ const STREAM: StreamId = StreamId(0);
 pub(super) struct SectionFlow {
     source: End,
     sink: End,
-    producer: Producer,
+    frames: FrameSource,
+    shedder: Option<Shedder>,
+    /// What the connection says that it is worth submitting.
+    target: Option<Rate>,
+    /// Numbers that the connection had no room to skip, so that it owes them.
+    owed: Vec<Reason>,
     ledger: Ledger,
     latency: Option<Span>,
-    dependencies: Dependencies,
     has_stopped: bool,
     closed_at: Option<Time>,
     at_warmup: AtWarmup,
@@ -61,9 +66,13 @@ impl SectionFlow {
         source: Connection<Elided>,
         sink: Connection<Elided>,
         producer: Producer,
-        (latency, acknowledgement): (Option<Span>, Option<u32>),
+        settings: &SectionsSpec,
         warmup: Time,
     ) -> Self {
+        let latency = settings.latency;
+        let acknowledgement = settings
+            .acknowledgement
+            .and_then(|bytes| u32::try_from(bytes.get()).ok());
         let end = |connection| End {
             connection,
             alarm: Alarm::new(),
@@ -71,10 +80,12 @@ impl SectionFlow {
         Self {
             source: end(source),
             sink: end(sink),
-            producer,
+            frames: FrameSource::new(producer),
+            shedder: settings.shedder(),
+            target: None,
+            owed: Vec::new(),
             ledger: Ledger::new(warmup, latency),
             latency,
-            dependencies: Dependencies::default(),
             has_stopped: false,
             closed_at: None,
             at_warmup: AtWarmup::default(),
@@ -93,35 +104,43 @@ impl SectionFlow {
 
     /// When the source's application acts next; [`Time::MAX`] for never.
     pub(super) fn next_emission(&self) -> Time {
-        self.producer.peek()
+        self.frames.producer.peek()
     }
 
     /// Submits all sections that have come into being by `now`. Returns when the next one will.
     pub(super) fn produce(&mut self, now: Time) -> Time {
-        while self.producer.peek() <= now
-            && let Some((bytes, kind)) = self.producer.next()
+        while self.next_emission() <= now
+            && let Some(frame) = self.frames.next(now)
         {
-            self.submit(now, bytes, kind);
+            self.submit(now, &frame);
         }
-        self.producer.peek()
+        self.next_emission()
     }
 
     /// Lets a greedy source fill the send buffer.
     fn fill(&mut self, now: Time) {
-        let Producer::Greedy(bytes) = self.producer else {
+        let Producer::Greedy(bytes) = self.frames.producer else {
             return;
         };
         if self.has_stopped || !self.source.connection.is_open() {
             return;
         }
         loop {
-            let section = self.section(now, bytes, FrameKind::Other);
+            let frame = Frame {
+                stream: STREAM.0,
+                number: 0,
+                frame_type: FrameType::Slice,
+                position: 0,
+                needs: None,
+                source_time: now,
+                size: Bytes::new(u64::from(bytes)),
+            };
+            let section = self.section(&frame);
             let before = self.source.connection.backlog();
             if self.source.connection.submit(now, section).is_err() {
                 return;
             }
-            self.ledger
-                .on_submitted(now, (bytes, FrameKind::Other), None);
+            self.ledger.on_submitted(&frame);
             // Sections that are given up at once leave room for ever more of them.
             if self.source.connection.backlog() <= before {
                 return;
@@ -129,33 +148,52 @@ impl SectionFlow {
         }
     }
 
-    fn submit(&mut self, now: Time, bytes: u32, kind: FrameKind) {
-        let section = self.section(now, bytes, kind);
-        let needs = section.needs;
+    /// Sends a frame, sheds it, or leaves it out where there is no room. Each frame takes one number,
+    /// so that numbers of frames and of sections agree.
+    fn submit(&mut self, now: Time, frame: &Frame) {
+        let section = self.section(frame);
         let connection = &mut self.source.connection;
-        let accepted = if self.dependencies.is_worthless(kind) || !connection.is_open() {
-            None
-        } else {
-            connection.submit(now, section).ok()
+        let shed = self.shedder.as_mut().and_then(|shedder| {
+            if let Some(target) = self.target {
+                shedder.retarget(now, target, None);
+            }
+            match shedder.offer(frame) {
+                Verdict::Keep => None,
+                Verdict::Shed => Some(Reason::Shed),
+                Verdict::Dependent => Some(Reason::Dependency),
+            }
+        });
+        self.owed
+            .retain(|&reason| connection.skip(STREAM, reason).is_err());
+        let reason = match shed {
+            Some(reason) => {
+                self.ledger.on_shed(frame);
+                reason
+            }
+            None if self.owed.is_empty() && connection.submit(now, section).is_ok() => {
+                return self.ledger.on_submitted(frame);
+            }
+            None => {
+                self.ledger.on_refused(frame);
+                Reason::Cancelled
+            }
         };
-        let Some(id) = accepted else {
-            self.dependencies.on_refused(kind);
-            self.ledger.on_refused(now, bytes);
-            return;
-        };
-        self.ledger.on_submitted(now, (bytes, kind), needs);
-        self.dependencies.on_accepted(kind, id);
+        if !self.owed.is_empty() || connection.skip(STREAM, reason).is_err() {
+            self.owed.push(reason);
+        }
     }
 
-    fn section(&self, now: Time, bytes: u32, kind: FrameKind) -> Outgoing<Elided> {
-        let (importance, needs) = self.dependencies.of(kind);
+    fn section(&self, frame: &Frame) -> Outgoing<Elided> {
+        let source_time = frame.source_time;
         Outgoing {
             stream: STREAM,
-            importance: Importance(importance),
-            source_time: now,
-            deadline: self.latency.map_or(Time::MAX, |latency| now + latency),
-            needs,
-            payload: Elided(bytes),
+            importance: Importance(frame.importance().0),
+            source_time,
+            deadline: self
+                .latency
+                .map_or(Time::MAX, |latency| source_time + latency),
+            needs: frame.needs.map(SectionId),
+            payload: Elided(u32::try_from(frame.size.get()).unwrap_or(u32::MAX)),
         }
     }
 
@@ -376,8 +414,14 @@ impl<O: Observer> Engine<'_, O> {
             return;
         };
         while let Some(event) = sections.end(at_destination).connection.poll_event() {
-            if matches!(event, ConnectionEvent::Closed(_)) {
-                sections.closed_at.get_or_insert(now);
+            match event {
+                ConnectionEvent::Closed(_) => {
+                    sections.closed_at.get_or_insert(now);
+                }
+                ConnectionEvent::TargetBitrate(target) if !at_destination => {
+                    sections.target = Some(target.offer);
+                }
+                _ => {}
             }
         }
     }

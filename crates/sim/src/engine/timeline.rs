@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use comity_frames::FrameType;
 use comity_transport::tcp::Connection;
 use comity_transport::tcp::timeline::Piece;
 use comity_units::{Span, Time};
 
 use super::producer::Producer;
-use crate::frames::FrameKind;
 use crate::network::TimelineSpec;
 use crate::report::TimelineReport;
 
@@ -39,7 +39,7 @@ pub(super) struct TimelineFlow {
 struct Given {
     end: u64,
     deadline: Time,
-    kind: FrameKind,
+    kind: FrameType,
     /// Which of the source's choices of frames it tells of, if of any.
     choice: Option<u32>,
     has_gap: bool,
@@ -71,14 +71,14 @@ impl GroupDeadlines {
     }
 
     /// The deadline of the next frame, which would be over at `own` by itself.
-    fn next(&mut self, kind: FrameKind, own: Time) -> Time {
+    fn next(&mut self, kind: FrameType, own: Time) -> Time {
         let [earlier, later] = self.references;
         let deadline = match kind {
-            FrameKind::Intra | FrameKind::Other => own,
-            FrameKind::Predicted => later,
-            FrameKind::Bidirectional => earlier,
+            FrameType::Predicted { .. } => later,
+            FrameType::Bidirectional { .. } => earlier,
+            _ => own,
         };
-        if matches!(kind, FrameKind::Intra | FrameKind::Predicted) {
+        if kind.is_reference() {
             self.references = [later, deadline];
         }
         deadline.min(own)
@@ -94,11 +94,11 @@ enum Mode {
 }
 
 impl Mode {
-    const fn takes(self, kind: FrameKind) -> bool {
+    const fn takes(self, kind: FrameType) -> bool {
         match kind {
-            FrameKind::Bidirectional => matches!(self, Self::All),
-            FrameKind::Predicted => !matches!(self, Self::Intra),
-            FrameKind::Intra | FrameKind::Other => true,
+            FrameType::Bidirectional { .. } => matches!(self, Self::All),
+            FrameType::Predicted { .. } => !matches!(self, Self::Intra),
+            _ => true,
         }
     }
 
@@ -304,7 +304,7 @@ impl TimelineFlow {
             // Sections that were over before there was room for them.
             self.counts.left_out += lives.saturating_sub(section);
             let deadline = self.start + self.life * (section.max(lives) + 1);
-            if !self.give(connection, bytes, deadline, FrameKind::Other) {
+            if !self.give(connection, bytes, deadline, FrameType::Slice) {
                 break;
             }
         }
@@ -335,7 +335,7 @@ impl TimelineFlow {
         connection: &mut Connection,
         bytes: u32,
         deadline: Time,
-        kind: FrameKind,
+        kind: FrameType,
     ) -> bool {
         let unsent = connection.unsent();
         let is_taken = connection.write_section(u64::from(bytes), deadline).is_ok();
@@ -390,10 +390,10 @@ impl TimelineFlow {
             (false, false) => counts.late += 1,
         }
         let of_kind = match section.kind {
-            FrameKind::Intra => &mut counts.intra_in_time,
-            FrameKind::Predicted => &mut counts.predicted_in_time,
-            FrameKind::Bidirectional => &mut counts.bidirectional_in_time,
-            FrameKind::Other => &mut counts.other_in_time,
+            FrameType::Key | FrameType::Intra => &mut counts.intra_in_time,
+            FrameType::Predicted { .. } => &mut counts.predicted_in_time,
+            FrameType::Bidirectional { .. } => &mut counts.bidirectional_in_time,
+            _ => &mut counts.other_in_time,
         };
         *of_kind += u64::from(is_in_time);
         if let Some(selection) = &mut self.selection
@@ -431,12 +431,14 @@ mod tests {
     use super::*;
     use crate::frames::parse_frames;
 
-    use FrameKind::{Bidirectional as B, Intra as I, Predicted as P};
+    const I: FrameType = FrameType::Key;
+    const P: FrameType = FrameType::Predicted { referenced: true };
+    const B: FrameType = FrameType::Bidirectional { referenced: false };
 
     const LIFE: Span = Span::from_secs(2);
 
     /// The deadlines of frames that come into being at `times`.
-    fn deadlines(frames: &[(Time, FrameKind)]) -> Vec<Time> {
+    fn deadlines(frames: &[(Time, FrameType)]) -> Vec<Time> {
         let mut deadlines = GroupDeadlines::new();
         frames
             .iter()
@@ -459,7 +461,7 @@ mod tests {
 
     /// The rule as the paper has it, by the order of display: a group is an intra frame with the predicted ones up to
     /// the next, and a bidirectional frame needs the nearest of these before and after it, and is due with the earlier.
-    fn by_display(frames: &[(Time, FrameKind)]) -> Vec<Time> {
+    fn by_display(frames: &[(Time, FrameType)]) -> Vec<Time> {
         let mut display = Vec::new();
         let mut held = None;
         for (number, &(_, kind)) in frames.iter().enumerate() {
@@ -654,7 +656,7 @@ mod tests {
         let mut flow = TimelineFlow::new(producer, &spec, Time::ZERO, Span::ZERO);
         let over = Time::from_secs(1);
         for (bytes, deadline) in [(0, over), (700, over), (0, over), (500, Time::MAX)] {
-            assert!(flow.give(&mut source, bytes, deadline, FrameKind::Other));
+            assert!(flow.give(&mut source, bytes, deadline, FrameType::Slice));
         }
         let segments: Vec<Segment> = std::iter::from_fn(|| source.poll_transmit(over)).collect();
         for segment in &segments {

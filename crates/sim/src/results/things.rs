@@ -367,15 +367,17 @@ fn axes<'a>(runs: impl Iterator<Item = &'a CompletedRun>) -> Result<Vec<Axis<'a>
 /// Adds what became of the sections of a flow; empty for other flows.
 fn sections<'a>(columns: Columns<'a, Row<'a, FlowReport>>) -> Columns<'a, Row<'a, FlowReport>> {
     type Count = fn(&SectionsReport) -> u64;
-    const COUNTS: [(&str, Count); 35] = [
+    const COUNTS: [(&str, Count); 37] = [
         ("sections_submitted", |of| of.submitted),
         ("sections_refused", |of| of.refused),
+        ("sections_shed", |of| of.shed),
         ("sections_on_time", |of| of.on_time),
         ("sections_late", |of| of.late),
         ("sections_open", |of| of.open),
         ("sections_decodable", |of| of.decodable),
         ("sections_submitted_bytes", |of| of.bytes.submitted),
         ("sections_refused_bytes", |of| of.bytes.refused),
+        ("sections_shed_bytes", |of| of.bytes.shed),
         ("sections_on_time_bytes", |of| of.bytes.on_time),
         ("sections_decodable_bytes", |of| of.bytes.decodable),
         ("sections_open_bytes", |of| of.bytes.open),

@@ -144,6 +144,7 @@ pub fn sections(controller: &str) -> TransportSpec {
     };
     TransportSpec::Sections(SectionsSpec {
         acknowledgement: None,
+        shed: true,
         config,
         controller: controller.to_owned(),
         parameters: Parameters::new(),

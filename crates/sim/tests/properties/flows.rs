@@ -2,7 +2,8 @@
 
 use comity_congestion::recovery::RecoveryConfig;
 use comity_congestion::table::Parameters;
-use comity_sim::frames::{Frame, FrameKind, Video};
+use comity_frames::FrameType;
+use comity_sim::frames::{Frame, Video};
 use comity_sim::network::{
     CbrSpacing, DatagramSpec, FlowSpec, Headers, LinkSpec, Network, NodeId, Reader, SectionsSpec,
     Start, TcpSpec, TimelineSpec, TransportSpec, Workload,
@@ -156,16 +157,20 @@ fn sections_workload() -> impl Strategy<Value = Workload> {
         },
     );
     let kind = prop::sample::select(vec![
-        FrameKind::Intra,
-        FrameKind::Predicted,
-        FrameKind::Bidirectional,
-        FrameKind::Other,
+        FrameType::Key,
+        FrameType::Predicted { referenced: true },
+        FrameType::Bidirectional { referenced: false },
+        FrameType::Slice,
     ]);
     let frames = prop::collection::vec((0u64..60, 1u32..20_000, kind), 1..40).prop_map(|frames| {
         let mut at = Span::ZERO;
         let frame = |(later, bytes, kind)| {
             at += Span::from_millis(later);
-            Frame { at, bytes, kind }
+            Frame {
+                at,
+                bytes,
+                frame_type: kind,
+            }
         };
         Workload::Frames(frames.into_iter().map(frame).collect())
     });

@@ -23,7 +23,8 @@ use super::target::TargetBitrate;
 use super::timers::REPORT_INTERVAL;
 use crate::Pacer;
 use crate::timeline::{
-    ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, SectionId, StreamId, inbox, outbox,
+    ClockMap, Delivery, Inbox, Outbox, Outgoing, Payload, Reason, SectionId, StreamId, inbox,
+    outbox,
 };
 use crate::wire::CloseCode;
 use crate::wire::frame::EcnCounts;
@@ -220,16 +221,7 @@ impl<P: Payload> Connection<P> {
                 limit,
             });
         }
-        // The peer keeps only so many sections of a stream apart.
-        let limit = self
-            .outbox
-            .most_open()
-            .min(u64::from(self.config.send_sections));
-        if self.outbox.span(section.stream) >= limit {
-            return Err(outbox::SubmitError::TooManySections {
-                limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            });
-        }
+        self.check_span(section.stream)?;
         // A section is judged by what is known now, not by what was when the last one left.
         self.fill_account(now);
         self.account.on_queue_changed();
@@ -240,16 +232,40 @@ impl<P: Payload> Connection<P> {
         Ok(id)
     }
 
+    /// Uses up the next number of a stream without a section. The peer gets a gap with this reason, and later
+    /// sections that need this number are given up.
+    ///
+    /// # Errors
+    /// [`outbox::SubmitError`] as for [`submit`](Self::submit).
+    pub fn skip(
+        &mut self,
+        stream: StreamId,
+        reason: Reason,
+    ) -> Result<SectionId, outbox::SubmitError> {
+        if self.state != State::Open {
+            return Err(outbox::SubmitError::Ended { stream });
+        }
+        self.check_span(stream)?;
+        self.outbox.skip(stream, reason)
+    }
+
+    /// Checks that the peer, which keeps only so many sections of a stream apart, has room for one more.
+    fn check_span(&self, stream: StreamId) -> Result<(), outbox::SubmitError> {
+        let limit = self
+            .outbox
+            .most_open()
+            .min(u64::from(self.config.send_sections));
+        match self.outbox.span(stream) < limit {
+            true => Ok(()),
+            false => Err(outbox::SubmitError::TooManySections {
+                limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            }),
+        }
+    }
+
     /// Withdraws a section. Returns whether it was not settled yet.
     pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
         let was_open = self.outbox.cancel(stream, section);
-        self.collect_outcomes();
-        was_open
-    }
-
-    /// Leaves a section out to fit the rate. Returns whether it was not settled yet.
-    pub fn shed(&mut self, stream: StreamId, section: SectionId) -> bool {
-        let was_open = self.outbox.shed(stream, section);
         self.collect_outcomes();
         was_open
     }

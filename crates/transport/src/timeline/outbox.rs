@@ -151,6 +151,19 @@ pub enum Fate {
     Shed,
 }
 
+impl Fate {
+    /// That of a section which was given up for this reason before all of it was sent.
+    pub(super) const fn of_unsent(reason: Reason) -> Self {
+        match reason {
+            Reason::Cancelled => Self::Cancelled,
+            Reason::Dependency => Self::Dependency,
+            Reason::Expired => Self::ExpiredUnsent,
+            Reason::Infeasible => Self::Infeasible,
+            Reason::Shed => Self::Shed,
+        }
+    }
+}
+
 /// The end of a submitted section; each gets exactly one, when nothing of it is in flight any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {

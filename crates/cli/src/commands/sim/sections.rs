@@ -11,6 +11,7 @@ use super::tables::{RateUnit, digits, percent, thousands};
 pub(super) struct Sections {
     submitted: Vec<f64>,
     refused: Vec<f64>,
+    shed: Vec<f64>,
     on_time: Vec<f64>,
     late: Vec<f64>,
     decodable: Vec<f64>,
@@ -36,6 +37,7 @@ pub(super) struct Sections {
 pub(super) fn header(unit: RateUnit) -> Vec<String> {
     let fixed = [
         "sections",
+        "shed",
         "on time",
         "least",
         "late",
@@ -74,13 +76,14 @@ impl Sections {
         let submitted = sum(|of| of.submitted);
         self.submitted.push(submitted as f64);
         self.refused.push(sum(|of| of.refused) as f64);
+        self.shed.push(sum(|of| of.shed) as f64);
         let share = |list: &mut Vec<f64>, part: u64, whole: u64| {
             if whole > 0 {
                 list.push(part as f64 / whole as f64);
             }
         };
-        // What the run ended too early for says nothing, and what was refused never arrives.
-        let settled = sum(|of| of.submitted + of.refused - of.open);
+        // What was open at the end says nothing; what was refused or shed never arrives.
+        let settled = sum(|of| of.submitted + of.refused + of.shed - of.open);
         share(&mut self.on_time, sum(|of| of.on_time), settled);
         share(&mut self.late, sum(|of| of.late), settled);
         share(&mut self.decodable, sum(|of| of.decodable), settled);
@@ -135,6 +138,7 @@ impl Sections {
         let millis = |values: &[f64]| or_dash(mean(values), |seconds| digits(seconds * 1e3));
         vec![
             count(&self.submitted),
+            count(&self.shed),
             share(&self.on_time),
             or_dash(least(&self.on_time), percent),
             share(&self.late),
@@ -165,6 +169,7 @@ impl Sections {
         json!({
             "submitted": estimate(&self.submitted),
             "refused": estimate(&self.refused),
+            "shed": estimate(&self.shed),
             "on_time_ratio": estimate(&self.on_time),
             "on_time_least_ratio": least(&self.on_time),
             "late_ratio": estimate(&self.late),

@@ -62,18 +62,7 @@ pub(super) fn build_sections(
     };
     let source = end("source", controller, None)?;
     let sink = end("sink", silent, meter)?;
-    Ok(SectionFlow::new(
-        source,
-        sink,
-        producer,
-        (
-            sections.latency,
-            sections
-                .acknowledgement
-                .and_then(|bytes| u32::try_from(bytes.get()).ok()),
-        ),
-        warmup,
-    ))
+    Ok(SectionFlow::new(source, sink, producer, sections, warmup))
 }
 
 pub(in crate::engine) fn section_producer(

@@ -52,6 +52,7 @@ pub(super) fn spec(
         latency: table.latency.unwrap_or(usual),
         section: table.section,
         acknowledgement: table.acknowledgement,
+        shed: table.shed,
     };
     let row = find(&spec.controller).ok()?;
     if table.reliability.is_none() {

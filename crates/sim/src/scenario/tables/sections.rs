@@ -91,6 +91,9 @@ table! {
             Amount { min: Span::from_millis(100), max: Span::from_secs(24 * 3600) },
             "\"5s\"",
         );
+        /// Whether the source sheds B and P pictures while the path carries less than it gives. With
+        /// `reliability = "full"` it sheds nothing.
+        shed: bool = Default(Flag, "true");
         /// The size of the sections of workloads other than `video` and `frames`.
         section: Bytes = Default(
             Amount { min: Bytes::new(1), max: Bytes::new(16 << 20) },

@@ -6,7 +6,7 @@ use super::Fate;
 ///
 /// ```text
 /// submitted = acknowledged + expired_unsent + expired_in_network + lost
-///           + infeasible + dependency + shed + cancelled + queued + in_flight
+///           + infeasible + dependency + cancelled + queued + in_flight
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByteAccounts {
@@ -28,15 +28,13 @@ pub struct ByteAccounts {
     pub infeasible: u64,
     /// Given up with a section that they needed.
     pub dependency: u64,
-    /// Left out by the application to fit the rate.
-    pub shed: u64,
     /// Withdrawn by the application.
     pub cancelled: u64,
 }
 
 impl ByteAccounts {
     /// Every entry by its name, for those who print them.
-    pub const fn entries(&self) -> [(&'static str, u64); 11] {
+    pub const fn entries(&self) -> [(&'static str, u64); 10] {
         [
             ("submitted", self.submitted),
             ("queued", self.queued),
@@ -47,7 +45,6 @@ impl ByteAccounts {
             ("lost", self.lost),
             ("infeasible", self.infeasible),
             ("dependency", self.dependency),
-            ("shed", self.shed),
             ("cancelled", self.cancelled),
         ]
     }
@@ -62,7 +59,6 @@ impl ByteAccounts {
             + self.lost
             + self.infeasible
             + self.dependency
-            + self.shed
             + self.cancelled
     }
 
@@ -90,15 +86,15 @@ impl ByteAccounts {
         moved(&mut self.lost, before.lost, after.lost);
         moved(&mut self.infeasible, before.infeasible, after.infeasible);
         moved(&mut self.dependency, before.dependency, after.dependency);
-        moved(&mut self.shed, before.shed, after.shed);
         moved(&mut self.cancelled, before.cancelled, after.cancelled);
     }
 }
 
-/// Sections by what became of them: `submitted` is the sum of all others.
+/// Sections by what became of them: `submitted` is the sum of all others. Skipped numbers count as sections without
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SectionAccounts {
-    /// All that were taken in.
+    /// All that got a number.
     pub submitted: u64,
     /// Not decided yet.
     pub open: u64,
@@ -155,7 +151,17 @@ impl SectionAccounts {
     /// One open section is decided.
     pub(super) fn settle(&mut self, fate: Fate) {
         self.open -= 1;
-        *match fate {
+        *self.settled(fate) += 1;
+    }
+
+    /// A number was used up without a section.
+    pub(super) fn skip(&mut self, fate: Fate) {
+        self.submitted += 1;
+        *self.settled(fate) += 1;
+    }
+
+    const fn settled(&mut self, fate: Fate) -> &mut u64 {
+        match fate {
             Fate::Acknowledged => &mut self.acknowledged,
             Fate::Cancelled => &mut self.cancelled,
             Fate::Dependency => &mut self.dependency,
@@ -164,7 +170,7 @@ impl SectionAccounts {
             Fate::Infeasible => &mut self.infeasible,
             Fate::Lost => &mut self.lost,
             Fate::Shed => &mut self.shed,
-        } += 1;
+        }
     }
 }
 

@@ -130,14 +130,8 @@ impl<P> Entry<P> {
             Stage::Live if self.left() == 0 => Some(Fate::Lost),
             Stage::Live => None,
             Stage::Overdue => Some(Fate::ExpiredInNetwork),
-            Stage::Dropped(reason) => Some(match reason {
-                Reason::Cancelled => Fate::Cancelled,
-                Reason::Dependency => Fate::Dependency,
-                Reason::Expired if self.unsent() > 0 => Fate::ExpiredUnsent,
-                Reason::Expired => Fate::ExpiredInNetwork,
-                Reason::Infeasible => Fate::Infeasible,
-                Reason::Shed => Fate::Shed,
-            }),
+            Stage::Dropped(Reason::Expired) if self.unsent() == 0 => Some(Fate::ExpiredInNetwork),
+            Stage::Dropped(reason) => Some(Fate::of_unsent(reason)),
         }
     }
 
@@ -190,14 +184,14 @@ impl<P> Entry<P> {
             }
             Stage::Live => bytes.queued = unsent + lost,
             Stage::Overdue => bytes.expired_in_network = lost,
-            Stage::Dropped(Reason::Cancelled) => bytes.cancelled = unsent + lost,
+            // What is shed is skipped, and has no bytes.
+            Stage::Dropped(Reason::Cancelled | Reason::Shed) => bytes.cancelled = unsent + lost,
             Stage::Dropped(Reason::Dependency) => bytes.dependency = unsent + lost,
             Stage::Dropped(Reason::Expired) => {
                 bytes.expired_unsent = unsent;
                 bytes.expired_in_network = lost;
             }
             Stage::Dropped(Reason::Infeasible) => bytes.infeasible = unsent + lost,
-            Stage::Dropped(Reason::Shed) => bytes.shed = unsent + lost,
         }
         bytes
     }

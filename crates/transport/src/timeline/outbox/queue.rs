@@ -141,15 +141,7 @@ impl<P: Payload> Outbox<P> {
                 limit: limits.max_bytes,
             });
         }
-        let known = self.streams.get(&stream);
-        if known.is_none() && self.streams.len() >= limits.max_streams {
-            let limit = limits.max_streams;
-            return Err(SubmitError::TooManyStreams { limit });
-        }
-        if known.is_some_and(|known| known.ended) {
-            return Err(SubmitError::Ended { stream });
-        }
-        let id = SectionId(known.map_or(0, |known| known.next));
+        let id = self.next_number(stream)?;
         if let Some(needs) = section.needs
             && needs >= id
         {
@@ -224,6 +216,33 @@ impl<P: Payload> Outbox<P> {
         Ok(id)
     }
 
+    /// The number of the next section of a stream.
+    fn next_number(&self, stream: StreamId) -> Result<SectionId, SubmitError> {
+        match self.streams.get(&stream) {
+            Some(known) if known.ended => Err(SubmitError::Ended { stream }),
+            Some(known) => Ok(SectionId(known.next)),
+            None if self.streams.len() >= self.config.max_streams => {
+                let limit = self.config.max_streams;
+                Err(SubmitError::TooManyStreams { limit })
+            }
+            None => Ok(SectionId(0)),
+        }
+    }
+
+    /// Uses up the next number of a stream without a section: the peer gets a gap with this reason. Later sections
+    /// that need this number are given up. No outcome follows.
+    ///
+    /// # Errors
+    /// [`SubmitError::Ended`] and [`SubmitError::TooManyStreams`]; nothing has changed then.
+    pub fn skip(&mut self, stream: StreamId, reason: Reason) -> Result<SectionId, SubmitError> {
+        let section = self.next_number(stream)?;
+        self.streams.entry(stream).or_default().next += 1;
+        self.note_given_up((stream, section), reason);
+        self.accounts.sections.skip(Fate::of_unsent(reason));
+        self.raise_floor((stream, section));
+        Ok(section)
+    }
+
     /// Ends a stream: no more sections can be submitted. Returns how many there were; `None` when it had ended already, or is one
     /// more than there may be.
     pub fn end(&mut self, stream: StreamId) -> Option<u64> {
@@ -255,11 +274,6 @@ impl<P: Payload> Outbox<P> {
     /// Withdraws a section and what needs it; whether there was anything to withdraw.
     pub fn cancel(&mut self, stream: StreamId, section: SectionId) -> bool {
         self.give_up((stream, section), Reason::Cancelled)
-    }
-
-    /// Leaves a section and what needs it out to fit the rate; whether there was anything to leave out.
-    pub fn shed(&mut self, stream: StreamId, section: SectionId) -> bool {
-        self.give_up((stream, section), Reason::Shed)
     }
 
     /// Withdraws everything and takes what is in flight for lost: the connection has ended.
@@ -583,23 +597,27 @@ impl<P: Payload> Outbox<P> {
                 continue;
             }
             found = true;
-            let (stream, section) = key;
             let dependents = core::mem::take(&mut entry.dependents).into_iter();
-            doomed.extend(dependents.map(|next| ((stream, next), Reason::Dependency)));
-            if let Some(state) = self.streams.get_mut(&stream) {
-                state.given_up.insert(section);
-                if state.given_up.len() > self.config.max_sections {
-                    state.given_up.pop_first();
-                }
-            }
-            self.tell(Notice {
-                stream,
-                section,
-                reason,
-            });
+            doomed.extend(dependents.map(|next| ((key.0, next), Reason::Dependency)));
+            self.note_given_up(key, reason);
             self.change(key, |entry| entry.stage = Stage::Dropped(reason));
         }
         found
+    }
+
+    /// Remembers that nothing more comes of a section, and that the peer should know.
+    fn note_given_up(&mut self, (stream, section): Key, reason: Reason) {
+        if let Some(state) = self.streams.get_mut(&stream) {
+            state.given_up.insert(section);
+            if state.given_up.len() > self.config.max_sections {
+                state.given_up.pop_first();
+            }
+        }
+        self.tell(Notice {
+            stream,
+            section,
+            reason,
+        });
     }
 
     /// Changes an entry, and with it everything that follows from its state.

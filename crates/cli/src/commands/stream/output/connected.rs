@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comity::{CloseCode, Connection, End, Reliability, Statistics};
+use comity::{CloseCode, Connection, End, Reason, Reliability, Statistics};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -270,9 +270,8 @@ impl ConnectedOutput {
     /// Tells everybody who is connected that a section is missing: it is so in their lists too, under the next
     /// number, and what needs it is worth nothing to them either.
     pub(crate) fn skip(&mut self, missing: &Missing) {
-        let waits = self.reliability == Reliability::Full;
         for leg in &mut self.legs {
-            leg.skip(missing.stream, missing.number, waits);
+            leg.skip(missing.stream, missing.number, Reason::Cancelled);
         }
     }
 

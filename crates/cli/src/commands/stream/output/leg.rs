@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use comity::{Connection, SectionId, SendError, StreamId, TargetBitrate};
+use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate};
 use comity_media::{Shedder, ShedderConfig, Verdict};
 
 use super::super::now;
@@ -37,10 +37,11 @@ pub(super) struct Leg {
 #[derive(Debug)]
 enum Waiting {
     Section(Passing),
-    /// Number `number` of `stream`, which is missing.
-    Missing {
+    /// Number `number` of `stream` does not come.
+    Skip {
         stream: u16,
         number: u64,
+        reason: Reason,
     },
 }
 
@@ -48,8 +49,7 @@ impl Waiting {
     fn bytes(&self) -> usize {
         match self {
             Self::Section(passing) => passing.payload.len(),
-            // As the connection counts it.
-            Self::Missing { .. } => 1,
+            Self::Skip { .. } => 0,
         }
     }
 }
@@ -110,6 +110,8 @@ enum Refusal {
     /// Its send buffer has no room now.
     NoRoom,
     Dependent,
+    /// The path carries less than the source.
+    Shed,
     Unconnected,
     Unfit,
 }
@@ -118,6 +120,8 @@ impl Unsent {
     /// Counts it, and has the word for it.
     fn count(&mut self, refusal: Refusal) -> &'static str {
         let (count, word) = match refusal {
+            // Its connection counts it.
+            Refusal::Shed => return "shed",
             Refusal::NoRoom => (&mut self.no_room, "no room"),
             Refusal::Dependent => (&mut self.dependent, "dependency"),
             Refusal::Unconnected => (&mut self.unconnected, "unconnected"),
@@ -165,7 +169,7 @@ impl Leg {
     pub(super) fn give(&mut self, passing: &Passing, books: &mut Books<'_>) {
         if let Err(refusal) = self.offer(passing) {
             if refusal == Refusal::NoRoom {
-                self.announce(passing.stream, passing.number);
+                self.announce(passing.stream, passing.number, Reason::Cancelled);
             }
             books.enter(passing, refusal);
         }
@@ -185,11 +189,15 @@ impl Leg {
         }
     }
 
-    /// Tells it that a section is missing; where there is no room even for that, when it is its turn, if it `waits`.
-    pub(super) fn skip(&mut self, stream: u16, number: u64, waits: bool) {
-        let is_told = self.backlog.is_empty() && self.announce(stream, number);
-        if !is_told && waits {
-            self.wait(Waiting::Missing { stream, number });
+    /// Tells it that a section does not come, in its turn.
+    pub(super) fn skip(&mut self, stream: u16, number: u64, reason: Reason) {
+        match self.backlog.is_empty() {
+            true => self.announce(stream, number, reason),
+            false => self.wait(Waiting::Skip {
+                stream,
+                number,
+                reason,
+            }),
         }
     }
 
@@ -201,20 +209,20 @@ impl Leg {
     /// Gives it what waits for room, as far as there is some.
     pub(super) fn flush(&mut self, books: &mut Books<'_>) {
         while let Some(waiting) = self.backlog.pop_front() {
-            let has_room = match &waiting {
-                Waiting::Missing { stream, number } => self.announce(*stream, *number),
+            match &waiting {
+                Waiting::Skip {
+                    stream,
+                    number,
+                    reason,
+                } => self.announce(*stream, *number, *reason),
                 Waiting::Section(passing) => match self.offer(passing) {
-                    Err(Refusal::NoRoom) => false,
-                    Err(refusal) => {
-                        books.enter(passing, refusal);
-                        true
+                    Err(Refusal::NoRoom) => {
+                        self.backlog.push_front(waiting);
+                        return;
                     }
-                    Ok(()) => true,
+                    Err(refusal) => books.enter(passing, refusal),
+                    Ok(()) => {}
                 },
-            };
-            if !has_room {
-                self.backlog.push_front(waiting);
-                return;
             }
             self.backlog_bytes -= waiting.bytes() as u64;
         }
@@ -244,38 +252,32 @@ impl Leg {
         }
     }
 
-    /// Uses up a number, so that the receiver can name what it does not get; `false` when there is no room even for that.
-    /// Then the receiver's list has a hole, and what needs it is left out all the same.
-    fn announce(&mut self, stream: u16, number: u64) -> bool {
+    /// Uses up a number, so that the receiver can name what it does not get.
+    fn announce(&mut self, stream: u16, number: u64, reason: Reason) {
         let numbers = self.streams.entry(stream).or_default();
         numbers.see(number);
-        match self.connection.skip(StreamId(stream)) {
-            Ok(id) => {
-                numbers.give(number, id);
-                true
-            }
-            Err(SendError::Full { .. }) => false,
-            Err(_) => true,
+        // A connection that is over takes no numbers, and its end is reported elsewhere.
+        if let Ok(id) = self.connection.skip(StreamId(stream), reason) {
+            numbers.give(number, id);
         }
     }
 
     fn offer(&mut self, passing: &Passing) -> Result<(), Refusal> {
-        let stream = StreamId(passing.stream);
         let numbers = self.streams.entry(passing.stream).or_default();
         numbers.see(passing.number);
         let Ok(needs) = numbers.needed(passing.needs) else {
-            self.announce(passing.stream, passing.number);
+            self.announce(passing.stream, passing.number, Reason::Dependency);
             return Err(Refusal::Dependent);
         };
-        let is_shed = match (&passing.media, &mut self.shedder) {
-            (Some(section), Some(shedder)) => {
-                if let Some(target) = self.target.offer() {
-                    shedder.retarget(section.source_time, target, None);
-                }
-                shedder.offer(section) != Verdict::Keep
+        if let (Some(section), Some(shedder)) = (&passing.media, &mut self.shedder) {
+            if let Some(target) = self.target.offer() {
+                shedder.retarget(section.source_time, target, None);
             }
-            _ => false,
-        };
+            if shedder.offer(&section.to_frame()) != Verdict::Keep {
+                self.announce(passing.stream, passing.number, Reason::Shed);
+                return Err(Refusal::Shed);
+            }
+        }
         let section = passing.section(needs, self.connection.latency());
         let due = section.deadline.unwrap_or(Duration::MAX);
         let id = self
@@ -295,10 +297,6 @@ impl Leg {
         self.settled = self.settled.max(settled);
         if let Some(fates) = &mut self.fates {
             fates.follow(id, passing);
-        }
-        if is_shed {
-            // It was given all the same, so that the receiver can name what it does not get.
-            self.connection.shed(stream, id);
         }
         Ok(())
     }

@@ -1,21 +1,23 @@
-//! Leaving out what the network has no room for, the least important first.
+//! Shedding what the path has no room for, the least important first.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 
 use comity_units::{Bytes, Rate, Span, Time};
 
-use crate::section::{FrameType, MediaSection};
+use crate::frame::{Frame, FrameType};
 
 /// How a [`Shedder`] decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShedderConfig {
-    /// The part of the target bitrate that the sections may take (0.95): headers and retransmissions take some.
+    /// The share of the target bitrate that frames may take (0.95). Headers and retransmissions
+    /// take the rest.
     pub headroom: f64,
-    /// Over how long the source is measured (2 s), in whole groups of pictures where there are some in it.
+    /// The window over which the rate of the source is measured (2 s), in whole groups if it holds
+    /// any.
     pub window: Span,
-    /// How much more than now must be allowed before less is left out than at present (a tenth).
+    /// By how much the target must rise, as a share of it, before the shedder keeps more (0.1).
     pub rise: f64,
-    /// For how long it must have been allowed (2 s).
+    /// For how long it must have risen (2 s).
     pub hold: Span,
 }
 
@@ -30,79 +32,75 @@ impl Default for ShedderConfig {
     }
 }
 
-/// What is to be done with a section.
+/// What to do with a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is to be sent.
+    /// Send it.
     Keep,
-    /// It is left out for its own kind.
+    /// Shed it for its own type.
     Shed,
-    /// It is left out because what it needs was.
+    /// Shed it because the frame that it needs was shed.
     Dependent,
 }
 
-/// Sections, and the bytes of their payloads.
+/// Frames and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// How many.
-    pub sections: u64,
+    pub frames: u64,
     /// How much.
     pub bytes: Bytes,
 }
 
 impl Count {
-    fn add(&mut self, section: &MediaSection) {
-        self.sections += 1;
-        self.bytes += size(section);
+    fn add(&mut self, frame: &Frame) {
+        self.frames += 1;
+        self.bytes += frame.size;
     }
 }
 
-/// What became of all that was offered: the other counts sum to `offered`.
+/// What became of all frames: the other counts sum to `offered`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShedAccount {
-    /// All sections.
+    /// All frames.
     pub offered: Count,
-    /// To be sent.
+    /// Frames to send.
     pub kept: Count,
-    /// Left out: pictures that nothing needs.
+    /// Shed: pictures that no other needs.
     pub unreferenced: Count,
-    /// Left out: B pictures that others need.
+    /// Shed: B pictures that others need.
     pub referenced: Count,
-    /// Left out: P pictures.
+    /// Shed: P pictures that others need.
     pub predicted: Count,
-    /// Left out because what they need was.
+    /// Shed because the frame that they need was shed.
     pub dependent: Count,
 }
 
-/// Pictures in the order in which they go.
+/// Pictures in the order in which they are shed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Unreferenced,
     ReferencedB,
-    /// With their place in the group, counted from its end, so that the last go first.
+    /// By position, counted from the end of the group: the last are shed first.
     Predicted {
         from_end: u8,
     },
     Kept,
 }
 
-fn class(section: &MediaSection) -> Class {
-    match section.frame {
+fn class(frame: &Frame) -> Class {
+    match frame.frame_type {
         FrameType::Bidirectional { referenced: false }
         | FrameType::Predicted { referenced: false } => Class::Unreferenced,
         FrameType::Bidirectional { referenced: true } => Class::ReferencedB,
         FrameType::Predicted { referenced: true } => Class::Predicted {
-            from_end: u8::MAX - section.position,
+            from_end: u8::MAX - frame.position,
         },
         _ => Class::Kept,
     }
 }
 
-fn size(section: &MediaSection) -> Bytes {
-    Bytes::new(section.payload.len() as u64)
-}
-
-/// What is left out at present: everything below `boundary`, and `share` of the class at it.
+/// What is shed at present: everything below `boundary`, and `share` of the class at it.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     boundary: Class,
@@ -116,53 +114,61 @@ impl Plan {
     };
 }
 
-/// Leaves out pictures while the network carries less than the source gives.
+/// Sheds pictures while the path carries less than the source submits.
 ///
-/// First go pictures that nothing needs, evenly spread, as many as necessary; then B pictures that others need;
-/// then P pictures from the end of each group on; and always what needs a picture that went. I pictures, audio,
-/// tables and what is not understood always stay.
+/// The shedder first sheds pictures that no other needs, evenly spread and as many as necessary.
+/// Then it sheds B pictures that others need, then P pictures from the end of each group on. It
+/// always sheds what needs a shed picture. It keeps intra pictures, audio, tables and whatever it
+/// does not understand.
 ///
-/// Less is allowed at once; more, once something is left out, only when the target has been higher by
-/// [`ShedderConfig::rise`] for [`ShedderConfig::hold`], so that the picture does not change its smoothness with every
-/// feedback.
+/// A lower target takes effect at once. While the shedder sheds, a higher one takes effect when it
+/// has been higher by
+/// [`ShedderConfig::rise`] for [`ShedderConfig::hold`]: otherwise each feedback would change the smoothness of the
+/// picture.
 ///
 /// ```
-/// use comity_media::{Event, Reader, ReaderConfig, Shedder, ShedderConfig, Verdict};
-/// use comity_units::{Rate, Time};
+/// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig, Verdict};
+/// use comity_units::{Bytes, Rate, Time};
 ///
-/// let mut reader = Reader::new(ReaderConfig::default());
-/// reader.push(include_bytes!("../tests/vectors/h264.ts"));
-/// reader.finish();
+/// // Groups of one I and nine B pictures, 25 a second: 200 kb/s, of which the path carries 150 kb/s.
+/// let frames = (0..250).map(|number| Frame {
+///     stream: 0,
+///     number,
+///     frame_type: match number % 10 {
+///         0 => FrameType::Key,
+///         _ => FrameType::Bidirectional { referenced: false },
+///     },
+///     position: 0,
+///     needs: (number % 10 > 0).then_some(number - number % 10),
+///     source_time: Time::from_millis(40 * number),
+///     size: Bytes::new(1_000),
+/// });
 /// let mut shedder = Shedder::new(ShedderConfig::default());
-/// shedder.retarget(Time::ZERO, Rate::from_kbps(200), None);
-/// while let Some(event) = reader.poll() {
-///     let Event::Section(section) = event else { continue };
-///     if shedder.offer(&section) == Verdict::Keep {
-///         // Give it to the transport.
-///     }
-/// }
+/// shedder.retarget(Time::ZERO, Rate::from_kbps(150), None);
+/// let kept = frames.filter(|frame| shedder.offer(frame) == Verdict::Keep).count();
 /// let account = shedder.account();
-/// assert!(account.unreferenced.sections > 0 && account.kept.bytes < account.offered.bytes);
+/// assert_eq!(kept as u64, account.kept.frames);
+/// assert!((170..200).contains(&kept) && account.unreferenced.frames == 250 - account.kept.frames);
 /// ```
 #[derive(Debug)]
 pub struct Shedder {
     config: ShedderConfig,
     allowed: Option<Rate>,
-    /// Since when a higher target has been seen, and the least of those.
+    /// Since when the target has been higher, and the lowest target since then.
     rising: Option<(Time, Rate)>,
-    /// What is said of the source's rate by who knows it better.
+    /// The rate of the source, if the caller knows it.
     stated: Option<Rate>,
     recent: VecDeque<Recent>,
     plan: Plan,
     is_shedding: bool,
-    /// How much of a picture of the boundary's class is to go by now.
+    /// The fraction of a picture of the boundary class that is due to be shed.
     due: f64,
-    /// The latest sections of each stream that went.
+    /// The latest frames of each stream that were shed.
     gone: BTreeMap<u16, VecDeque<u64>>,
     account: ShedAccount,
 }
 
-/// A section of the time over which the source is measured.
+/// A frame within the window of measurement.
 #[derive(Clone, Copy, Debug)]
 struct Recent {
     source_time: Time,
@@ -171,17 +177,18 @@ struct Recent {
     size: Bytes,
 }
 
-/// Of how many sections that went a stream is remembered: more than any section lies behind what it needs.
+/// How many shed frames of a stream are remembered: no frame needs one that is further back.
 const REMEMBERED: usize = 512;
-/// At least so long must the groups be that the source is measured by.
+/// The shortest time of whole groups from which the rate is measured.
 const LEAST_MEASURED: Span = Span::from_millis(500);
-/// Without whole groups, so much of the window must be known before anything is left out.
+/// Without whole groups, the share of the window that must be known before anything is shed.
 const LEAST_OF_WINDOW: f64 = 0.75;
-/// While shedding, the source must fall so far below what is allowed to be whole again.
+/// While it sheds, the source must fall below this share of the target before everything is kept
+/// again.
 const WHOLE_AGAIN: f64 = 0.95;
 
 impl Shedder {
-    /// A shedder that keeps everything until it is told a target.
+    /// A shedder that keeps everything until it knows a target.
     pub fn new(config: ShedderConfig) -> Self {
         Self {
             config,
@@ -197,15 +204,17 @@ impl Shedder {
         }
     }
 
-    /// Notes what the network carries at `now`, on the source's clock, and the source's rate where the caller
-    /// knows it; otherwise it is measured.
+    /// Sets the target bitrate from `now` on, by the clock of the source.
+    ///
+    /// `source` is the rate of the source if the caller knows it; otherwise the shedder measures
+    /// it.
     pub fn retarget(&mut self, now: Time, target: Rate, source: Option<Rate>) {
         self.stated = source;
         let Some(allowed) = self.allowed else {
             self.allowed = Some(target);
             return self.decide();
         };
-        // While nothing is left out a higher target changes nothing that could be seen.
+        // While nothing is shed, a higher target changes nothing that a viewer could see.
         if target < allowed || !self.is_shedding {
             self.allowed = Some(target);
             self.rising = None;
@@ -225,17 +234,17 @@ impl Shedder {
         }
     }
 
-    /// Says whether the next section of the source is to be sent.
-    pub fn offer(&mut self, section: &MediaSection) -> Verdict {
-        self.measure(section);
-        if section.frame.is_intra() {
+    /// Whether to send the next frame of the source.
+    pub fn offer(&mut self, frame: &Frame) -> Verdict {
+        self.measure(frame);
+        if frame.frame_type.is_intra() {
             self.decide();
         }
-        self.account.offered.add(section);
-        let class = class(section);
-        let needs_gone = section.needs.is_some_and(|needed| {
+        self.account.offered.add(frame);
+        let class = class(frame);
+        let needs_gone = frame.needs.is_some_and(|needed| {
             self.gone
-                .get(&section.stream)
+                .get(&frame.stream)
                 .is_some_and(|gone| gone.contains(&needed))
         });
         let verdict = if class == Class::Kept {
@@ -262,18 +271,18 @@ impl Shedder {
             (Verdict::Shed, Class::ReferencedB) => &mut self.account.referenced,
             (Verdict::Shed, Class::Predicted { .. }) => &mut self.account.predicted,
         };
-        count.add(section);
+        count.add(frame);
         if verdict != Verdict::Keep {
-            let gone = self.gone.entry(section.stream).or_default();
+            let gone = self.gone.entry(frame.stream).or_default();
             if gone.len() == REMEMBERED {
                 gone.pop_front();
             }
-            gone.push_back(section.number);
+            gone.push_back(frame.number);
         }
         verdict
     }
 
-    /// What became of what was offered.
+    /// What became of all frames so far.
     pub fn account(&self) -> ShedAccount {
         self.account
     }
@@ -284,15 +293,16 @@ impl Shedder {
             .or_else(|| self.measured().map(|(rate, _)| rate))
     }
 
-    fn measure(&mut self, section: &MediaSection) {
-        let now = section.source_time;
+    fn measure(&mut self, frame: &Frame) {
+        let now = frame.source_time;
         self.recent.push_back(Recent {
             source_time: now,
-            class: class(section),
-            is_intra: section.frame.is_intra(),
-            size: size(section),
+            class: class(frame),
+            is_intra: frame.frame_type.is_intra(),
+            size: frame.size,
         });
-        // Times of several streams are not quite in order; what is left of the window is what matters.
+        // Times of several streams are not quite in order; what is left of the window is what
+        // matters.
         while self
             .recent
             .front()
@@ -307,8 +317,9 @@ impl Shedder {
 
     /// The measured rate, and all bytes that are known.
     ///
-    /// A group begins with what is many times as long as the rest of it: whole groups are counted, from one intra picture to
-    /// another, or else all that is known, if that is most of the window.
+    /// An intra picture is many times as large as the others. So whole groups are counted, from one
+    /// intra picture to another. Without one, all that is known is counted, if that is most of the
+    /// window.
     fn measured(&self) -> Option<(Rate, Bytes)> {
         let (first, last) = (
             self.recent.front()?.source_time,
@@ -318,7 +329,7 @@ impl Shedder {
             let within = |one: &&Recent| from <= one.source_time && one.source_time < to;
             self.recent.iter().filter(within).map(|one| one.size).sum()
         };
-        // The last section's own time has only begun: it counts for what comes.
+        // The interval of the last frame has only begun.
         let bytes = between(Time::ZERO, last);
         let mut intra = self.recent.iter().filter(|one| one.is_intra);
         let (begin, end) = match (intra.next(), intra.next_back()) {
@@ -365,7 +376,8 @@ impl Shedder {
             }
             if excess <= bytes {
                 let share = if bytes > 0.0 { excess / bytes } else { 0.0 };
-                // Of P pictures at one place, those of some groups would go and those of others stay: all go.
+                // Of P pictures at one place, those of some groups would go and those of others
+                // stay: all go.
                 let is_predicted = matches!(class, Class::Predicted { .. });
                 let share = if is_predicted && excess > 0.0 {
                     1.0
@@ -385,8 +397,9 @@ impl Shedder {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
-    use crate::section::Importance;
 
     const I: FrameType = FrameType::Key;
     const P: FrameType = FrameType::Predicted { referenced: true };
@@ -414,20 +427,18 @@ mod tests {
         (B, 4, Some(14)),
     ];
 
-    fn sections(groups: std::ops::Range<u64>) -> impl Iterator<Item = MediaSection> {
+    fn frames(groups: std::ops::Range<u64>) -> impl Iterator<Item = Frame> {
         groups.flat_map(|group| {
             (0..)
                 .zip(GROUP)
-                .map(move |(index, (frame, position, needs))| MediaSection {
+                .map(move |(index, (frame_type, position, needs))| Frame {
                     stream: 1,
                     number: group * 17 + index,
-                    source_time: Time::from_nanos((group * 17 + index) * 1_000_000_000 / 17),
-                    deadline: Span::ZERO,
-                    importance: Importance::of(frame, position),
-                    frame,
+                    frame_type,
                     position,
                     needs: needs.map(|needed| group * 17 + needed),
-                    payload: vec![0; 1_000].into(),
+                    source_time: Time::from_nanos((group * 17 + index) * 1_000_000_000 / 17),
+                    size: Bytes::new(1_000),
                 })
         })
     }
@@ -439,12 +450,10 @@ mod tests {
             ..ShedderConfig::default()
         });
         shedder.retarget(Time::ZERO, Rate::from_kbps(kbps), None);
-        for section in sections(0..9) {
-            shedder.offer(&section);
+        for frame in frames(0..9) {
+            shedder.offer(&frame);
         }
-        let verdicts: Vec<_> = sections(9..10)
-            .map(|section| shedder.offer(&section))
-            .collect();
+        let verdicts: Vec<_> = frames(9..10).map(|frame| shedder.offer(&frame)).collect();
         let kept = (0..17)
             .filter(|&index| verdicts[index] == Verdict::Keep)
             .collect();
@@ -454,7 +463,8 @@ mod tests {
     #[test]
     fn the_least_important_go_first() {
         assert_eq!(kept(140).0.len(), 17);
-        // 8 kb/s too much: one picture of the seventeen; two and a half: half of what nothing needs is four.
+        // 8 kb/s too much: one picture of the seventeen; two and a half: half of what nothing needs
+        // is four.
         assert_eq!(kept(128).0.len(), 16);
         let some = kept(104).0;
         assert_eq!(some.len(), 13);
@@ -476,21 +486,22 @@ mod tests {
     fn dependents_go_with_what_they_need_and_the_account_sums() {
         let (_, shedder) = kept(56);
         let account = shedder.account();
-        assert!(account.referenced.sections > 0 && account.dependent.sections == 0);
-        // A target that rises within a group: what needs a P picture that went has nothing to come back to.
+        assert!(account.referenced.frames > 0 && account.dependent.frames == 0);
+        // A target that rises within a group: what needs a P picture that went has nothing to come
+        // back to.
         let config = ShedderConfig {
             hold: Span::ZERO,
             ..ShedderConfig::default()
         };
         let mut shedder = Shedder::new(config);
         shedder.retarget(Time::ZERO, Rate::from_kbps(30), None);
-        for section in sections(0..4).take(3 * 17 + 11) {
-            shedder.offer(&section);
+        for frame in frames(0..4).take(3 * 17 + 11) {
+            shedder.offer(&frame);
         }
         shedder.retarget(Time::from_millis(3_700), Rate::from_mbps(1), None);
-        let rest: Vec<_> = sections(3..5)
+        let rest: Vec<_> = frames(3..5)
             .skip(11)
-            .map(|section| shedder.offer(&section))
+            .map(|frame| shedder.offer(&frame))
             .collect();
         assert_eq!(rest[..6], [Verdict::Dependent; 6]);
         assert_eq!(rest[6..], [Verdict::Keep; 17]);
@@ -502,13 +513,13 @@ mod tests {
             account.predicted,
             account.dependent,
         ];
-        assert_eq!(parts.map(|part| part.sections).iter().sum::<u64>(), 5 * 17);
+        assert_eq!(parts.map(|part| part.frames).iter().sum::<u64>(), 5 * 17);
         assert_eq!(
             parts.map(|part| part.bytes).into_iter().sum::<Bytes>(),
             account.offered.bytes
         );
         assert!(
-            account.predicted.sections > 0 && account.dependent.sections > 0,
+            account.predicted.frames > 0 && account.dependent.frames > 0,
             "{account:?}"
         );
     }
@@ -534,35 +545,35 @@ mod tests {
     fn a_low_target_that_rises_before_anything_went_takes_nothing() {
         let mut shedder = Shedder::new(ShedderConfig::default());
         shedder.retarget(Time::ZERO, Rate::from_kbps(20), None);
-        for section in sections(0..4) {
-            if section.source_time >= Time::from_millis(100) {
-                shedder.retarget(section.source_time, Rate::from_kbps(300), None);
+        for frame in frames(0..4) {
+            if frame.source_time >= Time::from_millis(100) {
+                shedder.retarget(frame.source_time, Rate::from_kbps(300), None);
             }
-            assert_eq!(shedder.offer(&section), Verdict::Keep, "{}", section.number);
+            assert_eq!(shedder.offer(&frame), Verdict::Keep, "{}", frame.number);
         }
     }
 
-    /// Each group begins with a picture that has nine times as much as each of the others: 200 kb/s. All of it fits, in every
-    /// part of every group, from the first on.
+    /// Each group begins with a picture that has nine times as much as each of the others: 200
+    /// kb/s. All of it fits, in every part of every group, from the first on.
     #[test]
     fn a_group_that_has_only_begun_does_not_pass_for_a_faster_source() {
         let mut shedder = Shedder::new(ShedderConfig {
             headroom: 1.0,
             ..ShedderConfig::default()
         });
-        for mut section in sections(0..5) {
-            if section.frame == I {
-                section.payload = vec![0; 9_000].into();
+        for mut frame in frames(0..5) {
+            if frame.frame_type == I {
+                frame.size = Bytes::new(9_000);
             }
-            shedder.retarget(section.source_time, Rate::from_kbps(210), None);
-            assert_eq!(shedder.offer(&section), Verdict::Keep, "{}", section.number);
+            shedder.retarget(frame.source_time, Rate::from_kbps(210), None);
+            assert_eq!(shedder.offer(&frame), Verdict::Keep, "{}", frame.number);
         }
         let rate = shedder.source_rate().map(|rate| rate.as_bps() / 1_000);
         assert_eq!(rate, Some(200));
         // With less, it is no later than in the second group that pictures go.
         let mut shedder = Shedder::new(ShedderConfig::default());
         shedder.retarget(Time::ZERO, Rate::from_kbps(100), None);
-        let verdicts = sections(0..2).map(|section| shedder.offer(&section));
+        let verdicts = frames(0..2).map(|frame| shedder.offer(&frame));
         let gone = verdicts.filter(|verdict| *verdict != Verdict::Keep).count();
         assert!(gone >= 4, "{gone}");
     }
@@ -579,8 +590,8 @@ mod tests {
             Rate::from_kbps(140),
             Some(Rate::from_kbps(280)),
         );
-        let kept = sections(10..11)
-            .filter(|section| shedder.offer(section) == Verdict::Keep)
+        let kept = frames(10..11)
+            .filter(|frame| shedder.offer(frame) == Verdict::Keep)
             .count();
         // Half of it has to go: eight and a half of seventeen.
         assert!((8..=9).contains(&kept), "{kept}");

@@ -1,28 +1,30 @@
-//! Who needs whom in a stream of video: groups of pictures, references, deadlines.
+//! Which picture needs which: groups of pictures, references, deadlines.
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
 
 use comity_units::{Span, Time};
 
-use crate::section::FrameType;
-use crate::timeline::difference;
+use crate::frame::FrameType;
+use crate::stamp::difference;
 
 /// Which deadline the pictures of a group get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeadlineRule {
-    /// Each unit is due at its own decoding time. This is the one for live sources and for pictures that are
-    /// to be shown as long as they can be.
+    /// Each unit is due at its own decoding time. This is the one for live sources and for pictures
+    /// that are to be shown as long as they can be.
     #[default]
     Each,
-    /// A group of pictures is due together, as time-lined TCP has it (section 4): the intra picture and all P
-    /// pictures that follow from it when the intra picture is presented, and a B picture with the earlier of
-    /// the two pictures that it is made of, though it is sent behind the later one.
+    /// A group of pictures is due together, as time-lined TCP has it (section 4): the intra picture
+    /// and all P pictures that follow from it when the intra picture is presented, and a B picture
+    /// with the earlier of the two pictures that it is made of, though it is sent behind the later
+    /// one.
     ///
-    /// Since a group must then be sent before most of it is due to be decoded, all of it is given to the
-    /// transport when its intra picture is due to be decoded: the source must be stored.
+    /// Since a group must then be sent before most of it is due to be decoded, all of it is given
+    /// to the transport when its intra picture is due to be decoded: the source must be stored.
     ///
-    /// Differs from the source in: 1. The paper does not say where in the group the common deadline lies; here
-    /// it is the time at which its first picture is presented, the latest one that is in time for all of them.
+    /// Differs from the source in: 1. The paper does not say where in the group the common deadline
+    /// lies; here it is the time at which its first picture is presented, the latest one that is in
+    /// time for all of them.
     Group,
 }
 
@@ -33,6 +35,7 @@ struct Common {
     deadline: Span,
 }
 
+/// A picture that others may need.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
     number: u64,
@@ -42,30 +45,37 @@ struct Reference {
     common: Common,
 }
 
-/// A picture, as it enters the order of its stream.
+/// A picture before its dependency is known.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) number: u64,
-    pub(crate) frame: FrameType,
-    /// When it is presented: 33 bits, ticks of 90 kHz.
-    pub(crate) presentation: Option<u64>,
-    pub(crate) source_time: Time,
+pub struct Arrival {
+    /// Its number, in decoding order.
+    pub number: u64,
+    /// Its type.
+    pub frame_type: FrameType,
+    /// When it is presented: a [time stamp](crate::stamp), if it has one.
+    pub presentation: Option<u64>,
+    /// When the source has it: its decoding time.
+    pub source_time: Time,
     /// From its decoding to its presentation.
-    pub(crate) reordering: Span,
+    pub reordering: Span,
 }
 
-/// Its place there.
+/// The place of a picture in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) position: u8,
-    pub(crate) needs: Option<u64>,
-    pub(crate) source_time: Time,
-    pub(crate) deadline: Span,
+pub struct Place {
+    /// The referenced P pictures of the group so far, itself included.
+    pub position: u8,
+    /// The earlier picture without which it cannot be decoded.
+    pub needs: Option<u64>,
+    /// When it is submitted.
+    pub source_time: Time,
+    /// How long after that it is due, before any latency is added.
+    pub deadline: Span,
 }
 
 /// The pictures that may still be referenced in one stream.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub struct Group {
     rule: DeadlineRule,
     /// The latest referenced pictures in the order of their decoding.
     references: VecDeque<Reference>,
@@ -76,7 +86,8 @@ pub(crate) struct Group {
 const KEPT: usize = 16;
 
 impl Group {
-    pub(crate) const fn new(rule: DeadlineRule) -> Self {
+    /// A stream without pictures, whose deadlines follow `rule`.
+    pub const fn new(rule: DeadlineRule) -> Self {
         Self {
             rule,
             references: VecDeque::new(),
@@ -85,22 +96,22 @@ impl Group {
     }
 
     /// Forgets all references: the stream begins anew.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.references.clear();
         self.position = 0;
     }
 
     /// Gives the next picture of the stream, in the order of decoding, its place.
     ///
-    /// A P picture needs the I or P picture before it. A B picture needs the one that was decoded later of the
-    /// two references between which it is presented. Which references a picture really uses stands in its
-    /// slices; these are the ones that it has in streams as encoders make them.
-    pub(crate) fn place(&mut self, arrival: Arrival) -> Place {
+    /// A P picture needs the I or P picture before it. A B picture needs the one that was decoded
+    /// later of the two references between which it is presented. Which references a picture really
+    /// uses stands in its slices; these are the ones that it has in streams as encoders make them.
+    pub fn place(&mut self, arrival: Arrival) -> Place {
         let own = Common {
             source_time: arrival.source_time,
             deadline: Span::ZERO,
         };
-        let (needs, common) = match arrival.frame {
+        let (needs, common) = match arrival.frame_type {
             FrameType::Key | FrameType::Intra => {
                 self.position = 0;
                 (
@@ -139,18 +150,18 @@ impl Group {
             }
             _ => (None, own),
         };
-        if arrival.frame == FrameType::Key {
+        if arrival.frame_type == FrameType::Key {
             // Leading pictures that still use what lies before it come without it as well.
             self.references.retain(|reference| reference.anchor);
         }
-        if arrival.frame.is_reference() {
+        if arrival.frame_type.is_reference() {
             if self.references.len() == KEPT {
                 self.references.pop_front();
             }
             self.references.push_back(Reference {
                 number: arrival.number,
                 presentation: arrival.presentation.unwrap_or(0),
-                anchor: !matches!(arrival.frame, FrameType::Bidirectional { .. }),
+                anchor: !matches!(arrival.frame_type, FrameType::Bidirectional { .. }),
                 common,
             });
         }
@@ -160,7 +171,7 @@ impl Group {
             own
         };
         Place {
-            position: if arrival.frame.is_intra() {
+            position: if arrival.frame_type.is_intra() {
                 0
             } else {
                 self.position
@@ -191,6 +202,8 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
     const P: FrameType = FrameType::Predicted { referenced: true };
@@ -205,7 +218,7 @@ mod tests {
             .map(|(number, &(frame, presentation))| {
                 group.place(Arrival {
                     number,
-                    frame,
+                    frame_type: frame,
                     presentation: Some(presentation * 3_600),
                     source_time: Time::from_millis(40 * number),
                     reordering: Span::from_millis(
@@ -281,8 +294,9 @@ mod tests {
 
     #[test]
     fn groups_are_due_as_in_time_lined_tcp() {
-        // The paper's stream, stored as I11 P11 P21 I12 B11 P12 I13 B12 and displayed as I11 P11 B11 P21 I12
-        // P12 B12 I13: the first group is due at d1, the second at d2, B11 with P11 and B12 with P12.
+        // The paper's stream, stored as I11 P11 P21 I12 B11 P12 I13 B12 and displayed as I11 P11
+        // B11 P21 I12 P12 B12 I13: the first group is due at d1, the second at d2, B11 with P11 and
+        // B12 with P12.
         let stored = [
             (FrameType::Key, 0),
             (P, 1),

@@ -1,0 +1,42 @@
+//! What a sender of video knows of its frames: their type, their importance, the frame that each
+//! needs, which of them can be decoded, and which to shed.
+//!
+//! The media reader, the simulator, the lab and the demo use this policy, so that a simulated video
+//! is treated as `comity send` treats a real one. The crate is `no_std` and knows nothing of
+//! transports or containers.
+//!
+//! ```
+//! use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance};
+//! use comity_units::{Span, Time};
+//!
+//! let mut group = Group::new(DeadlineRule::Each);
+//! let types = [FrameType::Key, FrameType::Predicted { referenced: true }];
+//! let places = [0, 1].map(|number: u64| {
+//!     group.place(Arrival {
+//!         number,
+//!         frame_type: types[number as usize],
+//!         presentation: None,
+//!         source_time: Time::from_millis(40 * number),
+//!         reordering: Span::ZERO,
+//!     })
+//! });
+//! assert_eq!((places[0].needs, places[1].needs), (None, Some(0)));
+//! assert_eq!(Importance::of(types[1], places[1].position), Importance(189));
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod decodability;
+mod frame;
+mod group;
+mod shedder;
+pub mod stamp;
+
+pub use decodability::Decodability;
+pub use frame::{Frame, FrameType, Importance};
+pub use group::{Arrival, DeadlineRule, Group, Place};
+pub use shedder::{Count, ShedAccount, Shedder, ShedderConfig, Verdict};
