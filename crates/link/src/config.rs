@@ -11,14 +11,14 @@ use crate::trace::DeliveryTrace;
 /// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no losses.
 ///
 /// ```
-/// use comity_link::{ClockedLink, Limit, LinkConfig, Outcome, Packet, Queue, RateProfile};
+/// use comity_link::{AnalyticLink, Limit, LinkConfig, Outcome, Packet, Queue, RateProfile};
 /// use comity_units::{Rate, Seed, Span, Time};
 ///
 /// let config = LinkConfig {
 ///     queue: Queue::DropTail(Limit::Packets(20)),
 ///     ..LinkConfig::new(Rate::from_kbps(800), Span::from_millis(100))
 /// };
-/// let mut link = ClockedLink::new(&config, Seed::new(1).derive("bottleneck"))?;
+/// let mut link = AnalyticLink::new(&config, Seed::new(1).derive("bottleneck"))?;
 /// let packet = Packet { bytes: 1_000, ecn_capable: false, flow: 0 };
 /// let Outcome::Carried(passage) = link.offer(Time::ZERO, packet)
 /// else { unreachable!("the queue is empty and nothing is lost") };
@@ -208,8 +208,8 @@ pub enum Jitter {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A queue that looks at packets as they leave, which a [`ClockedLink`](crate::ClockedLink) cannot.
-    NeedsServedLink,
+    /// A queue that looks at packets as they leave, which a [`AnalyticLink`](crate::AnalyticLink) cannot.
+    NeedsQueuedLink,
     /// A limit under which nothing ever has room.
     NoRoom {
         /// The field.
@@ -274,9 +274,9 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::NeedsServedLink => f.write_str(
+            Self::NeedsQueuedLink => f.write_str(
                 "queue: CoDel, FQ-CoDel and PIE look at packets as they leave, expected a drop-tail or \
-                 RED queue here, or a served link instead of a clocked one",
+                 RED queue here, or a queued link instead of an analytic one",
             ),
             Self::NoRoom { field } => {
                 write!(f, "{field}: the limit is zero, expected room for at least one packet or byte")
@@ -315,7 +315,7 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl LinkConfig {
-    /// Whether every field is one that a [`ServedLink`](crate::ServedLink) can be made of.
+    /// Whether every field is one that a [`QueuedLink`](crate::QueuedLink) can be made of.
     ///
     /// # Errors
     /// The first field, in the order of the struct, that is not.

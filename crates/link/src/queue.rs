@@ -49,13 +49,13 @@ pub enum Queue {
     /// Random early detection: drops or marks on arrival, by the average queue.
     Red(RedConfig),
     /// Controlled delay: drops or marks on departure, by the time that packets waited. Only on a
-    /// [`ServedLink`](crate::ServedLink).
+    /// [`QueuedLink`](crate::QueuedLink).
     CoDel(CodelConfig),
     /// A queue with controlled delay for each flow, served in turn. Only on a
-    /// [`ServedLink`](crate::ServedLink).
+    /// [`QueuedLink`](crate::QueuedLink).
     FqCodel(FqCodelConfig),
     /// Proportional integral controller enhanced: drops or marks on arrival, by the time that packets
-    /// waited. Only on a [`ServedLink`](crate::ServedLink).
+    /// waited. Only on a [`QueuedLink`](crate::QueuedLink).
     Pie(PieConfig),
 }
 
@@ -82,12 +82,10 @@ impl Queue {
         }
     }
 
-    /// Whether only a [`ServedLink`](crate::ServedLink) has it.
-    pub const fn needs_served_link(&self) -> bool {
-        match self {
-            Self::DropTail(_) | Self::Red(_) => false,
-            Self::CoDel(_) | Self::FqCodel(_) | Self::Pie(_) => true,
-        }
+    /// Whether the fate of a packet is known when it arrives: then an
+    /// [`AnalyticLink`](crate::AnalyticLink) can have this queue.
+    pub(crate) const fn decides_on_arrival(&self) -> bool {
+        matches!(self, Self::DropTail(_) | Self::Red(_))
     }
 }
 

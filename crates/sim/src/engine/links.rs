@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, Passage, ServedLink};
+use comity_link::{DropCause, Link, Outcome, Packet as LinkPacket, Passage};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
@@ -11,15 +11,6 @@ use super::packet::{Arena, NONE, Slot};
 use crate::histogram::Distribution;
 use crate::metrics;
 use crate::report::LinkReport;
-
-/// The two kinds of link.
-#[derive(Debug)]
-pub(super) enum Model {
-    /// Decides a packet's fate when it is handed over.
-    Clocked(ClockedLink),
-    /// Serves its queue packet by packet.
-    Served(Box<ServedLink<Slot>>),
-}
 
 /// The interval that is watched: statistics of a run count from `warmup` to `end`.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +37,7 @@ enum OnTheWire {
 
 #[derive(Debug)]
 pub(super) struct LinkState {
-    pub(super) model: Model,
+    pub(super) link: Link<Slot>,
     wire: OnTheWire,
     /// When the next packet comes out; [`Time::MAX`] with none on the wire.
     pub(super) next_arrival: Time,
@@ -84,7 +75,7 @@ struct Counts {
     refused: u64,
     /// Packets that used the link and had been handed over before the warm-up was over.
     before_warmup: u64,
-    /// Packets that a served link still holds at the end.
+    /// Packets that a queued link still holds at the end.
     held: u64,
 }
 
@@ -149,15 +140,10 @@ impl Counts {
 impl LinkState {
     /// A link; `makes_copies` says whether packets may come out of it twice, `marks` whether some come out
     /// marked.
-    pub(super) fn new(model: Model, makes_copies: bool, marks: bool) -> Self {
+    pub(super) fn new(link: Link<Slot>, makes_copies: bool, marks: bool) -> Self {
         // A copy comes out between its original and what follows: a packet that is computed ahead behind this
         // link would be there before the copy of the one in front of it.
-        let keeps_order = !makes_copies
-            && match &model {
-                Model::Clocked(link) => link.keeps_order(),
-                Model::Served(link) => link.keeps_order(),
-            };
-        let wire = if keeps_order {
+        let wire = if !makes_copies && link.keeps_order() {
             OnTheWire::Ordered {
                 head: NONE,
                 tail: NONE,
@@ -166,7 +152,7 @@ impl LinkState {
             OnTheWire::Unordered(BinaryHeap::new())
         };
         Self {
-            model,
+            link,
             wire,
             next_arrival: Time::MAX,
             next_service: Time::MAX,
@@ -185,7 +171,7 @@ impl LinkState {
 
     /// Whether a packet's fate is known when it is handed over.
     pub(super) fn decides_at_once(&self) -> bool {
-        matches!(self.model, Model::Clocked(_))
+        self.link.decides_at_once()
     }
 
     /// Counts a packet that is handed over.
@@ -203,10 +189,7 @@ impl LinkState {
         (flow, wire): (u32, u32),
         watch: &Watch,
     ) -> Option<Passage> {
-        let Model::Clocked(model) = &mut self.model else {
-            return None;
-        };
-        let passage = model.offer_another(at, wire)?;
+        let passage = self.link.offer_another(at, wire)?;
         self.count_offer();
         self.account_passage(at, (flow, wire), passage, watch);
         Some(passage)
@@ -283,7 +266,7 @@ impl LinkState {
         self.counts.carried()
     }
 
-    /// Counts packets that a served link still holds when the run ends.
+    /// Counts packets that a queued link still holds when the run ends.
     pub(super) fn count_held(&mut self, packets: u64) {
         self.counts.queued_at_end += packets;
         self.counts.held += packets;

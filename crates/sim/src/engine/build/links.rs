@@ -1,27 +1,22 @@
 //! Links from their descriptions.
 
-use comity_link::{ClockedLink, DelayProfile, LinkConfig, RateProfile, ServedLink};
+use comity_link::{DelayProfile, Link, LinkConfig, RateProfile};
 use comity_units::{Rate, Seed, Span};
 
 use super::BuildError;
 use crate::engine::host::link_stream;
-use crate::engine::links::{LinkState, Model, Watch};
+use crate::engine::links::{LinkState, Watch};
 use crate::network::Network;
 
 pub(super) fn build_links(network: &Network, seed: Seed) -> Result<Vec<LinkState>, BuildError> {
     let build = |spec: &crate::network::LinkSpec| {
         let seed = link_stream(seed, &spec.name);
-        let model = if spec.config.queue.needs_served_link() {
-            ServedLink::new(&spec.config, seed).map(|link| Model::Served(Box::new(link)))
-        } else {
-            ClockedLink::new(&spec.config, seed).map(Model::Clocked)
-        };
-        let model = model.map_err(|error| BuildError::Link {
+        let link = Link::new(&spec.config, seed).map_err(|error| BuildError::Link {
             name: spec.name.clone(),
             error,
         })?;
         let marks = spec.config.queue.marks();
-        Ok(LinkState::new(model, spec.config.duplication > 0.0, marks))
+        Ok(LinkState::new(link, spec.config.duplication > 0.0, marks))
     };
     network.links.iter().map(build).collect()
 }
