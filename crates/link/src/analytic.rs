@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use comity_units::{Bytes, Seed, Span, Time};
 
 use crate::clock::{Clock, WORK_PER_BYTE};
-use crate::config::{ConfigError, DelayProfile, Jitter, LinkConfig, LossPlace};
+use crate::config::{DelayProfile, Jitter, LinkConfig, LossPlace};
+use crate::error::ConfigError;
 use crate::far_end::FarEnd;
 use crate::loss::Losses;
 use crate::outcome::{Backlog, DropCause, Outcome, Packet, Passage};

@@ -31,6 +31,7 @@ mod analytic;
 mod clock;
 mod codel;
 mod config;
+mod error;
 mod far_end;
 mod fq_codel;
 mod link;
@@ -47,9 +48,8 @@ mod trace;
 mod waiting;
 
 pub use analytic::AnalyticLink;
-pub use config::{
-    ConfigError, DelayProfile, Jitter, LinkConfig, Loss, LossModel, LossPlace, RateProfile,
-};
+pub use config::{DelayProfile, Jitter, LinkConfig, Loss, LossModel, LossPlace, RateProfile};
+pub use error::ConfigError;
 pub use link::Link;
 pub use outcome::{Backlog, DropCause, Outcome, Packet, Passage};
 pub use queue::{CodelConfig, FqCodelConfig, Limit, PieConfig, Queue, RedConfig, RedUnit};

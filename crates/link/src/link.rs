@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use comity_units::{Seed, Time};
 
 use crate::analytic::AnalyticLink;
-use crate::config::{ConfigError, LinkConfig};
+use crate::config::LinkConfig;
+use crate::error::ConfigError;
 use crate::outcome::{Backlog, Outcome, Packet, Passage};
 use crate::queued::QueuedLink;
 use crate::waiting::Decision;

@@ -1,8 +1,8 @@
 //! Where packets wait: plain data, checked when a link is made of it.
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{Bytes, Span};
 
-use crate::config::{ConfigError, RateProfile, more_than_zero, probability};
+use crate::error::{ConfigError, more_than_zero, probability};
 
 /// How much a link holds, the packet in transmission included.
 ///
@@ -245,20 +245,10 @@ impl Default for PieConfig {
 }
 
 impl Queue {
-    pub(crate) fn validate(&self, rate: &RateProfile) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::DropTail(limit) => limit.validate("queue limit"),
-            Self::Red(red) => {
-                let unlimited = match rate {
-                    RateProfile::Unlimited => true,
-                    RateProfile::Constant(rate) => *rate == Rate::MAX,
-                    RateProfile::Steps(_) | RateProfile::Deliveries(_) => false,
-                };
-                if unlimited {
-                    return Err(ConfigError::RedWithoutRate);
-                }
-                red.validate()
-            }
+            Self::Red(red) => red.validate(),
             Self::CoDel(codel) => {
                 codel.limit.validate("queue limit")?;
                 more_than_zero("queue target", codel.target)?;

@@ -6,7 +6,8 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use crate::clock::{Clock, work_of};
 use crate::codel::Codel;
-use crate::config::{ConfigError, LinkConfig, LossPlace};
+use crate::config::{LinkConfig, LossPlace};
+use crate::error::ConfigError;
 use crate::far_end::FarEnd;
 use crate::fq_codel::FqCodel;
 
