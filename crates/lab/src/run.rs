@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use comity_sim::host::{FlowPlan, Source, link_stream, plans};
-use comity_sim::network::{FlowSpec, Network, TransportSpec};
+use comity_sim::network::{FlowSpec, Network, NetworkError, TransportSpec};
 use comity_sim::report::{Cost, Lateness, RunReport, Series, World};
 use comity_units::{Seed, Span, Time};
 
@@ -71,9 +71,10 @@ fn prepare(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<Pre
         .links
         .iter()
         .map(|link| {
-            LaneOf::new(&link.config, link_stream(seed, &link.name)).map_err(|reason| Error::Link {
-                link: link.name.clone(),
-                reason,
+            let lane = LaneOf::new(&link.config, link_stream(seed, &link.name));
+            lane.map_err(|error| {
+                let name = link.name.clone();
+                Error::Network(NetworkError::Link { name, error })
             })
         })
         .collect::<Result<Vec<_>, _>>()?;

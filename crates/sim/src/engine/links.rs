@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_link::{DropCause, Link, Outcome, Packet as LinkPacket, Passage};
+use comity_link::{
+    DropCause, Link, LinkConfig, Outcome, Packet as LinkPacket, Passage, RateProfile,
+};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
@@ -23,6 +25,27 @@ impl Watch {
     /// How much of `[from, to]` lies in the watched interval.
     fn overlap(&self, from: Time, to: Time) -> Span {
         to.min(self.end).saturating_since(from.max(self.warmup))
+    }
+
+    /// The mean rate of a link over the watched interval, for its utilisation.
+    pub(super) fn mean_rate(&self, config: &LinkConfig) -> Option<Rate> {
+        match &config.rate {
+            RateProfile::Unlimited => None,
+            RateProfile::Constant(rate) => Some(*rate),
+            RateProfile::Deliveries(trace) => Some(trace.mean_rate()),
+            RateProfile::Steps(steps) => {
+                let mut bits = 0.0;
+                for (at, &(from, rate)) in steps.iter().enumerate() {
+                    let to = steps
+                        .get(at + 1)
+                        .map_or(self.end, |&(next, _)| next.min(self.end));
+                    let share = to.saturating_since(from.max(self.warmup)).as_secs_f64();
+                    bits += share * rate.as_bps() as f64;
+                }
+                let watched = self.end.saturating_since(self.warmup).as_secs_f64();
+                Some(Rate::from_bps_f64(bits / watched))
+            }
+        }
     }
 }
 

@@ -19,12 +19,15 @@ mod alarm;
 mod applications;
 mod arrivals;
 mod build;
+mod check;
+mod event;
 mod fingerprint;
 mod flow;
 pub mod host;
 mod links;
 mod observe;
 mod packet;
+mod path;
 mod paths;
 mod producer;
 mod queue;
@@ -34,6 +37,7 @@ mod schedule;
 mod sections;
 mod shares;
 mod standstill;
+mod streams;
 mod timeline;
 mod tokens;
 mod tournament;
@@ -43,20 +47,19 @@ use comity_link::{Link, Outcome};
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
-pub use build::BuildError;
+pub(crate) use check::{flow as check_flow, times as check_times, ways as check_ways};
 pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet, SectionPacket};
-pub(crate) use room::{Misfit, misfit};
-pub(crate) use standstill::standstill;
 
-use crate::network::Network;
+use crate::network::{Network, NetworkError};
 use crate::report::{Cost, RunReport};
+use event::{Class, Event};
 use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
 use links::{LinkState, Watch, link_view};
 use packet::{Arena, Header, Slot};
-use paths::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
-use queue::{Class, Event, EventQueue};
+use path::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
+use queue::EventQueue;
 use shares::Shares;
 
 /// How a run is made; none of it changes the result.
@@ -76,9 +79,8 @@ impl Default for RunOptions {
 /// Plays `network` from `seed`.
 ///
 /// # Errors
-/// [`BuildError`] when the network cannot be played: an unreachable destination, an unknown controller, a
-/// link or a flow with impossible settings.
-pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, BuildError> {
+/// As [`Network::validate`], and for flows that only the lab can run.
+pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, NetworkError> {
     run_observed(network, seed, options, &mut NullObserver)
 }
 
@@ -91,7 +93,7 @@ pub fn run_observed<O: Observer>(
     seed: Seed,
     options: &RunOptions,
     observer: &mut O,
-) -> Result<RunReport, BuildError> {
+) -> Result<RunReport, NetworkError> {
     let mut engine = Engine::build(network, seed, options, observer)?;
     engine.play();
     Ok(engine.finish(network, seed))
@@ -635,16 +637,12 @@ impl<O: Observer> Engine<'_, O> {
             .iter()
             .zip(&self.links)
             .map(|(spec, link)| {
-                link.report(
-                    &spec.name,
-                    build::mean_rate(&spec.config, self.watch),
-                    watched,
-                )
+                link.report(&spec.name, self.watch.mean_rate(&spec.config), watched)
             })
             .collect();
         let watch = self.watch;
         let paths = &self.paths;
-        let data = |flow: &Flow| paths::links(flow.forward, paths).map(|link| link as usize);
+        let data = |flow: &Flow| path::links(flow.forward, paths).map(|link| link as usize);
         let shares = Shares::new(network, self.flows.iter().flat_map(data), watch);
         let flows = network
             .flows
