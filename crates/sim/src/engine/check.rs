@@ -65,11 +65,10 @@ pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<Flow
 
 /// Whether something is left of the run after the warm-up.
 pub(crate) fn times(network: &Network) -> Result<(), NetworkError> {
-    let (warmup, duration) = (network.warmup, network.duration);
-    if warmup < duration {
+    if network.warmup < network.duration {
         Ok(())
     } else {
-        Err(NetworkError::Warmup { warmup, duration })
+        Err(NetworkError::Warmup)
     }
 }
 

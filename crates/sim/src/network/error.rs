@@ -5,7 +5,7 @@ use std::fmt;
 use comity_congestion::table::{ParameterError, UnknownController};
 use comity_link::ConfigError;
 use comity_transport::datagram;
-use comity_units::{Bytes, Span};
+use comity_units::Bytes;
 
 use crate::frames::VideoError;
 
@@ -51,12 +51,7 @@ pub enum NetworkError {
         packet: Bytes,
     },
     /// The warm-up is not shorter than the run.
-    Warmup {
-        /// The warm-up.
-        warmup: Span,
-        /// The length of the run.
-        duration: Span,
-    },
+    Warmup,
 }
 
 /// Why a flow is impossible.
@@ -152,10 +147,7 @@ impl fmt::Display for NetworkError {
                 "the queue of the link {link:?} holds {limit}, and the packets of the flow {flow:?} \
                  have {packet}: none would get through"
             ),
-            Self::Warmup { warmup, duration } => write!(
-                f,
-                "the warm-up of {warmup} is not shorter than the run of {duration}"
-            ),
+            Self::Warmup => f.write_str("the warm-up has to end before the run does"),
         }
     }
 }
