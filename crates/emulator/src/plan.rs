@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use comity_link::{ClockedLink, ConfigError, DropCause, LinkConfig, Outcome, Packet, ServedLink};
+use comity_link::{ConfigError, DropCause, Link, LinkConfig, Outcome, Packet};
 use comity_units::{Bytes, Seed, Time};
 
 use crate::account::Account;
@@ -19,7 +19,7 @@ const ENTRY: u64 = 128;
 /// the lane adds only the bytes, and a bound on how many of them it holds.
 #[derive(Debug)]
 pub struct Lane<T> {
-    link: Link,
+    link: Link<u64>,
     /// The packets whose fate the link has not told yet, by their number.
     undecided: BTreeMap<u64, Held<T>>,
     pending: BinaryHeap<Pending<T>>,
@@ -62,12 +62,6 @@ pub struct Record {
 }
 
 #[derive(Debug)]
-enum Link {
-    Clocked(Box<ClockedLink>),
-    Served(Box<ServedLink<u64>>),
-}
-
-#[derive(Debug)]
 struct Held<T> {
     item: T,
     wire_bytes: u32,
@@ -86,13 +80,8 @@ impl<T: Clone> Lane<T> {
     /// # Errors
     /// When the link's configuration is not valid.
     pub fn new(config: &LinkConfig, seed: Seed, memory: Bytes) -> Result<Self, ConfigError> {
-        let link = if config.queue.needs_served_link() {
-            Link::Served(Box::new(ServedLink::new(config, seed)?))
-        } else {
-            Link::Clocked(Box::new(ClockedLink::new(config, seed)?))
-        };
         Ok(Self {
-            link,
+            link: Link::new(config, seed)?,
             undecided: BTreeMap::new(),
             pending: BinaryHeap::new(),
             offered: 0,
@@ -141,28 +130,18 @@ impl<T: Clone> Lane<T> {
         self.held_bytes += ENTRY + u64::from(packet.bytes);
         let number = self.offered;
         self.offered += 1;
-        match &mut self.link {
-            Link::Clocked(link) => {
-                let outcome = link.offer(at, packet);
-                self.decide(outcome, held);
+        match self.link.offer(at, packet, number) {
+            Some(outcome) => self.decide(outcome, held),
+            None => {
+                self.undecided.insert(number, held);
             }
-            Link::Served(link) => match link.offer(at, packet, number) {
-                Ok(()) => {
-                    self.undecided.insert(number, held);
-                }
-                Err(cause) => self.decide(Outcome::Dropped(cause), held),
-            },
         }
     }
 
     /// When [`release`](Self::release) has work, if nothing is offered before.
     pub fn next_due(&self) -> Option<Time> {
         let pending = self.pending.peek().map(|pending| pending.release.due);
-        let decision = match &self.link {
-            Link::Clocked(_) => None,
-            Link::Served(link) => link.next_wakeup(),
-        };
-        match (pending, decision) {
+        match (pending, self.link.next_wakeup()) {
             (Some(pending), Some(decision)) => Some(pending.min(decision)),
             (one, other) => one.or(other),
         }
@@ -202,10 +181,11 @@ impl<T: Clone> Lane<T> {
 
     /// Whether the memory has room for one more.
     fn has_room(&mut self, at: Time, packet: Packet) -> bool {
-        // Packets that are lost on the wire are no longer held, but the link knows of them until they depart.
+        // An analytic link remembers packets until they depart, those too that it lost on the wire and
+        // that are no longer held here.
         let known = match &mut self.link {
-            Link::Clocked(link) => link.backlog(at).packets.unwrap_or(0),
-            Link::Served(_) => 0,
+            Link::Analytic(link) => link.backlog(at).packets.unwrap_or(0),
+            Link::Queued(_) => 0,
         };
         let held = self.held_bytes.max(u64::from(known) * ENTRY);
         held + ENTRY + u64::from(packet.bytes) <= self.memory
@@ -213,16 +193,13 @@ impl<T: Clone> Lane<T> {
 
     /// Takes over what a link with a real queue decided by `now`.
     fn decide_until(&mut self, now: Time) {
-        loop {
-            let Link::Served(link) = &mut self.link else {
-                return;
-            };
-            self.horizon = self.horizon.max(now);
-            let Some(served) = link.poll(self.horizon) else {
-                return;
-            };
-            if let Some(held) = self.undecided.remove(&served.token) {
-                self.decide(served.outcome, held);
+        if self.link.decides_at_once() {
+            return;
+        }
+        self.horizon = self.horizon.max(now);
+        while let Some(decision) = self.link.poll(self.horizon) {
+            if let Some(held) = self.undecided.remove(&decision.token) {
+                self.decide(decision.outcome, held);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use comity_emulator::{Config, Direction, Emulator, Error, Limits, Overload, Record, resolve};
 use comity_link::{
-    ClockedLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue,
+    AnalyticLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue,
     RedConfig,
 };
 use comity_units::{Bytes, Rate, Seed, Span};
@@ -48,7 +48,7 @@ fn config(target: &UdpSocket, forward: LinkConfig) -> Config {
 
 /// Gives a fresh link the recorded arrivals: it has to decide as the emulator did.
 fn replay(config: &LinkConfig, record: &[Record]) {
-    let mut fresh = ClockedLink::new(config, seed().derive("forward")).unwrap();
+    let mut fresh = AnalyticLink::new(config, seed().derive("forward")).unwrap();
     for (number, record) in record.iter().enumerate() {
         let outcome = fresh.offer(record.at, record.packet);
         assert_eq!(record.outcome, Some(outcome), "packet {number}");

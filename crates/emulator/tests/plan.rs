@@ -2,8 +2,8 @@
 
 use comity_emulator::{Lane, Release};
 use comity_link::{
-    ClockedLink, CodelConfig, FqCodelConfig, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace,
-    Outcome, Packet, PieConfig, Queue, ServedLink,
+    AnalyticLink, CodelConfig, FqCodelConfig, Jitter, Limit, LinkConfig, Loss, LossModel,
+    LossPlace, Outcome, Packet, PieConfig, Queue, QueuedLink,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -176,20 +176,23 @@ fn configs() -> impl Strategy<Value = LinkConfig> {
 /// arrives, its number, when it is due, and whether it is a copy; in no particular order.
 fn expected(config: &LinkConfig, seed: Seed, offers: &[(Time, u32)]) -> Vec<(usize, Time, bool)> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; offers.len()];
-    if config.queue.needs_served_link() {
-        let mut link = ServedLink::new(config, seed).unwrap();
+    if matches!(
+        config.queue,
+        Queue::CoDel(_) | Queue::FqCodel(_) | Queue::Pie(_)
+    ) {
+        let mut link = QueuedLink::new(config, seed).unwrap();
         for (number, &(at, bytes)) in offers.iter().enumerate() {
             if let Err(cause) = link.offer(at, packet(bytes), number) {
                 outcomes[number] = Some(Outcome::Dropped(cause));
             }
         }
         while let Some(at) = link.next_wakeup() {
-            while let Some(served) = link.poll(at) {
-                outcomes[served.token] = Some(served.outcome);
+            while let Some(decision) = link.poll(at) {
+                outcomes[decision.token] = Some(decision.outcome);
             }
         }
     } else {
-        let mut link = ClockedLink::new(config, seed).unwrap();
+        let mut link = AnalyticLink::new(config, seed).unwrap();
         for (number, &(at, bytes)) in offers.iter().enumerate() {
             outcomes[number] = Some(link.offer(at, packet(bytes)));
         }

@@ -2,7 +2,7 @@
 //! packets in order, and both kinds of link agree about them.
 
 use comity_link::{
-    ClockedLink, LinkConfig, Outcome, Packet, RateProfile, ServedLink, TraceError,
+    AnalyticLink, LinkConfig, Outcome, Packet, QueuedLink, RateProfile, TraceError,
     parse_delay_steps, parse_mahimahi, parse_steps,
 };
 use comity_units::{Seed, Span, Time};
@@ -37,9 +37,9 @@ fn carry(rate: RateProfile, data: &[u8]) {
         rate,
         ..LinkConfig::default()
     };
-    let mut clocked =
-        ClockedLink::new(&config, Seed::new(0)).expect("a trace that was read is valid");
-    let mut served = ServedLink::new(&config, Seed::new(0)).expect("as above");
+    let mut analytic =
+        AnalyticLink::new(&config, Seed::new(0)).expect("a trace that was read is valid");
+    let mut queued = QueuedLink::new(&config, Seed::new(0)).expect("as above");
     let (mut now, mut last) = (Time::ZERO, Time::ZERO);
     let mut expected = Vec::new();
     for (token, &byte) in data.iter().enumerate().take(64) {
@@ -49,7 +49,7 @@ fn carry(rate: RateProfile, data: &[u8]) {
             ecn_capable: false,
             flow: 0,
         };
-        let outcome = clocked.offer(now, packet);
+        let outcome = analytic.offer(now, packet);
         let Outcome::Carried(passage) = outcome else {
             panic!("{outcome:?}")
         };
@@ -57,10 +57,10 @@ fn carry(rate: RateProfile, data: &[u8]) {
         assert!(passage.arrival == passage.departure);
         last = passage.departure;
         expected.push(outcome);
-        assert_eq!(served.offer(now, packet, token), Ok(()));
+        assert_eq!(queued.offer(now, packet, token), Ok(()));
     }
-    while let Some(wakeup) = served.next_wakeup() {
-        while let Some(back) = served.poll(wakeup) {
+    while let Some(wakeup) = queued.next_wakeup() {
+        while let Some(back) = queued.poll(wakeup) {
             assert_eq!(back.outcome, expected[back.token]);
         }
     }

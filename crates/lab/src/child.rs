@@ -34,6 +34,8 @@ impl Role {
     }
 }
 
+/// How many bytes of a program's complaints are reported.
+const COMPLAINT: usize = 400;
 /// How often a thread looks whether its program has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a program has to end after SIGINT.
@@ -70,6 +72,22 @@ pub(crate) struct Ended {
     pub(crate) status: Option<ExitStatus>,
     /// Whether it ended by itself.
     pub(crate) is_by_itself: bool,
+}
+
+impl Ended {
+    /// What the program said before it failed.
+    pub(crate) fn last_words(&self) -> String {
+        let errors = String::from_utf8_lossy(&self.errors);
+        let errors = errors.trim();
+        let from = errors.len().saturating_sub(COMPLAINT);
+        let from = (from..=errors.len()).find(|at| errors.is_char_boundary(*at));
+        let from = from.unwrap_or_default();
+        let tail = errors.get(from..).unwrap_or(errors);
+        match self.status {
+            Some(status) => format!("{status}: {tail}"),
+            None => format!("it did not run: {tail}"),
+        }
+    }
 }
 
 impl Program {
@@ -244,6 +262,19 @@ fn last_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn last_words_are_cut_between_characters() {
+        let ended = Ended {
+            errors: "ö".repeat(COMPLAINT).into_bytes(),
+            ..Ended::default()
+        };
+        let words = ended.last_words();
+        assert!(
+            words.ends_with('ö') && words.len() <= COMPLAINT + 32,
+            "{words}"
+        );
+    }
 
     #[test]
     fn the_end_of_an_output_is_kept() {

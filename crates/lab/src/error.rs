@@ -2,8 +2,7 @@
 
 use std::io;
 
-use comity_link::ConfigError;
-use comity_sim::BuildError;
+use comity_sim::network::NetworkError;
 
 /// Why there is no lab, or no longer.
 #[derive(Debug, thiserror::Error)]
@@ -14,15 +13,7 @@ pub enum Error {
     Missing(Vec<String>),
     /// The network of the scenario cannot be built.
     #[error(transparent)]
-    Network(#[from] BuildError),
-    /// A link cannot be built.
-    #[error("link {link:?}: {reason}")]
-    Link {
-        /// Its name.
-        link: String,
-        /// What is wrong with it.
-        reason: ConfigError,
-    },
+    Network(#[from] NetworkError),
     /// A setting that the lab cannot give to a flow.
     #[error("flow {flow:?}: {reason}")]
     Flow {
@@ -73,11 +64,7 @@ impl Error {
     pub const fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Network(_)
-                | Self::Link { .. }
-                | Self::Flow { .. }
-                | Self::UnknownLink { .. }
-                | Self::Capture { .. }
+            Self::Network(_) | Self::Flow { .. } | Self::UnknownLink { .. } | Self::Capture { .. }
         )
     }
 

@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::host::{Counters, Host};
 use crate::report::flow_traffic;
 use crate::router::{Interval, Outcome, Traffic};
-use crate::run::{EndpointCall, Settings};
 use crate::sections;
+use crate::settings::{EndpointCall, Settings};
 use crate::tcp::{Ends, Load, TcpFlow};
 use crate::udp::UdpFlow;
 
@@ -26,8 +26,6 @@ use crate::udp::UdpFlow;
 const FIRST_PORT: u16 = 5_000;
 /// How long after the end of a run endpoints have to say what they saw.
 const LAST_WORDS: Span = Span::from_secs(10);
-/// How many characters of a program's complaints are told.
-const COMPLAINT: usize = 400;
 
 /// A flow that runs.
 pub(crate) enum Running {
@@ -332,27 +330,13 @@ impl Ending<'_> {
     }
 }
 
-/// What a program said before it failed.
-pub(crate) fn last_words(ended: &Ended) -> String {
-    let errors = String::from_utf8_lossy(&ended.errors);
-    let errors = errors.trim();
-    let from = errors.len().saturating_sub(COMPLAINT);
-    let from = (from..=errors.len()).find(|at| errors.is_char_boundary(*at));
-    let from = from.unwrap_or_default();
-    let tail = errors.get(from..).unwrap_or(errors);
-    match ended.status {
-        Some(status) => format!("{status}: {tail}"),
-        None => format!("it did not run: {tail}"),
-    }
-}
-
 /// Why a program of a flow failed, if one did.
 fn failure_of(ends: &[(&str, Option<Ended>)]) -> Option<String> {
     let failed = |(name, ended): &(&str, Option<Ended>)| {
         let ended = ended.as_ref()?;
         let is_failed = ended.status.is_none_or(|status| !status.success());
         (ended.is_by_itself && is_failed)
-            .then(|| format!("its {name} failed with {}", last_words(ended)))
+            .then(|| format!("its {name} failed with {}", ended.last_words()))
     };
     ends.iter().find_map(failed)
 }
@@ -385,19 +369,6 @@ mod tests {
             failure_of(&[("sender", None)]),
             None,
             "there is no such program"
-        );
-    }
-
-    #[test]
-    fn last_words_are_cut_between_characters() {
-        let ended = Ended {
-            errors: "ö".repeat(COMPLAINT).into_bytes(),
-            ..Ended::default()
-        };
-        let words = last_words(&ended);
-        assert!(
-            words.ends_with('ö') && words.len() <= COMPLAINT + 32,
-            "{words}"
         );
     }
 }

@@ -1,16 +1,13 @@
 //! A run: hosts, router and flows, from the start to the report.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use comity_sim::host::{FlowPlan, Source, link_stream, plans};
-use comity_sim::network::{FlowSpec, Network, TransportSpec};
+use comity_sim::network::{FlowSpec, Network, NetworkError, TransportSpec};
 use comity_sim::report::{Cost, Lateness, RunReport, Series, World};
-use comity_sim::scenario::RunSettings;
 use comity_units::{Seed, Span, Time};
 
 use crate::capture::Captures;
@@ -24,6 +21,7 @@ use crate::namespace::Session;
 use crate::report::{drops, link_report};
 use crate::requirements::missing;
 use crate::router::{Interval, LaneOf, Outcome, Port, Router};
+use crate::settings::Settings;
 use crate::tcp::{KernelSettings, Load, kernel_settings};
 use crate::udp;
 
@@ -37,53 +35,6 @@ const MOST_FLOWS: usize = 500;
 const USUAL_MTU: u16 = 1_500;
 /// More late packets than one in so many, and a run is not to be trusted.
 const TRUSTED_LATE: u64 = 100;
-
-/// Makes the command that runs one end of a flow of sections, with [`endpoint::run`](crate::endpoint::run).
-pub type EndpointCommand<'a> = dyn Fn(&EndpointCall) -> Command + Sync + 'a;
-
-/// What an endpoint process has to be told beside the scenario.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EndpointCall {
-    /// The flow, as an index into the network.
-    pub flow: usize,
-    /// The end.
-    pub role: Role,
-    /// The origin of the lab's clock, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub origin_ns: u64,
-    /// The address of the destination.
-    pub address: IpAddr,
-    /// Its port.
-    pub port: u16,
-    /// Where a qlog is written, if one is. The key comes as 64 hexadecimal digits on the standard input.
-    pub qlog: Option<PathBuf>,
-}
-
-/// What a run is asked for besides its network.
-#[derive(Default)]
-pub struct Settings<'a> {
-    /// As in the simulator: bins and convergence.
-    pub run: RunSettings,
-    /// Makes the processes of flows of sections; `None` when there are none.
-    pub endpoint: Option<&'a EndpointCommand<'a>>,
-    /// At which links packets are written to which files.
-    pub captures: Vec<(String, PathBuf)>,
-    /// The folder for qlog files of Comity's endpoints.
-    pub qlog: Option<PathBuf>,
-    /// The folder for what programs print.
-    pub logs: Option<PathBuf>,
-    /// Ends the run early.
-    pub stop: Option<&'a AtomicBool>,
-}
-
-impl std::fmt::Debug for Settings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Settings")
-            .field("run", &self.run)
-            .field("captures", &self.captures)
-            .finish_non_exhaustive()
-    }
-}
 
 /// What is known of a run before anything is made for it.
 struct Prepared {
@@ -120,9 +71,10 @@ fn prepare(network: &Network, seed: Seed, settings: &Settings<'_>) -> Result<Pre
         .links
         .iter()
         .map(|link| {
-            LaneOf::new(&link.config, link_stream(seed, &link.name)).map_err(|reason| Error::Link {
-                link: link.name.clone(),
-                reason,
+            let lane = LaneOf::new(&link.config, link_stream(seed, &link.name));
+            lane.map_err(|error| {
+                let name = link.name.clone();
+                Error::Network(NetworkError::Link { name, error })
             })
         })
         .collect::<Result<Vec<_>, _>>()?;

@@ -9,7 +9,6 @@ use comity_units::{Bytes, Time};
 
 use crate::child::Ended;
 use crate::endpoint::{Fate, GAPS, Log, Outcome, Sample, TYPES};
-use crate::flows::last_words;
 use crate::router::Interval;
 
 /// What both ends of a flow of sections say.
@@ -30,7 +29,7 @@ pub(crate) fn report(
     interval: Interval,
 ) -> Account {
     let read = |ended: &Ended| -> Result<Log, String> {
-        serde_json::from_slice(&ended.output).map_err(|_| last_words(ended))
+        serde_json::from_slice(&ended.output).map_err(|_| ended.last_words())
     };
     let (source, destination) = match (read(ends.0), read(ends.1)) {
         (Ok(source), Ok(destination)) => (source, destination),

@@ -6,8 +6,8 @@
 use std::hint::black_box;
 
 use comity_link::{
-    ClockedLink, DeliveryTrace, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
-    Queue, RateProfile, RedConfig, ServedLink,
+    AnalyticLink, DeliveryTrace, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
+    Queue, QueuedLink, RateProfile, RedConfig,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -85,7 +85,7 @@ fn links() -> Vec<(&'static str, LinkConfig)> {
 }
 
 /// Offers packets on from `now`, `sizes` in turn; returns the time after them.
-fn offer(link: &mut ClockedLink, mut now: Time, sizes: [u32; 2]) -> Time {
+fn offer(link: &mut AnalyticLink, mut now: Time, sizes: [u32; 2]) -> Time {
     for _ in 0..PACKETS / 4 {
         for bytes in [sizes[0], sizes[1], sizes[0], sizes[1]] {
             let packet = Packet {
@@ -102,11 +102,11 @@ fn offer(link: &mut ClockedLink, mut now: Time, sizes: [u32; 2]) -> Time {
     now
 }
 
-fn clocked(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("clocked");
+fn analytic(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("analytic");
     group.throughput(Throughput::Elements(PACKETS));
     let mut measure = |name: &str, config: &LinkConfig, sizes: [u32; 2]| {
-        let mut link = ClockedLink::new(config, Seed::new(1)).expect("a valid link");
+        let mut link = AnalyticLink::new(config, Seed::new(1)).expect("a valid link");
         let mut now = Time::ZERO;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
@@ -121,8 +121,8 @@ fn clocked(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn served(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("served");
+fn queued(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("queued");
     group.throughput(Throughput::Elements(PACKETS));
     let codel = Queue::CoDel(comity_link::CodelConfig::default());
     for (name, config) in [
@@ -135,7 +135,7 @@ fn served(criterion: &mut Criterion) {
             },
         ),
     ] {
-        let mut link = ServedLink::new(&config, Seed::new(1)).expect("a valid link");
+        let mut link = QueuedLink::new(&config, Seed::new(1)).expect("a valid link");
         let mut now = Time::ZERO;
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
@@ -148,8 +148,8 @@ fn served(criterion: &mut Criterion) {
                     let _ = black_box(link.offer(now, black_box(packet), number));
                     if number % 4 == 3 {
                         now += BUNCH;
-                        while let Some(served) = link.poll(now) {
-                            black_box(served);
+                        while let Some(decision) = link.poll(now) {
+                            black_box(decision);
                         }
                     }
                 }
@@ -159,5 +159,5 @@ fn served(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, clocked, served);
+criterion_group!(benches, analytic, queued);
 criterion_main!(benches);

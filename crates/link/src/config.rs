@@ -1,26 +1,26 @@
 //! What a link is: plain data, checked when a link is made of it.
 
 use alloc::vec::Vec;
-use core::fmt;
 
 use comity_units::{Bytes, Rate, Span, Time};
 
+use crate::error::{ConfigError, more_than_zero, probability};
 use crate::queue::{Limit, Queue};
 use crate::trace::DeliveryTrace;
 
 /// Everything about a link. The default is an ideal one: unlimited rate and queue, no delay, no losses.
 ///
 /// ```
-/// use comity_link::{ClockedLink, Limit, LinkConfig, Outcome, Packet, Queue, RateProfile};
+/// use comity_link::{Limit, Link, LinkConfig, Outcome, Packet, Queue};
 /// use comity_units::{Rate, Seed, Span, Time};
 ///
 /// let config = LinkConfig {
 ///     queue: Queue::DropTail(Limit::Packets(20)),
 ///     ..LinkConfig::new(Rate::from_kbps(800), Span::from_millis(100))
 /// };
-/// let mut link = ClockedLink::new(&config, Seed::new(1).derive("bottleneck"))?;
+/// let mut link = Link::new(&config, Seed::new(1).derive("bottleneck"))?;
 /// let packet = Packet { bytes: 1_000, ecn_capable: false, flow: 0 };
-/// let Outcome::Carried(passage) = link.offer(Time::ZERO, packet)
+/// let Some(Outcome::Carried(passage)) = link.offer(Time::ZERO, packet, ())
 /// else { unreachable!("the queue is empty and nothing is lost") };
 /// assert_eq!(passage.departure, Time::from_millis(10));
 /// assert_eq!(passage.arrival, Time::from_millis(110));
@@ -99,6 +99,16 @@ pub enum DelayProfile {
     /// Each delay from its time on, in strictly increasing order; the first also holds before its time.
     /// Unless [`Jitter`] allows reordering, packets sent after a step down do not overtake.
     Steps(Vec<(Time, Span)>),
+}
+
+impl DelayProfile {
+    /// The delay that holds first.
+    pub fn at_start(&self) -> Span {
+        match self {
+            Self::Constant(delay) => *delay,
+            Self::Steps(steps) => steps.first().map_or(Span::ZERO, |&(_, delay)| delay),
+        }
+    }
 }
 
 /// One cause of loss.
@@ -204,118 +214,8 @@ pub enum Jitter {
     },
 }
 
-/// Why no link can be made of a configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// A queue that looks at packets as they leave, which a [`ClockedLink`](crate::ClockedLink) cannot.
-    NeedsServedLink,
-    /// A limit under which nothing ever has room.
-    NoRoom {
-        /// The field.
-        field: &'static str,
-    },
-    /// A probability outside of [0, 1].
-    Probability {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: f64,
-    },
-    /// An update interval of PIE below 100 µs.
-    PieInterval {
-        /// The interval.
-        value: Span,
-    },
-    /// A weight of PIE that is negative or not finite.
-    PieWeight {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: f64,
-    },
-    /// Random early detection on a link of unlimited rate, where no queue ever forms.
-    RedWithoutRate,
-    /// Thresholds of random early detection that are not 0 < minimum < maximum.
-    RedThresholds {
-        /// The lower threshold.
-        minimum: f64,
-        /// The upper threshold.
-        maximum: f64,
-    },
-    /// A weight of random early detection outside of (0, 1].
-    RedWeight {
-        /// The weight.
-        value: f64,
-    },
-    /// A profile without a single step.
-    NoSteps {
-        /// The field.
-        field: &'static str,
-    },
-    /// A step that is not after the one before it.
-    StepsOutOfOrder {
-        /// The field.
-        field: &'static str,
-        /// The number of the step, from 0.
-        index: usize,
-        /// Its time.
-        time: Time,
-        /// The time of the step before it.
-        previous: Time,
-    },
-    /// A span or an amount that has to be more than zero.
-    Zero {
-        /// The field.
-        field: &'static str,
-    },
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NeedsServedLink => f.write_str(
-                "queue: CoDel, FQ-CoDel and PIE look at packets as they leave, expected a drop-tail or \
-                 RED queue here, or a served link instead of a clocked one",
-            ),
-            Self::NoRoom { field } => {
-                write!(f, "{field}: the limit is zero, expected room for at least one packet or byte")
-            }
-            Self::Probability { field, value } => {
-                write!(f, "{field}: {value} is no probability, expected a number from 0 to 1")
-            }
-            Self::PieInterval { value } => {
-                write!(f, "queue update_interval: {value}, expected at least 100us")
-            }
-            Self::PieWeight { field, value } => {
-                write!(f, "{field}: {value}, expected a number from 0 on")
-            }
-            Self::RedWithoutRate => f.write_str(
-                "queue: random early detection on a link of unlimited rate, expected a rate: without \
-                 one no queue forms",
-            ),
-            Self::RedThresholds { minimum, maximum } => write!(
-                f,
-                "queue thresholds: {minimum} and {maximum}, expected 0 < min_threshold < max_threshold"
-            ),
-            Self::RedWeight { value } => {
-                write!(f, "queue weight: {value}, expected a number above 0 and at most 1")
-            }
-            Self::NoSteps { field } => write!(f, "{field}: no steps, expected at least one"),
-            Self::StepsOutOfOrder { field, index, time, previous } => write!(
-                f,
-                "{field}: step {index} is at {time}, expected a time after {previous}, that of the \
-                 step before it"
-            ),
-            Self::Zero { field } => write!(f, "{field}: zero, expected more than that"),
-        }
-    }
-}
-
-impl core::error::Error for ConfigError {}
-
 impl LinkConfig {
-    /// Whether every field is one that a [`ServedLink`](crate::ServedLink) can be made of.
+    /// Whether a [`Link`](crate::Link) can be made of it.
     ///
     /// # Errors
     /// The first field, in the order of the struct, that is not.
@@ -329,7 +229,15 @@ impl LinkConfig {
         if self.mtu == Some(Bytes::ZERO) {
             return Err(ConfigError::Zero { field: "mtu" });
         }
-        self.queue.validate(&self.rate)?;
+        let has_rate = match &self.rate {
+            RateProfile::Unlimited => false,
+            RateProfile::Constant(rate) => *rate != Rate::MAX,
+            RateProfile::Steps(_) | RateProfile::Deliveries(_) => true,
+        };
+        if matches!(self.queue, Queue::Red(_)) && !has_rate {
+            return Err(ConfigError::RedWithoutRate);
+        }
+        self.queue.validate()?;
         for loss in &self.losses {
             loss.model.validate()?;
         }
@@ -367,23 +275,6 @@ impl LossModel {
             Self::Outage { at: _, lasts } => more_than_zero("losses lasts", lasts),
             Self::Packets(_) => Ok(()),
         }
-    }
-}
-
-pub(crate) fn probability(field: &'static str, value: f64) -> Result<(), ConfigError> {
-    // Written so that NaN fails.
-    if (0.0..=1.0).contains(&value) {
-        Ok(())
-    } else {
-        Err(ConfigError::Probability { field, value })
-    }
-}
-
-pub(crate) fn more_than_zero(field: &'static str, span: Span) -> Result<(), ConfigError> {
-    if span.is_zero() {
-        Err(ConfigError::Zero { field })
-    } else {
-        Ok(())
     }
 }
 

@@ -36,9 +36,9 @@ use core::cmp::Reverse;
 use comity_units::{Seed, Time};
 
 use crate::codel::Codel;
-use crate::line::{Controlled, Decided, Fifo, Waiting};
 use crate::outcome::{DropCause, Outcome};
 use crate::queue::{CodelConfig, FqCodelConfig};
+use crate::waiting::{Controlled, Decisions, Fifo, Waiting};
 
 /// All queues of a link.
 #[derive(Clone, Debug)]
@@ -119,7 +119,7 @@ impl<T: Copy> FqCodel<T> {
     }
 
     /// The packet to send now, after the drops that are due.
-    pub(crate) fn dequeue(&mut self, now: Time, decided: &mut Decided<T>) -> Option<Waiting<T>> {
+    pub(crate) fn dequeue(&mut self, now: Time, decided: &mut Decisions<T>) -> Option<Waiting<T>> {
         loop {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
@@ -158,7 +158,7 @@ impl<T: Copy> FqCodel<T> {
     }
 
     /// Drops from the head of the longest queue, of equal ones from the first.
-    pub(crate) fn drop_from_longest(&mut self, now: Time, decided: &mut Decided<T>) {
+    pub(crate) fn drop_from_longest(&mut self, now: Time, decided: &mut Decisions<T>) {
         let longest = self.new.iter().chain(&self.old).max_by_key(|&&index| {
             let fifo = self.queues.get(index).map(|queue| &queue.fifo);
             // Packets may be empty, and so may a queue that is listed.

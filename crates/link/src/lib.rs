@@ -11,9 +11,11 @@
 //!                                      Dropped(EarlyDrop)
 //! ```
 //!
-//! - [`ClockedLink`] decides everything when a packet is handed over: no event for the end of a
-//!   transmission, a few nanoseconds a packet. It serves simulators.
-//! - [`ServedLink`] keeps packets in a real queue and has to be woken when one leaves: for CoDel,
+//! Hosts make a [`Link`] of a description; it is one of two kinds, by what its queue needs:
+//!
+//! - [`AnalyticLink`] decides everything when a packet is handed over: no event for the end of a
+//!   transmission, a few nanoseconds a packet.
+//! - [`QueuedLink`] keeps packets in a real queue and has to be woken when one leaves: for CoDel,
 //!   FQ-CoDel and PIE, and for hosts that change rate and delay while running.
 //!
 //! Where both can do the same they give the same outcomes. Times are exact: transmission times are kept as
@@ -25,34 +27,36 @@
 
 extern crate alloc;
 
+mod analytic;
 mod clock;
-mod clocked;
 mod codel;
 mod config;
+mod error;
 mod far_end;
 mod fq_codel;
-mod line;
+mod link;
 mod loss;
 mod outcome;
 mod pie;
 mod profile;
 mod queue;
+mod queued;
 mod random;
 mod red;
 mod ring;
-mod served;
 mod trace;
+mod waiting;
 
-pub use clocked::ClockedLink;
-pub use config::{
-    ConfigError, DelayProfile, Jitter, LinkConfig, Loss, LossModel, LossPlace, RateProfile,
-};
-pub use line::Served;
+pub use analytic::AnalyticLink;
+pub use config::{DelayProfile, Jitter, LinkConfig, Loss, LossModel, LossPlace, RateProfile};
+pub use error::ConfigError;
+pub use link::Link;
 pub use outcome::{Backlog, DropCause, Outcome, Packet, Passage};
 pub use queue::{CodelConfig, FqCodelConfig, Limit, PieConfig, Queue, RedConfig, RedUnit};
+pub use queued::QueuedLink;
 pub use random::Random;
-pub use served::ServedLink;
 pub use trace::{
     DeliveryTrace, MAX_STEPS, TraceError, TraceErrorKind, parse_delay_steps, parse_mahimahi,
     parse_steps,
 };
+pub use waiting::Decision;

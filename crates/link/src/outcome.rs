@@ -65,7 +65,7 @@ pub enum DropCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets queued or in service, or `None` where the link keeps no record of single packets
-    /// (a clocked link with an unlimited drop-tail queue).
+    /// (an analytic link with an unlimited drop-tail queue).
     pub packets: Option<u32>,
     /// Bytes queued or in service. A packet in service counts whole; only where `packets` is `None` it
     /// counts with what is still to be sent, rounded up, and a link that has come to rest for good

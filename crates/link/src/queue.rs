@@ -1,8 +1,8 @@
 //! Where packets wait: plain data, checked when a link is made of it.
 
-use comity_units::{Bytes, Rate, Span};
+use comity_units::{Bytes, Span};
 
-use crate::config::{ConfigError, RateProfile, more_than_zero, probability};
+use crate::error::{ConfigError, more_than_zero, probability};
 
 /// How much a link holds, the packet in transmission included.
 ///
@@ -49,13 +49,13 @@ pub enum Queue {
     /// Random early detection: drops or marks on arrival, by the average queue.
     Red(RedConfig),
     /// Controlled delay: drops or marks on departure, by the time that packets waited. Only on a
-    /// [`ServedLink`](crate::ServedLink).
+    /// [`QueuedLink`](crate::QueuedLink).
     CoDel(CodelConfig),
     /// A queue with controlled delay for each flow, served in turn. Only on a
-    /// [`ServedLink`](crate::ServedLink).
+    /// [`QueuedLink`](crate::QueuedLink).
     FqCodel(FqCodelConfig),
     /// Proportional integral controller enhanced: drops or marks on arrival, by the time that packets
-    /// waited. Only on a [`ServedLink`](crate::ServedLink).
+    /// waited. Only on a [`QueuedLink`](crate::QueuedLink).
     Pie(PieConfig),
 }
 
@@ -82,12 +82,10 @@ impl Queue {
         }
     }
 
-    /// Whether only a [`ServedLink`](crate::ServedLink) has it.
-    pub const fn needs_served_link(&self) -> bool {
-        match self {
-            Self::DropTail(_) | Self::Red(_) => false,
-            Self::CoDel(_) | Self::FqCodel(_) | Self::Pie(_) => true,
-        }
+    /// Whether the fate of a packet is known when it arrives: then an
+    /// [`AnalyticLink`](crate::AnalyticLink) can have this queue.
+    pub(crate) const fn decides_on_arrival(&self) -> bool {
+        matches!(self, Self::DropTail(_) | Self::Red(_))
     }
 }
 
@@ -247,20 +245,10 @@ impl Default for PieConfig {
 }
 
 impl Queue {
-    pub(crate) fn validate(&self, rate: &RateProfile) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::DropTail(limit) => limit.validate("queue limit"),
-            Self::Red(red) => {
-                let unlimited = match rate {
-                    RateProfile::Unlimited => true,
-                    RateProfile::Constant(rate) => *rate == Rate::MAX,
-                    RateProfile::Steps(_) | RateProfile::Deliveries(_) => false,
-                };
-                if unlimited {
-                    return Err(ConfigError::RedWithoutRate);
-                }
-                red.validate()
-            }
+            Self::Red(red) => red.validate(),
             Self::CoDel(codel) => {
                 codel.limit.validate("queue limit")?;
                 more_than_zero("queue target", codel.target)?;

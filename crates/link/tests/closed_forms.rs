@@ -1,8 +1,8 @@
 //! Links against results that can be worked out without a simulation.
 
 use comity_link::{
-    ClockedLink, DelayProfile, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue,
-    Random, RateProfile, ServedLink,
+    AnalyticLink, DelayProfile, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue,
+    QueuedLink, Random, RateProfile,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -30,7 +30,7 @@ fn constant_bit_rate_into_drop_tail() {
         queue: Queue::DropTail(Limit::Packets(3)),
         ..LinkConfig::new(Rate::from_mbps(1), Span::from_millis(20))
     };
-    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     let (mut sent, mut dropped) = (0, 0);
     for offer in 0..8_000_u64 {
         let now = offer * 5;
@@ -64,7 +64,7 @@ fn constant_bit_rate_into_drop_tail() {
 /// 1 Mb/s: 1,000 bytes take 8 ms. Room for three.
 #[test]
 fn another_packet_of_the_same_size_is_taken_without_counting() {
-    let mut link = ClockedLink::new(
+    let mut link = AnalyticLink::new(
         &LinkConfig {
             queue: Queue::DropTail(Limit::Packets(3)),
             ..LinkConfig::new(Rate::from_mbps(1), Span::from_millis(1))
@@ -103,7 +103,7 @@ fn another_packet_of_the_same_size_is_taken_without_counting() {
 /// The same link: a packet of another size that is dropped has the departures written down all the same.
 #[test]
 fn a_dropped_packet_of_another_size_leaves_no_gap_in_the_records() {
-    let mut link = ClockedLink::new(
+    let mut link = AnalyticLink::new(
         &LinkConfig {
             queue: Queue::DropTail(Limit::Packets(3)),
             ..LinkConfig::new(Rate::from_mbps(1), Span::from_millis(1))
@@ -129,7 +129,7 @@ fn a_limit_in_bytes_counts_what_is_in_service() {
         queue: Queue::DropTail(Limit::Bytes(Bytes::new(3_000))),
         ..LinkConfig::new(Rate::from_mbps(1), Span::ZERO)
     };
-    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     let now = Time::ZERO;
     assert_eq!(
         carried(link.offer(now, packet(2_000))).departure,
@@ -177,7 +177,7 @@ fn poisson_arrivals_wait_as_long_as_the_formula_says() {
     let service = 1e6; // 125 B at 1 Mb/s take 1 ms.
     for (load, seed) in [(0.3, 11), (0.7, 12), (0.9, 13)] {
         let config = LinkConfig::new(Rate::from_mbps(1), Span::ZERO);
-        let mut link = ClockedLink::new(&config, Seed::new(seed)).unwrap();
+        let mut link = AnalyticLink::new(&config, Seed::new(seed)).unwrap();
         let mut random = Random::new(Seed::new(seed).derive("arrivals"));
         let mut now = 0.0;
         let mut means = Vec::new();
@@ -221,7 +221,7 @@ fn a_packet_across_rate_steps_takes_the_right_time() {
         rate: RateProfile::Steps(steps),
         ..LinkConfig::default()
     };
-    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     let departures: Vec<Time> = (0..4)
         .map(|_| carried(link.offer(Time::ZERO, packet(1_000))).departure)
         .collect();
@@ -233,7 +233,7 @@ fn a_packet_across_rate_steps_takes_the_right_time() {
 
 #[test]
 fn backlog_without_records_is_what_the_clock_still_has_to_send() {
-    let mut link = ClockedLink::new(
+    let mut link = AnalyticLink::new(
         &LinkConfig::new(Rate::from_mbps(1), Span::ZERO),
         Seed::new(0),
     )
@@ -264,7 +264,7 @@ fn backlog_without_records_is_what_the_clock_still_has_to_send() {
         rate: RateProfile::Steps(steps),
         ..LinkConfig::default()
     };
-    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     for _ in 0..3 {
         link.offer(Time::ZERO, packet(1_000));
     }
@@ -296,7 +296,7 @@ fn a_delay_step_down_does_not_reorder() {
         delay: DelayProfile::Steps(steps),
         ..LinkConfig::default()
     };
-    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     assert!(link.keeps_order());
     for (offered, arrives) in [
         (10, 60),
@@ -315,12 +315,12 @@ fn a_delay_step_down_does_not_reorder() {
     }
 }
 
-/// A served link whose rate is set while a packet of 1,000 B is in service: 1 Mb/s for 4 ms, nothing for
+/// A queued link whose rate is set while a packet of 1,000 B is in service: 1 Mb/s for 4 ms, nothing for
 /// 6 ms, 2 Mb/s for the other half. The next one takes the new rate whole.
 #[test]
 fn setting_the_rate_rescales_what_is_left() {
     let config = LinkConfig::new(Rate::from_mbps(1), Span::from_millis(5));
-    let mut link = ServedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = QueuedLink::new(&config, Seed::new(0)).unwrap();
     for token in 0..2 {
         link.offer(Time::ZERO, packet(1_000), token).unwrap();
     }
@@ -331,22 +331,22 @@ fn setting_the_rate_rescales_what_is_left() {
     link.set_rate(Time::from_millis(10), Rate::from_mbps(2));
     assert_eq!(link.next_wakeup(), Some(Time::from_millis(12)));
     link.set_delay(Time::from_millis(13), Span::from_millis(7));
-    let served: Vec<(u32, Passage)> = core::iter::from_fn(|| link.poll(Time::from_millis(50)))
-        .map(|served| (served.token, carried(served.outcome)))
+    let queued: Vec<(u32, Passage)> = core::iter::from_fn(|| link.poll(Time::from_millis(50)))
+        .map(|decision| (decision.token, carried(decision.outcome)))
         .collect();
     let millis = |passage: &Passage| {
         [passage.start, passage.departure, passage.arrival].map(|t| t.as_nanos() / 1_000_000)
     };
-    assert_eq!(served.len(), 2);
-    assert_eq!((served[0].0, millis(&served[0].1)), (0, [0, 12, 17]));
-    assert_eq!((served[1].0, millis(&served[1].1)), (1, [12, 16, 23]));
+    assert_eq!(queued.len(), 2);
+    assert_eq!((queued[0].0, millis(&queued[0].1)), (0, [0, 12, 17]));
+    assert_eq!((queued[1].0, millis(&queued[1].1)), (1, [12, 16, 23]));
 }
 
 #[test]
 fn a_plain_link_fits_in_two_cache_lines() {
     assert!(
-        size_of::<ClockedLink>() <= 128,
+        size_of::<AnalyticLink>() <= 128,
         "{} bytes",
-        size_of::<ClockedLink>()
+        size_of::<AnalyticLink>()
     );
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use comity_link::{
-    ClockedLink, CodelConfig, ConfigError, DropCause, Limit, LinkConfig, Outcome, Packet, Queue,
-    ServedLink,
+    AnalyticLink, CodelConfig, ConfigError, DropCause, Limit, LinkConfig, Outcome, Packet, Queue,
+    QueuedLink,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn config(codel: CodelConfig) -> LinkConfig {
 }
 
 /// What a host gets back, by number of the packet.
-fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
+fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; offers.len()];
     let mut set = |token: usize, outcome: Outcome| {
         assert_eq!(
@@ -32,8 +32,8 @@ fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
         }
     }
     while let Some(wakeup) = link.next_wakeup() {
-        while let Some(served) = link.poll(wakeup) {
-            set(served.token, served.outcome);
+        while let Some(decision) = link.poll(wakeup) {
+            set(decision.token, decision.outcome);
         }
     }
     outcomes
@@ -56,7 +56,7 @@ fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
 /// ```
 #[test]
 fn the_drop_schedule_worked_by_hand() {
-    let mut link = ServedLink::new(&config(CodelConfig::default()), Seed::new(0)).unwrap();
+    let mut link = QueuedLink::new(&config(CodelConfig::default()), Seed::new(0)).unwrap();
     let packet = Packet {
         bytes: 1_000,
         ecn_capable: false,
@@ -93,7 +93,7 @@ fn marks_stand_where_drops_are_due() {
         ecn: true,
         ..CodelConfig::default()
     };
-    let mut link = ServedLink::new(&config(codel), Seed::new(0)).unwrap();
+    let mut link = QueuedLink::new(&config(codel), Seed::new(0)).unwrap();
     let packet = Packet {
         bytes: 1_000,
         ecn_capable: true,
@@ -137,7 +137,7 @@ fn one_full_packet_behind_is_no_queue() {
             ..LinkConfig::new(Rate::from_kbps(120), Span::ZERO)
         };
         let outcomes = run(
-            &mut ServedLink::new(&config, Seed::new(0)).unwrap(),
+            &mut QueuedLink::new(&config, Seed::new(0)).unwrap(),
             &offers,
         );
         let drops = outcomes
@@ -148,10 +148,10 @@ fn one_full_packet_behind_is_no_queue() {
 }
 
 #[test]
-fn a_clocked_link_refuses_and_says_what_to_use() {
-    let error = ClockedLink::new(&config(CodelConfig::default()), Seed::new(0)).unwrap_err();
-    assert_eq!(error, ConfigError::NeedsServedLink);
-    assert!(error.to_string().contains("served link"), "{error}");
+fn an_analytic_link_refuses_and_says_what_to_use() {
+    let error = AnalyticLink::new(&config(CodelConfig::default()), Seed::new(0)).unwrap_err();
+    assert_eq!(error, ConfigError::NeedsQueuedLink);
+    assert!(error.to_string().contains("queued link"), "{error}");
 }
 
 /// The RFC's pseudo-code, read literally: signed times, floating-point control law, no options.
@@ -305,7 +305,7 @@ proptest! {
             dropped: Vec::new(),
         };
         let (sent, dropped) = literal.run(&offers);
-        let mut link = ServedLink::new(&config(codel), Seed::new(0)).unwrap();
+        let mut link = QueuedLink::new(&config(codel), Seed::new(0)).unwrap();
         let outcomes = run(&mut link, &offers);
         for (number, start) in &sent {
             let Outcome::Carried(passage) = outcomes[*number] else {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use comity_link::{
-    ClockedLink, ConfigError, DropCause, FqCodelConfig, Limit, LinkConfig, Loss, LossModel,
-    LossPlace, Outcome, Packet, Queue, ServedLink,
+    AnalyticLink, ConfigError, DropCause, FqCodelConfig, Limit, LinkConfig, Loss, LossModel,
+    LossPlace, Outcome, Packet, Queue, QueuedLink,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ fn config(queue: Queue) -> LinkConfig {
     }
 }
 
-fn link(fq_codel: FqCodelConfig) -> ServedLink<usize> {
-    ServedLink::new(&config(Queue::FqCodel(fq_codel)), Seed::new(3)).unwrap()
+fn link(fq_codel: FqCodelConfig) -> QueuedLink<usize> {
+    QueuedLink::new(&config(Queue::FqCodel(fq_codel)), Seed::new(3)).unwrap()
 }
 
 const fn packet(flow: u64, bytes: u32) -> Packet {
@@ -32,7 +32,7 @@ const fn packet(flow: u64, bytes: u32) -> Packet {
 }
 
 /// What a host gets back, by number of the packet.
-fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
+fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; offers.len()];
     let mut set = |token: usize, outcome: Outcome| {
         assert_eq!(
@@ -47,8 +47,8 @@ fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
         }
     }
     while let Some(wakeup) = link.next_wakeup() {
-        while let Some(served) = link.poll(wakeup) {
-            set(served.token, served.outcome);
+        while let Some(decision) = link.poll(wakeup) {
+            set(decision.token, decision.outcome);
         }
     }
     assert_eq!(link.backlog(Time::MAX).packets, Some(0));
@@ -108,7 +108,7 @@ fn greedy_senders_of_different_rates_and_sizes_get_equal_shares() {
     // A drop-tail queue shares by rates of arrival instead.
     let drop_tail = config(Queue::DropTail(Limit::Packets(100)));
     let outcomes = run(
-        &mut ServedLink::new(&drop_tail, Seed::new(3)).unwrap(),
+        &mut QueuedLink::new(&drop_tail, Seed::new(3)).unwrap(),
         &offers,
     );
     let shares = late_bytes(&offers, &outcomes, length);
@@ -197,9 +197,9 @@ fn the_longest_queue_makes_room_from_its_head() {
         let now = Time::from_millis(1);
         assert_eq!(link.next_wakeup(), Some(now));
         let mut dropped = Vec::new();
-        while let Some(served) = link.poll(now) {
-            assert_eq!(served.outcome, Outcome::Dropped(DropCause::QueueFull));
-            dropped.push(served.token);
+        while let Some(decision) = link.poll(now) {
+            assert_eq!(decision.outcome, Outcome::Dropped(DropCause::QueueFull));
+            dropped.push(decision.token);
         }
         assert_eq!(dropped, victims, "batches of {drop_batch}");
         assert_eq!(link.backlog(now).packets, Some(11 - dropped.len() as u32));
@@ -274,7 +274,7 @@ fn losses_of_named_packets_find_them_out_of_order() {
     };
     // Packet 4, of a new flow, leaves before packet 2.
     let offers = [0, 0, 0, 0, 1].map(|flow| (Time::from_millis(1), packet(flow, 1_500)));
-    let outcomes = run(&mut ServedLink::new(&lossy, Seed::new(3)).unwrap(), &offers);
+    let outcomes = run(&mut QueuedLink::new(&lossy, Seed::new(3)).unwrap(), &offers);
     let lost: Vec<(usize, Time)> = (0..)
         .zip(&outcomes)
         .filter_map(|(number, outcome)| match outcome {
@@ -288,11 +288,11 @@ fn losses_of_named_packets_find_them_out_of_order() {
 }
 
 #[test]
-fn a_clocked_link_refuses_and_says_what_to_use() {
+fn an_analytic_link_refuses_and_says_what_to_use() {
     let queue = Queue::FqCodel(FqCodelConfig::default());
-    let error = ClockedLink::new(&config(queue), Seed::new(0)).unwrap_err();
-    assert_eq!(error, ConfigError::NeedsServedLink);
-    assert!(error.to_string().contains("served link"), "{error}");
+    let error = AnalyticLink::new(&config(queue), Seed::new(0)).unwrap_err();
+    assert_eq!(error, ConfigError::NeedsQueuedLink);
+    assert!(error.to_string().contains("queued link"), "{error}");
 }
 
 /// The scheduler of RFC 8290 and the CoDel of RFC 8289, read literally: one map of queues, lists as plain
@@ -575,7 +575,7 @@ proptest! {
             fates: vec![None; offers.len()],
         };
         let expected = literal.run(&offers);
-        let mut link = ServedLink::new(&config(Queue::FqCodel(fq_codel)), seed).unwrap();
+        let mut link = QueuedLink::new(&config(Queue::FqCodel(fq_codel)), seed).unwrap();
         let outcomes = run(&mut link, &offers);
         let mut last: BTreeMap<u64, Time> = BTreeMap::new();
         for (number, (outcome, expected)) in outcomes.iter().zip(expected).enumerate() {

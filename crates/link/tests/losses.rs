@@ -1,8 +1,8 @@
 //! Loss models, jitter and duplication: statistics within stated bounds, and what must hold exactly.
 
 use comity_link::{
-    ClockedLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Packet,
-    Passage, Queue, ServedLink,
+    AnalyticLink, DropCause, Jitter, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome,
+    Packet, Passage, Queue, QueuedLink,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn after(model: LossModel) -> Loss {
 
 /// The outcomes of packets offered at a constant distance.
 fn outcomes(config: &LinkConfig, seed: Seed, count: u64, apart: Span) -> Vec<Outcome> {
-    let mut link = ClockedLink::new(config, seed).unwrap();
+    let mut link = AnalyticLink::new(config, seed).unwrap();
     (0..count)
         .map(|number| link.offer(Time::ZERO + apart * number, PACKET))
         .collect()
@@ -187,7 +187,7 @@ fn a_list_names_offered_packets() {
     };
     // All at once: 0 enters, 1 is lost before the queue, 2 enters and is lost on the wire, 3 and 4 find
     // the queue full. After 2 us the link is free for 5 and 6.
-    let mut link = ClockedLink::new(&config, Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(0)).unwrap();
     let at = |micros| Time::from_micros(micros);
     let got: Vec<Outcome> = [0, 0, 0, 0, 0, 2, 2]
         .iter()
@@ -353,7 +353,7 @@ fn copies_come_as_often_as_asked_and_never_first() {
         ..config(vec![])
     };
     assert!(
-        !ClockedLink::new(&config, Seed::new(0))
+        !AnalyticLink::new(&config, Seed::new(0))
             .unwrap()
             .keeps_order()
     );
@@ -465,8 +465,8 @@ fn what_is_too_large_is_dropped_first_of_all() {
         queue: Queue::DropTail(Limit::Packets(2)),
         ..config(vec![before(LossModel::Packets(vec![1, 2]))])
     };
-    let mut link = ClockedLink::new(&config, Seed::new(1)).unwrap();
-    let mut served = ServedLink::new(&config, Seed::new(1)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(1)).unwrap();
+    let mut queued = QueuedLink::new(&config, Seed::new(1)).unwrap();
     let drops = [None, Some(DropCause::TooLarge), Some(DropCause::Loss), None];
     for (token, (bytes, drop)) in [1_400, 1_401, 1_400, 60].into_iter().zip(drops).enumerate() {
         let packet = Packet { bytes, ..PACKET };
@@ -476,7 +476,7 @@ fn what_is_too_large_is_dropped_first_of_all() {
             Outcome::Lost { .. } => panic!("nothing is lost on the wire"),
         };
         assert_eq!((token, found), (token, drop));
-        assert_eq!(served.offer(Time::ZERO, packet, token).err(), drop);
+        assert_eq!(queued.offer(Time::ZERO, packet, token).err(), drop);
     }
 }
 
@@ -516,7 +516,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// First in, first out; arrivals in order where promised; nothing appears or disappears; and a
-    /// served link, polled late, says the same about every packet.
+    /// queued link, polled late, says the same about every packet.
     #[test]
     fn order_conservation_and_agreement(
         config in any_config(),
@@ -524,8 +524,8 @@ proptest! {
         seed: u64,
     ) {
         let seed = Seed::new(seed);
-        let mut link = ClockedLink::new(&config, seed).unwrap();
-        let mut served = ServedLink::new(&config, seed).unwrap();
+        let mut link = AnalyticLink::new(&config, seed).unwrap();
+        let mut queued = QueuedLink::new(&config, seed).unwrap();
         let (mut now, mut last_departure, mut last_arrival) = (Time::ZERO, Time::ZERO, Time::ZERO);
         let mut got = vec![None; gaps.len()];
         let mut expected = Vec::new();
@@ -556,19 +556,19 @@ proptest! {
                 prop_assert!(departure >= start);
                 last_departure = departure;
             }
-            if let Err(cause) = served.offer(now, packet, token) {
+            if let Err(cause) = queued.offer(now, packet, token) {
                 got[token] = Some(Outcome::Dropped(cause));
                 served_refused += 1;
             }
         }
         let mut handed_back = 0;
-        while let Some(back) = served.poll(last_departure) {
+        while let Some(back) = queued.poll(last_departure) {
             prop_assert_eq!(got[back.token].replace(back.outcome), None);
             handed_back += 1;
         }
         prop_assert_eq!(handed_back + served_refused, gaps.len());
-        prop_assert_eq!(served.next_wakeup(), None);
+        prop_assert_eq!(queued.next_wakeup(), None);
         prop_assert_eq!(got, expected);
-        prop_assert_eq!(link.keeps_order(), served.keeps_order());
+        prop_assert_eq!(link.keeps_order(), queued.keeps_order());
     }
 }

@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 
 use comity_link::{
-    ClockedLink, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue, Random,
-    RateProfile, RedConfig, RedUnit, ServedLink,
+    AnalyticLink, DropCause, Limit, LinkConfig, Outcome, Packet, Passage, Queue, QueuedLink,
+    Random, RateProfile, RedConfig, RedUnit,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -250,9 +250,9 @@ fn fate(outcome: Outcome) -> Fate {
     }
 }
 
-/// Runs a served link, woken at every wakeup or only by the next offer.
-fn served(
-    link: &mut ServedLink<usize>,
+/// Runs a queued link, woken at every wakeup or only by the next offer.
+fn queued(
+    link: &mut QueuedLink<usize>,
     offers: &[(u64, Packet)],
     changes: &[(u64, u64)],
     punctual: bool,
@@ -264,9 +264,9 @@ fn served(
         marked: false,
     };
     let mut fates = vec![never; offers.len()];
-    let mut collect = |link: &mut ServedLink<usize>, now: Time| {
-        while let Some(served) = link.poll(now) {
-            fates[served.token] = fate(served.outcome);
+    let mut collect = |link: &mut QueuedLink<usize>, now: Time| {
+        while let Some(decision) = link.poll(now) {
+            fates[decision.token] = fate(decision.outcome);
         }
     };
     let mut refused = Vec::new();
@@ -306,7 +306,7 @@ fn assert_same(expected: &[Fate], got: &[Fate]) {
     assert_eq!(expected.len(), got.len());
 }
 
-/// What a host of a served link cannot know of packets that never leave.
+/// What a host of a queued link cannot know of packets that never leave.
 fn without_never(fates: &[Fate]) -> Vec<Fate> {
     let blank = |fate: &Fate| match fate {
         Fate::Sent { departure, .. } if departure.is_never() => Fate::Sent {
@@ -435,12 +435,12 @@ fn check(rates: &[(u64, u64)], queue: Queue, offers: &[(u64, Packet)], punctual:
         ..base.clone()
     };
 
-    let mut clocked = vec![stepped.clone()];
+    let mut analytic = vec![stepped.clone()];
     if steps.len() == 1 {
-        clocked.push(base.clone());
+        analytic.push(base.clone());
     }
-    for (config, tries_another) in clocked.iter().flat_map(|c| [(c, false), (c, true)]) {
-        let mut link = ClockedLink::new(config, seed).unwrap();
+    for (config, tries_another) in analytic.iter().flat_map(|c| [(c, false), (c, true)]) {
+        let mut link = AnalyticLink::new(config, seed).unwrap();
         let got: Vec<Fate> = offers
             .iter()
             .map(|&(at, packet)| {
@@ -462,11 +462,11 @@ fn check(rates: &[(u64, u64)], queue: Queue, offers: &[(u64, Packet)], punctual:
     }
 
     let expected = without_never(&expected);
-    let mut link = ServedLink::new(&stepped, seed).unwrap();
-    assert_same(&expected, &served(&mut link, offers, &[], punctual));
+    let mut link = QueuedLink::new(&stepped, seed).unwrap();
+    assert_same(&expected, &queued(&mut link, offers, &[], punctual));
     // The same steps, each set only when its time has come.
-    let mut link = ServedLink::new(&base, seed).unwrap();
-    assert_same(&expected, &served(&mut link, offers, &rates[1..], punctual));
+    let mut link = QueuedLink::new(&base, seed).unwrap();
+    assert_same(&expected, &queued(&mut link, offers, &rates[1..], punctual));
 }
 
 /// Runs of packets of one size, so that a link goes over between counting by its clock and by its records.
@@ -554,7 +554,7 @@ fn random_early_detection_is_put_to_the_test() {
         queue: Queue::Red(red.clone()),
         ..LinkConfig::new(Rate::from_bps(BYTE_PER_NANO), Span::from_nanos(17))
     };
-    let mut link = ClockedLink::new(&config, Seed::new(5)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(5)).unwrap();
     let fates: Vec<Fate> = offers
         .iter()
         .map(|&(at, packet)| fate(link.offer(Time::from_nanos(at), packet)))

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use comity_link::{
-    ClockedLink, ConfigError, DropCause, Limit, LinkConfig, Outcome, Packet, PieConfig, Queue,
-    Random, ServedLink,
+    AnalyticLink, ConfigError, DropCause, Limit, LinkConfig, Outcome, Packet, PieConfig, Queue,
+    QueuedLink, Random,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 use proptest::prelude::*;
@@ -12,12 +12,12 @@ use proptest::prelude::*;
 /// 4 Mb/s: a byte takes 2,000 ns.
 const NANOS_PER_BYTE: u64 = 2_000;
 
-fn link(pie: PieConfig) -> ServedLink<usize> {
+fn link(pie: PieConfig) -> QueuedLink<usize> {
     let config = LinkConfig {
         queue: Queue::Pie(pie),
         ..LinkConfig::new(Rate::from_mbps(4), Span::ZERO)
     };
-    ServedLink::new(&config, Seed::new(3)).unwrap()
+    QueuedLink::new(&config, Seed::new(3)).unwrap()
 }
 
 const fn packet(bytes: u32) -> Packet {
@@ -29,7 +29,7 @@ const fn packet(bytes: u32) -> Packet {
 }
 
 /// What a host gets back, by number of the packet.
-fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
+fn run(link: &mut QueuedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> {
     let mut outcomes = vec![None; offers.len()];
     for (token, &(now, packet)) in offers.iter().enumerate() {
         if let Err(cause) = link.offer(now, packet, token) {
@@ -37,8 +37,8 @@ fn run(link: &mut ServedLink<usize>, offers: &[(Time, Packet)]) -> Vec<Outcome> 
         }
     }
     while let Some(wakeup) = link.next_wakeup() {
-        while let Some(served) = link.poll(wakeup) {
-            assert_eq!(outcomes[served.token].replace(served.outcome), None);
+        while let Some(decision) = link.poll(wakeup) {
+            assert_eq!(outcomes[decision.token].replace(decision.outcome), None);
         }
     }
     outcomes
@@ -135,7 +135,7 @@ fn a_constant_overload_is_held_at_the_target() {
 #[test]
 fn quiet_ends_the_drops_and_brings_the_burst_allowance_back() {
     let mut link = link(PieConfig::default());
-    let burst = |link: &mut ServedLink<usize>, from: u64, count: u64| {
+    let burst = |link: &mut QueuedLink<usize>, from: u64, count: u64| {
         let mut dropped = 0;
         for k in 0..count {
             let offered = link.offer(Time::from_millis(from + k), packet(1_000), 0);
@@ -203,13 +203,13 @@ fn marks_take_the_place_of_drops_below_a_tenth() {
 }
 
 #[test]
-fn a_clocked_link_refuses() {
+fn an_analytic_link_refuses() {
     let config = LinkConfig {
         queue: Queue::Pie(PieConfig::default()),
         ..LinkConfig::new(Rate::from_mbps(4), Span::ZERO)
     };
-    let error = ClockedLink::new(&config, Seed::new(0)).unwrap_err();
-    assert_eq!(error, ConfigError::NeedsServedLink);
+    let error = AnalyticLink::new(&config, Seed::new(0)).unwrap_err();
+    assert_eq!(error, ConfigError::NeedsQueuedLink);
 }
 
 /// RFC 8033 read literally, with a timer that fires at every update, and Linux's step at 250 ms.
@@ -443,7 +443,7 @@ proptest! {
         };
         let end = Time::from_secs(30);
         let (expected, probability) = literal.run(&offers, end.as_nanos());
-        let mut link = ServedLink::new(&config, seed).unwrap();
+        let mut link = QueuedLink::new(&config, seed).unwrap();
         let outcomes = run(&mut link, &offers);
         for (number, (outcome, expected)) in outcomes.iter().zip(expected).enumerate() {
             let fate = match outcome {

@@ -6,7 +6,7 @@
 //! digits; the drops are those of its trace.
 
 use comity_link::{
-    ClockedLink, DropCause, Limit, LinkConfig, Outcome, Packet, Queue, RedConfig, RedUnit,
+    AnalyticLink, DropCause, Limit, LinkConfig, Outcome, Packet, Queue, RedConfig, RedUnit,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -58,7 +58,7 @@ fn averages_and_certain_drops_are_those_of_ns2() {
         queue: Queue::Red(red),
         ..LinkConfig::new(Rate::from_mbps(4), Span::from_millis(10))
     };
-    let mut link = ClockedLink::new(&config, Seed::new(1)).unwrap();
+    let mut link = AnalyticLink::new(&config, Seed::new(1)).unwrap();
     let bursts = [(0, 50_000), (150_500, 190_500), (300_700, 320_700)];
     let offers = bursts
         .into_iter()

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use comity_link::{
-    ClockedLink, DeliveryTrace, LinkConfig, Outcome, Packet, RateProfile, ServedLink,
+    AnalyticLink, DeliveryTrace, LinkConfig, Outcome, Packet, QueuedLink, RateProfile,
     TraceErrorKind, parse_delay_steps, parse_mahimahi, parse_steps,
 };
 use comity_units::{Bytes, Rate, Seed, Span, Time};
@@ -38,7 +38,7 @@ fn packets_share_opportunities_and_miss_those_of_their_own_instant() {
     assert_eq!(trace.opportunities(), 4);
     assert_eq!(trace.period(), Span::from_millis(10));
     assert_eq!(trace.mean_rate(), Rate::from_bps(4 * 1_504 * 8 * 100));
-    let mut link = ClockedLink::new(&config(trace), Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config(trace), Seed::new(0)).unwrap();
     for (offered, bytes, expected) in [
         (0, 1_504, 3),   // exactly one opportunity
         (0, 1_000, 5),   // leaves 504 bytes of the first at 5 ms
@@ -125,19 +125,19 @@ proptest! {
         let until = now / 1_000_000 + 60 * 4 * 40 + 100;
         let expected = literal(&milliseconds, &offers, until);
         let config = config(DeliveryTrace::new(milliseconds).unwrap());
-        let mut clocked = ClockedLink::new(&config, Seed::new(0)).unwrap();
-        let mut served = ServedLink::new(&config, Seed::new(0)).unwrap();
+        let mut analytic = AnalyticLink::new(&config, Seed::new(0)).unwrap();
+        let mut queued = QueuedLink::new(&config, Seed::new(0)).unwrap();
         for (token, &(at, bytes)) in offers.iter().enumerate() {
             let at = Time::from_nanos(at);
-            let got = departure(clocked.offer(at, packet(bytes)));
+            let got = departure(analytic.offer(at, packet(bytes)));
             prop_assert_eq!(Some(got.as_nanos()), expected[token], "packet {}", token);
-            prop_assert_eq!(served.offer(at, packet(bytes), token), Ok(()));
+            prop_assert_eq!(queued.offer(at, packet(bytes), token), Ok(()));
         }
-        while let Some(back) = served.poll(Time::from_millis(until)) {
+        while let Some(back) = queued.poll(Time::from_millis(until)) {
             let got = departure(back.outcome).as_nanos();
-            prop_assert_eq!(Some(got), expected[back.token], "served {}", back.token);
+            prop_assert_eq!(Some(got), expected[back.token], "queued {}", back.token);
         }
-        prop_assert_eq!(served.next_wakeup(), None);
+        prop_assert_eq!(queued.next_wakeup(), None);
     }
 
     /// Any text is read or refused, never with a panic; what is read has the promised form.
@@ -158,7 +158,7 @@ proptest! {
 #[test]
 fn setting_a_rate_ends_a_trace() {
     let trace = parse_mahimahi("5\n5\n10\n").unwrap();
-    let mut link = ServedLink::new(&config(trace), Seed::new(0)).unwrap();
+    let mut link = QueuedLink::new(&config(trace), Seed::new(0)).unwrap();
     link.offer(Time::ZERO, packet(1_504), 0).unwrap();
     link.offer(Time::ZERO, packet(3_000), 1).unwrap();
     assert_eq!(link.next_wakeup(), Some(Time::from_millis(5)));
@@ -172,7 +172,7 @@ fn setting_a_rate_ends_a_trace() {
 #[test]
 fn backlog_of_a_trace_is_what_is_left_in_its_opportunities() {
     let trace = parse_mahimahi("5\n5\n10\n").unwrap();
-    let mut link = ClockedLink::new(&config(trace), Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config(trace), Seed::new(0)).unwrap();
     link.offer(Time::ZERO, packet(1_000));
     link.offer(Time::ZERO, packet(2_500));
     link.offer(Time::ZERO, packet(9));
@@ -190,7 +190,7 @@ fn backlog_of_a_trace_is_what_is_left_in_its_opportunities() {
 fn a_saturated_trace_delivers_its_mean_rate() {
     let trace = DeliveryTrace::new(1..=1_000).unwrap();
     assert_eq!(trace.mean_rate(), Rate::from_bps(12_032_000));
-    let mut link = ClockedLink::new(&config(trace), Seed::new(0)).unwrap();
+    let mut link = AnalyticLink::new(&config(trace), Seed::new(0)).unwrap();
     let last = (0..15_040)
         .map(|_| departure(link.offer(Time::ZERO, packet(1_000))))
         .last();

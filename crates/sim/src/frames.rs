@@ -94,19 +94,46 @@ impl Video {
         of_group * ratio / whole
     }
 
-    /// Why there cannot be such an encoder, if there cannot.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
+    /// Whether there can be such an encoder.
+    pub(crate) fn validate(&self) -> Result<(), VideoError> {
         let is_positive = |value: f64| value.is_finite() && value > 0.0;
         if !is_positive(self.fps) || self.rate == Rate::ZERO || self.group == 0 {
-            return Some("its video has no frames: fps, rate and group have to be above zero");
+            return Err(VideoError::NoFrames);
         }
         if !self.ratio.into_iter().all(is_positive) {
-            return Some("the ratios of its frames' sizes have to be above zero");
+            return Err(VideoError::Ratio);
         }
-        (!self.variation.is_finite() || self.variation < 0.0)
-            .then_some("the variation of its frames' sizes has to be zero or more")
+        // Written so that NaN fails.
+        if !(self.variation.is_finite() && self.variation >= 0.0) {
+            return Err(VideoError::Variation);
+        }
+        Ok(())
     }
 }
+
+/// Why there cannot be a [`Video`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VideoError {
+    /// Frames per second, rate or group are not above zero.
+    NoFrames,
+    /// A ratio of the sizes of frames is not above zero.
+    Ratio,
+    /// The variation of the sizes of frames is below zero.
+    Variation,
+}
+
+impl fmt::Display for VideoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoFrames => "the video has no frames: fps, rate and group have to be above zero",
+            Self::Ratio => "the ratios of the frames' sizes have to be above zero",
+            Self::Variation => "the variation of the frames' sizes has to be zero or more",
+        })
+    }
+}
+
+impl std::error::Error for VideoError {}
 
 /// Gives the frames of a [`Video`], one after the other.
 #[derive(Debug)]

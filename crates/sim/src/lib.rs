@@ -22,6 +22,6 @@ pub use scenario::claims;
 
 pub use engine::host;
 pub use engine::{
-    Body, BuildError, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet,
-    RunOptions, SectionPacket, SenderState, run, run_observed,
+    Body, Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, Packet, RunOptions,
+    SectionPacket, SenderState, run, run_observed,
 };

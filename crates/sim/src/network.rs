@@ -1,5 +1,7 @@
 //! What is simulated, as plain data: nodes, one-way links, flows and their workloads.
 
+mod error;
+
 use std::sync::Arc;
 
 use comity_congestion::table::{Parameters, find};
@@ -8,6 +10,8 @@ use comity_link::LinkConfig;
 use comity_transport::timeline::Reliability;
 use comity_transport::{datagram, tcp, tcp::codec};
 use comity_units::{Bytes, Rate, Span, Time};
+
+pub use error::{FlowError, NetworkError};
 
 use crate::frames::{Frame, Video};
 

@@ -5,10 +5,10 @@ mod common;
 use comity_congestion::recovery::RecoveryConfig;
 use comity_link::{DelayProfile, Jitter, LinkConfig, RateProfile};
 use comity_sim::network::{
-    CbrSpacing, DatagramSpec, Headers, Network, Reader, Start, TimelineSpec, TransportSpec,
-    Workload,
+    CbrSpacing, DatagramSpec, FlowError, Headers, Network, NetworkError, Reader, Start,
+    TimelineSpec, TransportSpec, Workload,
 };
-use comity_sim::{BuildError, RunOptions, run};
+use comity_sim::{RunOptions, run};
 use comity_transport::tcp::Config;
 use comity_units::{Bytes, Rate, Seed, Span, Time};
 
@@ -40,8 +40,11 @@ fn tcp(headers: u32) -> TransportSpec {
     tcp
 }
 
-fn refusal(network: &Network) -> Option<BuildError> {
-    run(network, Seed::new(1), &RunOptions::default()).err()
+/// Why a network is refused: a run says so, and so does the network itself.
+fn refusal(network: &Network) -> Option<NetworkError> {
+    let refusal = run(network, Seed::new(1), &RunOptions::default()).err();
+    assert_eq!(network.validate().err(), refusal);
+    refusal
 }
 
 fn of_rate(rate: Rate) -> LinkConfig {
@@ -65,8 +68,9 @@ fn a_greedy_flow_without_any_delay_or_rate_is_refused() {
         (Time::ZERO, Span::from_millis(1)),
         (Time::from_millis(50), Span::ZERO),
     ]));
-    let expected = Some(BuildError::Standstill {
+    let expected = Some(NetworkError::Flow {
         flow: "it0".to_owned(),
+        error: FlowError::Standstill,
     });
     for (forth, back, headers) in [
         (free.clone(), free.clone(), 40),
@@ -144,7 +148,7 @@ fn sources_that_end_need_no_time_on_the_way() {
 fn what_is_done_again_at_no_interval_is_refused() {
     let link = || of_rate(Rate::from_mbps(1));
     let reason = |network: &Network| match refusal(network) {
-        Some(BuildError::Flow { reason, .. }) => reason,
+        Some(NetworkError::Flow { error, .. }) => error,
         other => panic!("{other:?}"),
     };
     let bucket = Workload::TokenBucket {
@@ -157,10 +161,7 @@ fn what_is_done_again_at_no_interval_is_refused() {
     });
     for transport in [tcp(40), datagrams] {
         let network = network(link(), link(), transport, bucket.clone());
-        assert_eq!(
-            reason(&network),
-            "its token bucket is filled at no interval"
-        );
+        assert_eq!(reason(&network), FlowError::RefillInterval);
     }
     let mut reads = network(link(), link(), tcp(40), Workload::Greedy);
     reads.flows[0].reader = Reader::Playback {
@@ -168,7 +169,7 @@ fn what_is_done_again_at_no_interval_is_refused() {
         interval: Span::ZERO,
         delay: Span::ZERO,
     };
-    assert_eq!(reason(&reads), "its reader reads at no interval");
+    assert_eq!(reason(&reads), FlowError::ReadInterval);
     let mut reports = network(link(), link(), tcp(40), Workload::Greedy);
     if let TransportSpec::Tcp(tcp) = &mut reports.flows[0].transport {
         tcp.timeline = Some(TimelineSpec {
@@ -177,5 +178,5 @@ fn what_is_done_again_at_no_interval_is_refused() {
             feedback: Some(Span::ZERO),
         });
     }
-    assert_eq!(reason(&reports), "its reader reports at no interval");
+    assert_eq!(reason(&reports), FlowError::ReportInterval);
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters, Setup, TABLE};
-use comity_link::{ClockedLink, LinkConfig, Outcome, Packet};
+use comity_link::{AnalyticLink, LinkConfig, Outcome, Packet};
 use comity_transport::datagram::{Config, Connection, Ecn, Event, Violation};
 use comity_transport::timeline::{Delivery, Payload};
 use comity_units::{PacketNumber, Seed, Span, Time};
@@ -124,7 +124,7 @@ pub struct Pair<P: Payload> {
     /// What each end held against the other.
     pub violations: Vec<(usize, Violation)>,
     /// `links[0]` carries what end 0 sends.
-    links: [ClockedLink; 2],
+    links: [AnalyticLink; 2],
     in_flight: BinaryHeap<Reverse<InFlight>>,
     now: Time,
     order: u64,
@@ -148,7 +148,7 @@ impl<P: Payload> Pair<P> {
     pub fn new(ends: [Connection<P>; 2], links: [&LinkConfig; 2], seed: Seed) -> Self {
         let [forward, backward] = links;
         let link = |config: &LinkConfig, name| {
-            ClockedLink::new(config, seed.derive(name)).expect("a valid link")
+            AnalyticLink::new(config, seed.derive(name)).expect("a valid link")
         };
         let overhead = ends[0].config().overhead;
         Self {

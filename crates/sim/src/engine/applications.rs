@@ -2,10 +2,10 @@
 
 use comity_units::Time;
 
+use super::event::{Class, Event};
 use super::flow::{Agent, DatagramSource, ReaderState, TcpWorkload};
 use super::observe::{FlowEventKind, Observer};
 use super::packet::{Body, Header};
-use super::queue::{Class, Event};
 use super::{Engine, MEASURE};
 
 impl<O: Observer> Engine<'_, O> {

@@ -1,24 +1,24 @@
 //! From a network's description to an engine.
 
-mod error;
 mod flow;
 mod links;
 mod sections;
+mod workload;
 
 use comity_units::{Seed, Time};
 
-pub use error::BuildError;
-pub(super) use links::{first_delay, mean_rate};
-pub(super) use sections::section_producer;
+pub(super) use flow::tcp_ends;
+pub(super) use sections::section_ends;
+pub(super) use workload::{datagram_source, section_producer, tcp_workload};
 
+use super::event::{Class, Event};
 use super::links::Watch;
 use super::packet::Arena;
 use super::paths::{Paths, Use};
-use super::queue::{Class, Event, EventQueue};
+use super::queue::EventQueue;
 use super::route::Router;
-use super::standstill::stands_still;
-use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions};
-use crate::network::{Network, NodeId, TransportSpec};
+use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions, check};
+use crate::network::{FlowError, Network, NetworkError, TransportSpec};
 use flow::build_flow;
 use links::build_links;
 
@@ -28,25 +28,16 @@ impl<'o, O: Observer> Engine<'o, O> {
         seed: Seed,
         options: &RunOptions,
         observer: &'o mut O,
-    ) -> Result<Self, BuildError> {
-        check_names(network)?;
-        if network.warmup >= network.duration {
-            let (warmup, duration) = (network.warmup, network.duration);
-            return Err(BuildError::Warmup { warmup, duration });
-        }
+    ) -> Result<Self, NetworkError> {
+        check::names(network)?;
+        check::times(network)?;
+        check::ways(network)?;
         let watch = Watch {
             warmup: Time::ZERO + network.warmup,
             end: Time::ZERO + network.duration,
         };
         let mut links = build_links(network, seed)?;
-        let mut router = Router::new(
-            network,
-            network
-                .links
-                .iter()
-                .map(|l| first_delay(&l.config))
-                .collect(),
-        );
+        let mut router = Router::new(network);
         let mut paths = Paths::default();
         let mut flows = Vec::with_capacity(network.flows.len());
         let any_serves = links.iter().any(|link| !link.decides_at_once());
@@ -57,26 +48,15 @@ impl<'o, O: Observer> Engine<'o, O> {
                 TransportSpec::Datagram(_) => (Use::Datagrams, Use::Nothing),
                 TransportSpec::Sections(_) => (Use::Sections, Use::Reports),
                 TransportSpec::Tcp(_) => (Use::Segments, Use::Answers),
-                TransportSpec::Command(_) => {
-                    let flow = spec.name.clone();
-                    return Err(BuildError::Command { flow });
-                }
+                TransportSpec::Command(_) => return Err(FlowError::Command.of(spec)),
             };
             let (source, destination) = (spec.source, spec.destination);
-            let forward = paths.find(network, &mut router, spec, (source, destination, there))?;
-            let backward = paths.find(network, &mut router, spec, (destination, source, back))?;
-            if stands_still(network, spec, paths.links(forward), paths.links(backward)) {
-                let flow = spec.name.clone();
-                return Err(BuildError::Standstill { flow });
-            }
-            let flow = build_flow(
-                network,
-                spec,
-                seed,
-                (forward, backward),
-                &paths,
-                &mut shared,
-            )?;
+            let forward = paths.find(&mut router, (source, destination, there));
+            let backward = paths.find(&mut router, (destination, source, back));
+            let flow = forward
+                .and_then(|forward| Ok((forward, backward?)))
+                .and_then(|ways| build_flow(network, spec, seed, ways, &paths, &mut shared))
+                .map_err(|error| error.of(spec))?;
             let source = index as u32 * 2;
             queue.schedule(Event::new(flow.started_at, Class::Control, source));
             if flow.stop_at < watch.end {
@@ -104,31 +84,4 @@ impl<'o, O: Observer> Engine<'o, O> {
             is_measuring: false,
         })
     }
-}
-
-fn check_names(network: &Network) -> Result<(), BuildError> {
-    let links = network.links.iter().map(|link| &link.name);
-    let flows = network.flows.iter().map(|flow| &flow.name);
-    for mut names in [links.collect::<Vec<_>>(), flows.collect()] {
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(BuildError::DuplicateName {
-                name: pair[0].clone(),
-            });
-        }
-    }
-    let known = network.nodes.len() as u32;
-    let check = |user: String, node: NodeId| match node.0 < known {
-        true => Ok(()),
-        false => Err(BuildError::UnknownNode { user, node: node.0 }),
-    };
-    for link in &network.links {
-        check(format!("link {:?}", link.name), link.from)?;
-        check(format!("link {:?}", link.name), link.to)?;
-    }
-    for flow in &network.flows {
-        check(format!("flow {:?}", flow.name), flow.source)?;
-        check(format!("flow {:?}", flow.name), flow.destination)?;
-    }
-    Ok(())
 }

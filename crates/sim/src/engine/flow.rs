@@ -10,7 +10,7 @@ use super::arrivals::Arrivals;
 use super::fingerprint::Fingerprint;
 use super::links::Watch;
 use super::observe::SenderState;
-use super::paths::Path;
+use super::path::Path;
 use super::schedule::Schedule;
 use super::sections::SectionFlow;
 use super::timeline::TimelineFlow;

@@ -6,13 +6,15 @@
 use comity_link::Random;
 use comity_units::{Bytes, Rate, Seed, Time};
 
-use super::build::{BuildError, first_delay, mean_rate, section_producer};
+use super::build::section_producer;
 use super::flow::start_time;
 use super::links::Watch;
 use super::producer::{FrameSource, Producer};
 use super::route::Router;
 use super::shares::Shares;
-use crate::network::{Network, NodeId, TransportSpec};
+pub use super::shares::payload_of;
+pub use super::streams::{flow_stream, link_stream};
+use crate::network::{Network, NetworkError, TransportSpec};
 
 /// Where a flow goes and when it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,30 +35,15 @@ pub struct FlowPlan {
 /// The plans of all flows, in the order of the network.
 ///
 /// # Errors
-/// [`BuildError`] when a flow goes to its own node or cannot reach its destination.
-pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, BuildError> {
-    let delays = network.links.iter().map(|link| first_delay(&link.config));
-    let mut router = Router::new(network, delays.collect());
-    let name = |node: NodeId| {
-        let name = network.nodes.get(node.0 as usize);
-        name.cloned().unwrap_or_default()
-    };
+/// As [`Network::validate`].
+pub fn plans(network: &Network, seed: Seed) -> Result<Vec<FlowPlan>, NetworkError> {
+    network.validate()?;
+    let mut router = Router::new(network);
     let mut plans = Vec::with_capacity(network.flows.len());
     for flow in &network.flows {
         let (source, destination) = (flow.source, flow.destination);
-        if source == destination {
-            return Err(BuildError::FlowToItself {
-                flow: flow.name.clone(),
-                node: name(source),
-            });
-        }
-        let mut path = |from: NodeId, to: NodeId| {
-            let links = router.path(from, to);
-            let links = links.ok_or_else(|| BuildError::Unreachable {
-                flow: flow.name.clone(),
-                from: name(from),
-                to: name(to),
-            })?;
+        let mut path = |from, to| -> Result<Vec<usize>, NetworkError> {
+            let links = router.route(from, to).map_err(|error| error.of(flow))?;
             Ok(links.into_iter().map(|link| link as usize).collect())
         };
         let (forward, reverse) = (path(source, destination)?, path(destination, source)?);
@@ -95,17 +82,7 @@ fn watch(network: &Network) -> Watch {
 
 /// The mean rate of a link over measured time; `None` without a rate.
 pub fn link_rate(network: &Network, link: &comity_link::LinkConfig) -> Option<Rate> {
-    mean_rate(link, watch(network))
-}
-
-/// The seed that everything of a flow is derived from.
-pub fn flow_stream(seed: Seed, flow: &str) -> Seed {
-    seed.derive("flow").derive(flow)
-}
-
-/// The seed that everything of a link is derived from.
-pub fn link_stream(seed: Seed, link: &str) -> Seed {
-    seed.derive("link").derive(link)
+    watch(network).mean_rate(link)
 }
 
 /// What a flow submits, and when.
@@ -116,14 +93,14 @@ impl Source {
     /// The source of a flow that begins at `start`. TCP submits a full segment at a time.
     ///
     /// # Errors
-    /// [`BuildError`] for a workload that is no calendar of sections: a file, a token bucket, and for TCP a
+    /// [`NetworkError`] for a workload that is no calendar of sections: a file, a token bucket, and for TCP a
     /// greedy source.
     pub fn new(
         network: &Network,
         flow: usize,
         seed: Seed,
         start: Time,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, NetworkError> {
         let spec = &network.flows[flow];
         let section = match &spec.transport {
             TransportSpec::Tcp(tcp) => Bytes::new(u64::from(tcp.config.mss)),
@@ -134,6 +111,7 @@ impl Source {
         let random = Random::new(flow_stream(seed, &spec.name).derive("workload"));
         section_producer(spec, section, start, random)
             .map(|producer| Self(FrameSource::new(producer)))
+            .map_err(|error| error.of(spec))
     }
 
     /// When the next section comes into being; [`Time::MAX`] for never. A greedy source always has one.
@@ -158,11 +136,4 @@ impl Source {
     pub fn is_greedy(&self) -> bool {
         matches!(self.0.producer, Producer::Greedy(_))
     }
-}
-
-/// The bytes that an equal share of `share` wire bytes carries as payload of full packets.
-pub fn payload_of(share: Bytes, payload: u32, overhead: u32) -> u64 {
-    let (payload, overhead) = (u128::from(payload), u128::from(overhead));
-    // A part of the share, and so no longer than that.
-    (u128::from(share.get()) * payload / (payload + overhead).max(1)) as u64
 }

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use comity_link::{ClockedLink, DropCause, Outcome, Packet as LinkPacket, Passage, ServedLink};
+use comity_link::{
+    DropCause, Link, LinkConfig, Outcome, Packet as LinkPacket, Passage, RateProfile,
+};
 use comity_units::{Bytes, Rate, Span, Time};
 
 use super::fingerprint::Fingerprint;
@@ -11,15 +13,6 @@ use super::packet::{Arena, NONE, Slot};
 use crate::histogram::Distribution;
 use crate::metrics;
 use crate::report::LinkReport;
-
-/// The two kinds of link.
-#[derive(Debug)]
-pub(super) enum Model {
-    /// Decides a packet's fate when it is handed over.
-    Clocked(ClockedLink),
-    /// Serves its queue packet by packet.
-    Served(Box<ServedLink<Slot>>),
-}
 
 /// The interval that is watched: statistics of a run count from `warmup` to `end`.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +25,27 @@ impl Watch {
     /// How much of `[from, to]` lies in the watched interval.
     fn overlap(&self, from: Time, to: Time) -> Span {
         to.min(self.end).saturating_since(from.max(self.warmup))
+    }
+
+    /// The mean rate of a link over the watched interval, for its utilisation.
+    pub(super) fn mean_rate(&self, config: &LinkConfig) -> Option<Rate> {
+        match &config.rate {
+            RateProfile::Unlimited => None,
+            RateProfile::Constant(rate) => Some(*rate),
+            RateProfile::Deliveries(trace) => Some(trace.mean_rate()),
+            RateProfile::Steps(steps) => {
+                let mut bits = 0.0;
+                for (at, &(from, rate)) in steps.iter().enumerate() {
+                    let to = steps
+                        .get(at + 1)
+                        .map_or(self.end, |&(next, _)| next.min(self.end));
+                    let share = to.saturating_since(from.max(self.warmup)).as_secs_f64();
+                    bits += share * rate.as_bps() as f64;
+                }
+                let watched = self.end.saturating_since(self.warmup).as_secs_f64();
+                Some(Rate::from_bps_f64(bits / watched))
+            }
+        }
     }
 }
 
@@ -46,7 +60,7 @@ enum OnTheWire {
 
 #[derive(Debug)]
 pub(super) struct LinkState {
-    pub(super) model: Model,
+    pub(super) link: Link<Slot>,
     wire: OnTheWire,
     /// When the next packet comes out; [`Time::MAX`] with none on the wire.
     pub(super) next_arrival: Time,
@@ -84,7 +98,7 @@ struct Counts {
     refused: u64,
     /// Packets that used the link and had been handed over before the warm-up was over.
     before_warmup: u64,
-    /// Packets that a served link still holds at the end.
+    /// Packets that a queued link still holds at the end.
     held: u64,
 }
 
@@ -149,15 +163,10 @@ impl Counts {
 impl LinkState {
     /// A link; `makes_copies` says whether packets may come out of it twice, `marks` whether some come out
     /// marked.
-    pub(super) fn new(model: Model, makes_copies: bool, marks: bool) -> Self {
+    pub(super) fn new(link: Link<Slot>, makes_copies: bool, marks: bool) -> Self {
         // A copy comes out between its original and what follows: a packet that is computed ahead behind this
         // link would be there before the copy of the one in front of it.
-        let keeps_order = !makes_copies
-            && match &model {
-                Model::Clocked(link) => link.keeps_order(),
-                Model::Served(link) => link.keeps_order(),
-            };
-        let wire = if keeps_order {
+        let wire = if !makes_copies && link.keeps_order() {
             OnTheWire::Ordered {
                 head: NONE,
                 tail: NONE,
@@ -166,7 +175,7 @@ impl LinkState {
             OnTheWire::Unordered(BinaryHeap::new())
         };
         Self {
-            model,
+            link,
             wire,
             next_arrival: Time::MAX,
             next_service: Time::MAX,
@@ -185,7 +194,7 @@ impl LinkState {
 
     /// Whether a packet's fate is known when it is handed over.
     pub(super) fn decides_at_once(&self) -> bool {
-        matches!(self.model, Model::Clocked(_))
+        self.link.decides_at_once()
     }
 
     /// Counts a packet that is handed over.
@@ -203,10 +212,7 @@ impl LinkState {
         (flow, wire): (u32, u32),
         watch: &Watch,
     ) -> Option<Passage> {
-        let Model::Clocked(model) = &mut self.model else {
-            return None;
-        };
-        let passage = model.offer_another(at, wire)?;
+        let passage = self.link.offer_another(at, wire)?;
         self.count_offer();
         self.account_passage(at, (flow, wire), passage, watch);
         Some(passage)
@@ -283,7 +289,7 @@ impl LinkState {
         self.counts.carried()
     }
 
-    /// Counts packets that a served link still holds when the run ends.
+    /// Counts packets that a queued link still holds when the run ends.
     pub(super) fn count_held(&mut self, packets: u64) {
         self.counts.queued_at_end += packets;
         self.counts.held += packets;

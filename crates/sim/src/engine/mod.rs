@@ -19,12 +19,15 @@ mod alarm;
 mod applications;
 mod arrivals;
 mod build;
+mod check;
+mod event;
 mod fingerprint;
 mod flow;
 pub mod host;
 mod links;
 mod observe;
 mod packet;
+mod path;
 mod paths;
 mod producer;
 mod queue;
@@ -34,29 +37,29 @@ mod schedule;
 mod sections;
 mod shares;
 mod standstill;
+mod streams;
 mod timeline;
 mod tokens;
 mod tournament;
 
 use comity_congestion::RttEstimator;
-use comity_link::Outcome;
+use comity_link::{Link, Outcome};
 use comity_transport::tcp::Segment;
 use comity_units::{Seed, Time};
 
-pub use build::BuildError;
+pub(crate) use check::{flow as check_flow, times as check_times, ways as check_ways};
 pub use observe::{Fate, FlowEvent, FlowEventKind, LinkEvent, NullObserver, Observer, SenderState};
 pub use packet::{Body, Packet, SectionPacket};
-pub(crate) use room::{Misfit, misfit};
-pub(crate) use standstill::standstill;
 
-use crate::network::Network;
+use crate::network::{Network, NetworkError};
 use crate::report::{Cost, RunReport};
+use event::{Class, Event};
 use fingerprint::Fingerprint;
 use flow::{Agent, Flow, ReaderState, TcpWorkload};
-use links::{LinkState, Model, Watch, link_view};
+use links::{LinkState, Watch, link_view};
 use packet::{Arena, Header, Slot};
-use paths::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
-use queue::{Class, Event, EventQueue};
+use path::{ACTS_AHEAD, AHEAD, DRAW, END, LINK};
+use queue::EventQueue;
 use shares::Shares;
 
 /// How a run is made; none of it changes the result.
@@ -76,9 +79,8 @@ impl Default for RunOptions {
 /// Plays `network` from `seed`.
 ///
 /// # Errors
-/// [`BuildError`] when the network cannot be played: an unreachable destination, an unknown controller, a
-/// link or a flow with impossible settings.
-pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, BuildError> {
+/// As [`Network::validate`], and for flows that only the lab can run.
+pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, NetworkError> {
     run_observed(network, seed, options, &mut NullObserver)
 }
 
@@ -91,7 +93,7 @@ pub fn run_observed<O: Observer>(
     seed: Seed,
     options: &RunOptions,
     observer: &mut O,
-) -> Result<RunReport, BuildError> {
+) -> Result<RunReport, NetworkError> {
     let mut engine = Engine::build(network, seed, options, observer)?;
     engine.play();
     Ok(engine.finish(network, seed))
@@ -238,14 +240,14 @@ impl<O: Observer> Engine<'_, O> {
         let &Header { flow, wire, .. } = self.arena.header(slot);
         let state = &mut self.links[link as usize];
         state.count_offer();
-        let Model::Clocked(model) = &mut state.model else {
+        let Link::Analytic(analytic) = &mut state.link else {
             self.arena.place(slot, place, at);
-            self.queue_at_served(at, link, slot);
+            self.enqueue(at, link, slot);
             return None;
         };
-        // No queue of a clocked link looks at the flow.
+        // No queue of an analytic link looks at the flow.
         let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot), 0);
-        let outcome = model.offer(at, view);
+        let outcome = analytic.offer(at, view);
         let Outcome::Carried(way) = outcome else {
             self.lose(link, slot, at, outcome);
             return None;
@@ -478,29 +480,23 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    // ---------------------------------------------------------------- links that serve
+    // ---------------------------------------------------------------- queued links
 
-    fn queue_at_served(&mut self, now: Time, link: u32, slot: Slot) {
+    fn enqueue(&mut self, now: Time, link: u32, slot: Slot) {
         let &Header { flow, wire, at, .. } = self.arena.header(slot);
         let is_return = self.flows[flow as usize].is_return(at);
         let flow = u64::from(flow) << 1 | u64::from(is_return);
         let state = &mut self.links[link as usize];
         let view = link_view(wire, state.marks && self.arena.is_ecn_capable(slot), flow);
-        let Model::Served(model) = &mut state.model else {
-            return;
-        };
-        if let Err(cause) = model.offer(now, view, slot) {
-            self.settle(link, slot, Outcome::Dropped(cause));
+        if let Some(outcome) = state.link.offer(now, view, slot) {
+            self.settle(link, slot, outcome);
         }
         self.arm_service(link);
     }
 
     fn arm_service(&mut self, link: u32) {
         let state = &mut self.links[link as usize];
-        let Model::Served(model) = &mut state.model else {
-            return;
-        };
-        if let Some(due) = model.next_wakeup()
+        if let Some(due) = state.link.next_wakeup()
             && due < state.next_service
         {
             state.next_service = due;
@@ -511,19 +507,15 @@ impl<O: Observer> Engine<'_, O> {
     fn on_service(&mut self, now: Time, link: u32) {
         self.links[link as usize].next_service = Time::MAX;
         self.queue.set(Class::Service, link, Time::MAX);
-        loop {
-            let Model::Served(model) = &mut self.links[link as usize].model else {
-                return;
-            };
-            let Some(served) = model.poll(now) else { break };
-            self.settle(link, served.token, served.outcome);
+        while let Some(decision) = self.links[link as usize].link.poll(now) {
+            self.settle(link, decision.token, decision.outcome);
         }
         self.arm_service(link);
     }
 
-    /// A served link has decided about a packet.
+    /// A queued link has decided about a packet.
     fn settle(&mut self, link: u32, slot: Slot, outcome: Outcome) {
-        // While a served link holds a packet, its place in the arena says when it was handed over.
+        // While a queued link holds a packet, its place in the arena says when it was handed over.
         let &Header {
             arrival: offered_at,
             flow,
@@ -645,16 +637,12 @@ impl<O: Observer> Engine<'_, O> {
             .iter()
             .zip(&self.links)
             .map(|(spec, link)| {
-                link.report(
-                    &spec.name,
-                    build::mean_rate(&spec.config, self.watch),
-                    watched,
-                )
+                link.report(&spec.name, self.watch.mean_rate(&spec.config), watched)
             })
             .collect();
         let watch = self.watch;
         let paths = &self.paths;
-        let data = |flow: &Flow| paths::links(flow.forward, paths).map(|link| link as usize);
+        let data = |flow: &Flow| path::links(flow.forward, paths).map(|link| link as usize);
         let shares = Shares::new(network, self.flows.iter().flat_map(data), watch);
         let flows = network
             .flows
@@ -683,13 +671,13 @@ impl<O: Observer> Engine<'_, O> {
         }
     }
 
-    /// Packets that the queues of served links hold at the end belong to the accounts too. Nothing else is
+    /// Packets that queued links hold at the end belong to the accounts too. Nothing else is
     /// left in the arena: packets that come out after the end were never put there.
     fn count_what_is_held(&mut self) {
         let end = self.watch.end;
         for link in &mut self.links {
-            if let Model::Served(model) = &mut link.model {
-                let held = model.backlog(end).packets.unwrap_or(0);
+            if let Link::Queued(queued) = &mut link.link {
+                let held = queued.backlog(end).packets.unwrap_or(0);
                 link.count_held(u64::from(held));
             }
         }

@@ -2,40 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::build::BuildError;
 use super::flow::{Agent, DatagramSource, Flow, ReaderState};
 use super::links::LinkState;
+use super::path::{ACTS_AHEAD, AHEAD, DRAW, END, LINK, Path};
 use super::route::Router;
-use crate::network::{FlowSpec, Network, NodeId};
-
-/// The bit of a path entry that says: this link may be computed ahead from the one before it.
-pub(super) const AHEAD: u32 = 1 << 31;
-
-/// The bit of a path entry that says: a packet that waits here for its turn has the flow's next one emitted.
-pub(super) const DRAW: u32 = 1 << 30;
-
-/// The bit of the entry that ends a path.
-pub(super) const END: u32 = 1 << 29;
-
-/// The bit of a path's end that says: the endpoint may act ahead of its turn.
-pub(super) const ACTS_AHEAD: u32 = 1;
-
-/// The part of a path entry that is the link.
-pub(super) const LINK: u32 = END - 1;
-
-/// A stretch of the engine's list of path entries: links from here on, and then an end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Path {
-    pub(super) start: u32,
-}
-
-/// The links of a path in the engine's list of path entries, in their order.
-pub(super) fn links(path: Path, entries: &[u32]) -> impl Iterator<Item = u32> {
-    entries[path.start as usize..]
-        .iter()
-        .take_while(|&&entry| entry & END == 0)
-        .map(|&entry| entry & LINK)
-}
+use crate::network::{FlowError, NodeId};
 
 /// All paths, and which links follow which.
 #[derive(Default)]
@@ -60,29 +31,14 @@ pub(super) enum Use {
 impl Paths {
     pub(super) fn find(
         &mut self,
-        network: &Network,
         router: &mut Router<'_>,
-        flow: &FlowSpec,
         key: (NodeId, NodeId, Use),
-    ) -> Result<Path, BuildError> {
+    ) -> Result<Path, FlowError> {
         if let Some(&path) = self.known.get(&key) {
             return Ok(path);
         }
         let (from, to, _) = key;
-        let name = |node: NodeId| network.nodes[node.0 as usize].clone();
-        if from == to {
-            return Err(BuildError::FlowToItself {
-                flow: flow.name.clone(),
-                node: name(from),
-            });
-        }
-        let links = router
-            .path(from, to)
-            .ok_or_else(|| BuildError::Unreachable {
-                flow: flow.name.clone(),
-                from: name(from),
-                to: name(to),
-            })?;
+        let links = router.route(from, to)?;
         let start = self.entries.len() as u32;
         self.entries.extend(links);
         self.entries.push(END);

@@ -5,41 +5,28 @@ use std::collections::BTreeSet;
 use comity_link::{Limit, LinkConfig};
 use comity_units::Bytes;
 
-use super::build::first_delay;
 use super::route::Router;
-use crate::network::{FlowSpec, Network, TransportSpec, Workload};
+use crate::network::{FlowSpec, Network, NetworkError, TransportSpec, Workload};
 
-/// A queue on the way of a flow that is smaller than its packets, so that none of them gets through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit {
-    /// The place of the link in the network.
-    pub(crate) link: usize,
-    /// The place of the flow in the network.
-    pub(crate) flow: usize,
-    /// What the queue holds.
-    pub(crate) limit: Bytes,
-    /// The size of the packets.
-    pub(crate) packet: Bytes,
-}
-
-/// The first [`Misfit`] of a network, if there is one: of full packets on their way to the destination, or of
-/// plain acknowledgements on their way back.
+/// Whether every queue has room for the packets over it: for full packets on their way to the
+/// destination, and for plain acknowledgements on their way back.
 ///
 /// Routes are looked for only where a queue is smaller than the largest packet of all.
-pub(crate) fn misfit(network: &Network) -> Option<Misfit> {
+pub(super) fn check(network: &Network) -> Result<(), NetworkError> {
     let limits: Vec<Option<u64>> = network
         .links
         .iter()
         .map(|link| byte_limit(&link.config))
         .collect();
-    let least = limits.iter().flatten().min()?;
+    let Some(least) = limits.iter().flatten().min() else {
+        return Ok(());
+    };
     if network.flows.iter().all(|flow| full_packet(flow) <= *least) {
-        return None;
+        return Ok(());
     }
-    let delays = network.links.iter().map(|link| first_delay(&link.config));
-    let mut router = Router::new(network, delays.collect());
+    let mut router = Router::new(network);
     let mut seen = BTreeSet::new();
-    for (flow, spec) in network.flows.iter().enumerate() {
+    for spec in &network.flows {
         let (there, back) = (full_packet(spec), acknowledgement(spec));
         for (from, to, packet) in [
             (spec.source, spec.destination, there),
@@ -52,17 +39,17 @@ pub(crate) fn misfit(network: &Network) -> Option<Misfit> {
                 let link = link as usize;
                 let limit = limits.get(link).copied().flatten();
                 if let Some(limit) = limit.filter(|&limit| limit < packet) {
-                    return Some(Misfit {
-                        link,
-                        flow,
+                    return Err(NetworkError::NoPacketFits {
+                        link: network.links[link].name.clone(),
                         limit: Bytes::new(limit),
+                        flow: spec.name.clone(),
                         packet: Bytes::new(packet),
                     });
                 }
             }
         }
     }
-    None
+    Ok(())
 }
 
 fn byte_limit(config: &LinkConfig) -> Option<u64> {

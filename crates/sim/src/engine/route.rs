@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use comity_units::Span;
 
-use crate::network::{Network, NodeId};
+use crate::network::{FlowError, Network, NodeId};
 
 /// Finds paths of least propagation delay; ties go to fewer links, then to links named earlier.
 ///
@@ -23,7 +23,12 @@ pub(super) struct Router<'a> {
 const NO_LINK: u32 = u32::MAX;
 
 impl<'a> Router<'a> {
-    pub(super) fn new(network: &'a Network, delays: Vec<Span>) -> Self {
+    pub(super) fn new(network: &'a Network) -> Self {
+        // Delays that change do not change the routes.
+        let delays = network
+            .links
+            .iter()
+            .map(|link| link.config.delay.at_start());
         let mut outgoing = vec![Vec::new(); network.nodes.len()];
         for (index, link) in network.links.iter().enumerate() {
             if let Some(links) = outgoing.get_mut(link.from.0 as usize) {
@@ -32,10 +37,24 @@ impl<'a> Router<'a> {
         }
         Self {
             network,
-            delays,
+            delays: delays.collect(),
             outgoing,
             trees: vec![None; network.nodes.len()],
         }
+    }
+
+    /// The links from one end of a flow to the other.
+    pub(super) fn route(&mut self, from: NodeId, to: NodeId) -> Result<Vec<u32>, FlowError> {
+        let network = self.network;
+        let name = |node: NodeId| network.nodes[node.0 as usize].clone();
+        if from == to {
+            return Err(FlowError::ToItself { node: name(from) });
+        }
+        let unreachable = || FlowError::Unreachable {
+            from: name(from),
+            to: name(to),
+        };
+        self.path(from, to).ok_or_else(unreachable)
     }
 
     /// The links from `source` to `destination`, or `None` when there is no way.

@@ -1,23 +1,17 @@
 //! Flows of sections: two ends of the deadline transport, and what gives the sections.
 
+mod events;
+
 use comity_frames::{Frame, FrameType, Shedder, Verdict};
-use comity_transport::datagram::{
-    Connection, Event as ConnectionEvent, SentStatistics, Statistics,
-};
-use comity_transport::timeline::{
-    Delivery, Elided, Importance, Outgoing, Reason, SectionId, StreamId,
-};
+use comity_transport::datagram::{Connection, SentStatistics, Statistics};
+use comity_transport::timeline::{Elided, Importance, Outgoing, Reason, SectionId, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
 
-use super::Engine;
 use super::alarm::Alarm;
 use super::arrivals::Arrivals;
-use super::flow::Agent;
-use super::host::payload_of;
-use super::observe::{FlowEventKind, Observer, SenderState};
-use super::packet::{Body, Header, SectionPacket, Slot};
+use super::observe::SenderState;
 use super::producer::{FrameSource, Producer};
-use super::queue::{Class, Event};
+use super::shares::payload_of;
 use crate::ledger::Ledger;
 use crate::network::SectionsSpec;
 use crate::report::FlowReport;
@@ -63,16 +57,12 @@ struct AtWarmup {
 
 impl SectionFlow {
     pub(super) fn new(
-        source: Connection<Elided>,
-        sink: Connection<Elided>,
+        [source, sink]: [Connection<Elided>; 2],
         producer: Producer,
-        settings: &SectionsSpec,
+        spec: &SectionsSpec,
         warmup: Time,
     ) -> Self {
-        let latency = settings.latency;
-        let acknowledgement = settings
-            .acknowledgement
-            .and_then(|bytes| u32::try_from(bytes.get()).ok());
+        let latency = spec.latency;
         let end = |connection| End {
             connection,
             alarm: Alarm::new(),
@@ -81,7 +71,7 @@ impl SectionFlow {
             source: end(source),
             sink: end(sink),
             frames: FrameSource::new(producer),
-            shedder: settings.shedder(),
+            shedder: spec.shedder(),
             target: None,
             owed: Vec::new(),
             ledger: Ledger::new(warmup, latency),
@@ -89,7 +79,9 @@ impl SectionFlow {
             has_stopped: false,
             closed_at: None,
             at_warmup: AtWarmup::default(),
-            acknowledgement,
+            acknowledgement: spec
+                .acknowledgement
+                .and_then(|bytes| u32::try_from(bytes.get()).ok()),
             arrivals: Arrivals::default(),
         }
     }
@@ -269,172 +261,5 @@ impl SectionFlow {
 
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>() + self.ledger.memory() + self.arrivals.memory()
-    }
-}
-
-impl<O: Observer> Engine<'_, O> {
-    /// A flow of sections begins.
-    pub(super) fn start_sections(&mut self, now: Time, index: u32) {
-        let Agent::Sections(sections) = &self.flows[index as usize].agent else {
-            return;
-        };
-        let first = sections.next_emission();
-        if !first.is_never() {
-            self.queue
-                .schedule(Event::new(first, Class::Application, index * 2));
-        }
-        self.pump_sections(now, index, true);
-        self.pump_sections(now, index, false);
-    }
-
-    /// A packet has come to its end of a connection.
-    pub(super) fn receive_sections(
-        &mut self,
-        now: Time,
-        slot: Slot,
-        index: u32,
-        at_destination: bool,
-    ) {
-        let flow = &mut self.flows[index as usize];
-        let (Agent::Sections(sections), Body::Sections(packet)) =
-            (&mut flow.agent, *self.arena.body(slot))
-        else {
-            return;
-        };
-        if at_destination {
-            if now >= self.watch.warmup {
-                let sent_at = self.arena.header(slot).sent_at;
-                flow.counts.delay.record(now.saturating_since(sent_at));
-                sections.arrivals.record(now);
-            }
-        } else {
-            flow.hash.add(now.as_nanos(), packet.number.get() as u32);
-        }
-        let payload = self.arena.payload(slot);
-        let connection = &mut sections.end(at_destination).connection;
-        // What an end holds against the other closes the connection, which its events tell.
-        let _ = connection.on_packet(now, packet.number, packet.ecn, payload);
-        self.show_received(index, now, slot, 0);
-        self.arena.free(slot);
-        self.pump_sections(now, index, at_destination);
-    }
-
-    pub(super) fn on_sections_timer(&mut self, now: Time, index: u32, at_destination: bool) {
-        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
-            return;
-        };
-        let end = sections.end(at_destination);
-        if !end.alarm.take(now) {
-            return;
-        }
-        if end.connection.next_timer() > now {
-            // The timer was moved on since.
-            self.arm_sections(now, index, at_destination);
-            return;
-        }
-        end.alarm.ring(now);
-        end.connection.on_timer(now);
-        if O::ACTIVE {
-            self.show_flow(index, now, at_destination, FlowEventKind::Timer);
-        }
-        // It may ask for another turn at once, as when several reports are due, of which each acknowledgement has one.
-        self.pump_sections(now, index, at_destination);
-    }
-
-    /// Lets an end hand over what is due and send what it may, and sees to its timer.
-    pub(super) fn pump_sections(&mut self, now: Time, index: u32, at_destination: bool) {
-        self.hand_sections_over(now, index, at_destination);
-        loop {
-            let flow = &mut self.flows[index as usize];
-            let Agent::Sections(sections) = &mut flow.agent else {
-                return;
-            };
-            if !at_destination {
-                sections.fill(now);
-            }
-            let connection = &mut sections.end(at_destination).connection;
-            let Some(sent) = connection.poll_transmit(now, &mut self.arena.draft) else {
-                break;
-            };
-            let mut wire = sent.payload + connection.config().overhead;
-            let path = if at_destination {
-                wire = sections.acknowledgement.unwrap_or(wire);
-                flow.counts.returned_packets += 1;
-                flow.backward
-            } else {
-                flow.counts.sent_packets += 1;
-                flow.counts.sent_wire_bytes += u64::from(wire);
-                flow.forward
-            };
-            let header = Header::new(now, index, wire, path.start);
-            let packet = SectionPacket {
-                number: sent.number,
-                ecn: sent.ecn,
-            };
-            let slot = self.arena.insert_draft(header, packet);
-            self.show_sent(index, now, slot);
-            self.carry(now, slot);
-        }
-        self.arm_sections(now, index, at_destination);
-    }
-
-    /// Takes what an end has for its application.
-    fn hand_sections_over(&mut self, now: Time, index: u32, at_destination: bool) {
-        loop {
-            let flow = &mut self.flows[index as usize];
-            let Agent::Sections(sections) = &mut flow.agent else {
-                return;
-            };
-            let connection = &mut sections.end(at_destination).connection;
-            let Some(delivery) = connection.poll_delivery(now) else {
-                break;
-            };
-            match delivery {
-                Delivery::Section(received) => {
-                    let (section, bytes) = (received.meta.section, u64::from(received.meta.length));
-                    let completed = received.completed;
-                    sections.ledger.on_section(section, completed);
-                    flow.hash.add(completed.as_nanos(), section.0 as u32);
-                    flow.counts.delivered_total += bytes;
-                    if now >= self.watch.warmup {
-                        flow.counts.delivered_measured += bytes;
-                    }
-                    if O::ACTIVE {
-                        let delivered = FlowEventKind::Delivered(bytes);
-                        self.show_flow(index, now, at_destination, delivered);
-                    }
-                }
-                Delivery::Gap(gap) => {
-                    flow.hash.add(!now.as_nanos(), gap.section.0 as u32);
-                    sections.ledger.on_gap(gap.section, gap.reason);
-                }
-            }
-        }
-        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
-            return;
-        };
-        while let Some(event) = sections.end(at_destination).connection.poll_event() {
-            match event {
-                ConnectionEvent::Closed(_) => {
-                    sections.closed_at.get_or_insert(now);
-                }
-                ConnectionEvent::TargetBitrate(target) if !at_destination => {
-                    sections.target = Some(target.offer);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Sees to it that an end's next timer has an event no later than it.
-    fn arm_sections(&mut self, now: Time, index: u32, at_destination: bool) {
-        let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
-            return;
-        };
-        let end = sections.end(at_destination);
-        if let Some(due) = end.alarm.set(now, end.connection.next_timer()) {
-            let source = index * 2 + u32::from(at_destination);
-            self.queue.schedule(Event::new(due, Class::Timer, source));
-        }
     }
 }

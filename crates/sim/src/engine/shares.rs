@@ -2,7 +2,6 @@
 
 use comity_units::{Bytes, Rate};
 
-use super::build;
 use super::links::Watch;
 use crate::network::Network;
 
@@ -24,7 +23,7 @@ impl Shares {
         let watched = watch.end.saturating_since(watch.warmup);
         let of = |rate: Rate, flows: u64| Bytes::new(rate.amount_in(watched).get() / flows.max(1));
         let shares = network.links.iter().zip(crossing).map(|(link, flows)| {
-            let rate = build::mean_rate(&link.config, watch)?;
+            let rate = watch.mean_rate(&link.config)?;
             Some(of(rate, flows))
         });
         Self(shares.collect())
@@ -34,4 +33,11 @@ impl Shares {
     pub(super) fn of(&self, path: impl Iterator<Item = usize>) -> Option<Bytes> {
         path.filter_map(|link| self.0[link]).min()
     }
+}
+
+/// The bytes that an equal share of `share` wire bytes carries as payload of full packets.
+pub fn payload_of(share: Bytes, payload: u32, overhead: u32) -> u64 {
+    let (payload, overhead) = (u128::from(payload), u128::from(overhead));
+    // A part of the share, and so no longer than that.
+    (u128::from(share.get()) * payload / (payload + overhead).max(1)) as u64
 }

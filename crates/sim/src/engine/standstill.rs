@@ -8,47 +8,43 @@ use std::collections::BTreeMap;
 use comity_link::{DelayProfile, Jitter, LinkConfig, RateProfile};
 use comity_units::Span;
 
-use super::build::first_delay;
 use super::route::Router;
-use crate::network::{FlowSpec, Headers, Network, TransportSpec, Workload};
+use crate::network::{
+    FlowError, FlowSpec, Headers, Network, NetworkError, TransportSpec, Workload,
+};
 
-/// The place in the network of the first flow that would stand still, if there is one.
+/// Whether time goes on with every flow of the network.
 ///
 /// Routes are looked for only where a link takes no time.
-pub(crate) fn standstill(network: &Network) -> Option<usize> {
-    if !network.links.iter().any(|link| !takes_time(&link.config)) {
-        return None;
+pub(super) fn check(network: &Network) -> Result<(), NetworkError> {
+    if network.links.iter().all(|link| takes_time(&link.config)) {
+        return Ok(());
     }
-    let delays = network.links.iter().map(|link| first_delay(&link.config));
-    let mut router = Router::new(network, delays.collect());
+    let mut router = Router::new(network);
     let mut known = BTreeMap::new();
-    network.flows.iter().position(|flow| {
+    for flow in &network.flows {
         let (from, to) = (flow.source, flow.destination);
         if !never_ends(flow) || from == to {
-            return false;
+            continue;
         }
-        *known
+        let stands_still = *known
             .entry((from, to, acknowledges_for_nothing(flow)))
             .or_insert_with(|| {
-                let (forward, backward) = (router.path(from, to), router.path(to, from));
-                forward.is_some_and(|forward| {
-                    backward.is_some_and(|back| stands_still(network, flow, &forward, &back))
-                })
-            })
-    })
+                let ways = router.path(from, to).zip(router.path(to, from));
+                ways.is_some_and(|(forward, back)| takes_no_time(network, flow, &forward, &back))
+            });
+        if stands_still {
+            return Err(FlowError::Standstill.of(flow));
+        }
+    }
+    Ok(())
 }
 
-/// Whether a flow stands still on these links there and back.
-pub(super) fn stands_still(
-    network: &Network,
-    flow: &FlowSpec,
-    forward: &[u32],
-    backward: &[u32],
-) -> bool {
+/// Whether packets and acknowledgements of a flow take no time on these links there and back.
+fn takes_no_time(network: &Network, flow: &FlowSpec, forward: &[u32], backward: &[u32]) -> bool {
     let config = |&link: &u32| network.links.get(link as usize).map(|link| &link.config);
     let for_nothing = acknowledges_for_nothing(flow);
-    never_ends(flow)
-        && !forward.iter().filter_map(config).any(takes_time)
+    !forward.iter().filter_map(config).any(takes_time)
         && !backward
             .iter()
             .filter_map(config)

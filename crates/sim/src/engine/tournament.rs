@@ -1,6 +1,6 @@
 //! A knockout tournament of events.
 
-use super::queue::Event;
+use super::event::Event;
 
 /// The earliest of a fixed number of events, each of which can be changed.
 ///

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::Metadata;
 use super::column::{Cell, Table, Visitor};
-use super::place::{Partial, WriteError};
+use super::error::WriteError;
+use super::place::Partial;
+use super::set::Metadata;
 use super::tables::Tables;
 
 pub(super) fn write(

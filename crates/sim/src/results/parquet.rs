@@ -13,9 +13,11 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 
 use super::column::{Column, Table, Values, Visitor};
-use super::place::{Partial, WriteError};
+use super::error::WriteError;
+use super::json;
+use super::place::Partial;
+use super::set::Metadata;
 use super::tables::Tables;
-use super::{Metadata, json};
 
 /// Rows are gathered in groups of this many: what a reader can skip or take in parallel, and the bound on the
 /// memory that writing takes.

@@ -4,12 +4,11 @@ use std::io;
 use std::path::Path;
 
 use super::column::{Cell, Table, Visitor};
-use super::place::{Partial, WriteError};
+use super::error::WriteError;
+use super::json;
+use super::place::{METADATA, Partial};
+use super::set::Metadata;
 use super::tables::Tables;
-use super::{Metadata, json};
-
-/// The file beside the tables that says where they come from.
-pub(super) const METADATA: &str = "metadata.json";
 
 pub(super) fn write(
     tables: &Tables<'_>,

@@ -3,9 +3,10 @@
 use comity_units::Span;
 
 use super::column::{Columns, Table, Values, Visitor};
+use super::error::WriteError;
+use super::set::{CompletedRun, ENGINE_VERSION, ScenarioInfo, hash};
 use super::things::{Row, Things};
 use super::variation::{Variation, variations};
-use super::{CompletedRun, ENGINE_VERSION, ScenarioInfo, WriteError, hash};
 use crate::metrics;
 use crate::report::{FlowReport, RunReport};
 

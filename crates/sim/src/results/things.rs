@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use comity_units::{Seed, Span, Time};
 
 use super::column::{AXIS, Columns, Table, Values, Visitor};
-use super::{AxisValue, CompletedRun, WriteError};
+use super::error::WriteError;
+use super::set::{AxisValue, CompletedRun};
 use crate::report::{
     FlowReport, FlowSeries, LinkReport, LinkSeries, RunReport, SectionsReport, TimelineReport,
 };

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 use super::{Run, RunSettings, Scenario};
-use crate::engine::{BuildError, RunOptions};
-use crate::network::Network;
+use crate::engine::RunOptions;
+use crate::network::{Network, NetworkError};
 use crate::report::{RunReport, Series};
 use crate::series::Recorder;
 
@@ -61,7 +61,11 @@ impl std::error::Error for Interrupted {}
 ///
 /// # Errors
 /// What the engine says about the network. A scenario that reads describes one that can be played.
-pub fn play(network: &Network, run: &Run, settings: &RunSettings) -> Result<RunReport, BuildError> {
+pub fn play(
+    network: &Network,
+    run: &Run,
+    settings: &RunSettings,
+) -> Result<RunReport, NetworkError> {
     let options = RunOptions::default();
     let Some(bin) = settings.bins else {
         return crate::run(network, run.seed, &options);

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use comity_congestion::table::nearest;
 use comity_units::{Bytes, ParseError, Rate, Span};
 
-use super::applications::known_as;
 use super::document::{Node, Value};
+use super::papers::known_as;
 use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text, item_label};
 use super::source::Place;

@@ -49,11 +49,13 @@ mod document;
 mod duplex;
 mod execute;
 mod kinds;
+mod papers;
 mod parameters;
 mod path;
 mod problem;
 pub mod reference;
 mod schema;
+mod settings;
 mod source;
 mod sweep;
 mod tables;
@@ -69,9 +71,9 @@ pub use duplex::{Setting, read_duplex};
 pub use execute::{Execution, Interrupted, Outcome, execute, play};
 pub use problem::{Problem, ProblemKind, Problems, RangeFault, Unfit};
 pub use schema::{Files, Folder, NoFiles};
+pub use settings::RunSettings;
 pub use source::{MAX_TEXT, Place, Source, Sources};
 
-use crate::metrics::Convergence;
 use crate::network::Network;
 use crate::results::AxisValue;
 use build::Library;
@@ -89,18 +91,6 @@ pub struct Reading {
     pub seeds: Option<Vec<u64>>,
     /// How large the scenario may become.
     pub limits: Limits,
-}
-
-/// What a run is asked for beside its network.
-#[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub struct RunSettings {
-    /// The length of the bins of values over time; `None` for no such values.
-    pub bins: Option<Span>,
-    /// When a group of flows counts as having converged; `None` when nobody asks.
-    pub convergence: Option<Convergence>,
-    /// How many links, from the first of the network, are the topology's own; those behind are the links of
-    /// hosts.
-    pub backbone: usize,
 }
 
 /// One run of a scenario: a point of its sweep, with a seed.

@@ -2,8 +2,8 @@
 
 use comity_congestion::table::{Domain, Parameters, Row, TABLE, Value as Setting, find, nearest};
 
-use super::applications::known_as;
 use super::document::{Entry, Node, Value};
+use super::papers::known_as;
 use super::problem::ProblemKind;
 use super::schema::{Context, Kind, Shape, is_text};
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use comity_congestion::table::ParameterError;
 use comity_link::{ConfigError, TraceError};
-use comity_units::{Bytes, ParseError};
+use comity_units::ParseError;
 
 use super::claims::Fault;
 use super::source::{Place, Sources};
 use crate::frames::FramesError;
+use crate::network::{FlowError, NetworkError};
 
 /// One thing that is wrong with a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,16 +163,15 @@ pub enum ProblemKind {
         /// The value, and why not.
         reason: Unfit,
     },
-    /// A queue that is smaller than the packets of a flow over it.
-    NoPacketFits {
-        /// The link.
-        link: String,
-        /// What its queue holds.
-        limit: Bytes,
-        /// The flow.
-        flow: String,
-        /// The size of its packets on the wire.
-        packet: Bytes,
+    /// A flow that cannot be.
+    Flow {
+        /// What the network says.
+        error: FlowError,
+    },
+    /// A network that cannot be.
+    Network {
+        /// What it says.
+        error: NetworkError,
     },
     /// A file that the scenario names cannot be read.
     File {
@@ -311,28 +311,14 @@ pub enum Unfit {
     RepeatedSeed,
     /// A point of the sweep that is given twice.
     RepeatedPoint,
-    /// The warm-up takes the whole run.
-    WarmupCoversRun,
     /// The bins are so short that their number would exhaust memory.
     BinsTooShort,
-    /// Datagrams have no feedback that would stop a greedy source.
-    GreedyDatagrams,
     /// A workload of a flow whose programs send what they like.
     WorkloadOfCommand,
-    /// A buffer that no section fits into.
-    BufferBelowSection,
-    /// Frames without the transport for them.
-    FramesWithoutSections,
-    /// A workload that sections do not have.
-    WorkloadWithoutSections,
-    /// The header takes the whole packet.
-    PacketWithinHeader,
     /// SACK recovery without the option.
     SackRecoveryWithoutSack,
     /// More than the header can offer.
     WindowNeedsScaling,
-    /// A receive buffer below one segment.
-    WindowBelowSegment,
     /// A flow that stops before it can start.
     StopBeforeStart,
     /// A floor above the ceiling.
@@ -349,8 +335,6 @@ pub enum Unfit {
     SpacingNotOne,
     /// Reads larger than the receive buffer can never be satisfied.
     ReadBeyondWindow,
-    /// A reader that knows no gaps, of a stream that has some.
-    PlaybackOfSections,
     /// The name of a flow expands to the same text every time.
     NameWithoutIndex,
     /// An expansion below zero.
@@ -365,8 +349,6 @@ pub enum Unfit {
     RackWithTimeline,
     /// A token bucket that could never hold what falls into it.
     RefillBeyondDepth,
-    /// A greedy flow over links there and back without rate or delay.
-    Standstill,
 }
 
 impl fmt::Display for Unfit {
@@ -376,29 +358,14 @@ impl fmt::Display for Unfit {
             Self::RepeatedPoint => {
                 "this value was there before, and runs of one point and seed are the same run"
             }
-            Self::WarmupCoversRun => "the warm-up has to end before the run does",
             Self::BinsTooShort => "the run would have more than 100,000,000 values over time",
             Self::WorkloadOfCommand => {
                 "a command sends what it likes; expected no workload, or another transport"
-            }
-            Self::GreedyDatagrams => {
-                "datagrams have no feedback, a greedy source would send without end: \
-                 give a workload such as { kind = \"cbr\", rate = \"1Mbps\" }"
-            }
-            Self::PacketWithinHeader => "the headers leave no room for payload",
-            Self::BufferBelowSection => "the buffer has to hold at least one section",
-            Self::FramesWithoutSections => {
-                "frames are sent with transport = \"sections\" or over TCP with a `timeline`"
-            }
-            Self::WorkloadWithoutSections => {
-                "sections have the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
-                 video and frames"
             }
             Self::SackRecoveryWithoutSack => {
                 "recovery \"sack\" and \"rack\" need the option: leave `sack` out or set it to true"
             }
             Self::WindowNeedsScaling => "a window above 65,535 bytes needs window_scaling = true",
-            Self::WindowBelowSegment => "the window has to hold at least one segment",
             Self::StopBeforeStart => "the flow would stop before it starts",
             Self::TimeoutFloorAboveCeiling => "min_timeout lies above max_timeout",
             Self::EndsMissing => "only a dumbbell knows by itself where flows go",
@@ -407,9 +374,6 @@ impl fmt::Display for Unfit {
             Self::NoDelay => "a link needs a `delay`, \"0s\" if it has none",
             Self::SpacingNotOne => {
                 "constant rate needs exactly one of `rate`, `interval` and `gap`"
-            }
-            Self::PlaybackOfSections => {
-                "a time-lined stream is read as it arrives; playback knows neither sections nor gaps"
             }
             Self::ReadBeyondWindow => "one read asks for more than the receive buffer can hold",
             Self::NameWithoutIndex => {
@@ -421,10 +385,6 @@ impl fmt::Display for Unfit {
             Self::KeyOfRack => "only recovery = \"rack\" has this variant",
             Self::RackWithTimeline => "a time-line goes with every recovery but \"rack\"",
             Self::RefillBeyondDepth => "more falls at once than the bucket can hold",
-            Self::Standstill => {
-                "the source always has more to send, and no link there or back has a rate or a delay, so that time \
-                 would stand still"
-            }
         })
     }
 }
@@ -486,15 +446,8 @@ impl Problem {
             }
             ProblemKind::Needs { other } => format!("`{path}` needs `{other}` as well"),
             ProblemKind::Unfit { reason } => format!("`{path}`: {reason}"),
-            ProblemKind::NoPacketFits {
-                link,
-                limit,
-                flow,
-                packet,
-            } => format!(
-                "`{path}`: the queue of the link \"{link}\" holds {limit}, and the packets of the flow \
-                 \"{flow}\" have {packet}: none would get through"
-            ),
+            ProblemKind::Flow { error } => format!("`{path}`: {error}"),
+            ProblemKind::Network { error } => format!("`{path}`: {error}"),
             ProblemKind::File { file, reason } => {
                 format!("`{path}`: the file \"{file}\" cannot be read: {reason}")
             }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::applications;
 use super::document::Node;
+use super::papers::APPLICATIONS;
 use super::parameters;
 use super::schema::{FieldDoc, Presence, Shape, Table, TableDoc};
 use super::tables::ScenarioFile;
@@ -15,8 +15,33 @@ use super::tables::flow::PRESETS;
 /// The reference as Markdown, which also reads well as it is.
 pub fn markdown() -> String {
     let mut page = tables(INTRODUCTION, &ScenarioFile::describe());
-    page.push_str(&applications::markdown());
+    page.push_str(&applications());
     page
+}
+
+/// The applications of the papers.
+fn applications() -> String {
+    let mut text = String::from(
+        "\n## Applications of the papers\n\nWhat a `[[flow]]` has to be an application that one of the papers tells of; \
+         `comity list NAME` tells of each with all of its parameters.\n\n\
+         | name | what it is | source | keys |\n| --- | --- | --- | --- |\n",
+    );
+    for application in APPLICATIONS {
+        let keys: Vec<String> = application
+            .keys
+            .iter()
+            .map(|(key, value)| format!("`{key} = {value}`"))
+            .collect();
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} |",
+            application.name,
+            cell(application.summary),
+            cell(application.source),
+            cell(&keys.join("<br>"))
+        );
+    }
+    text
 }
 
 /// An introduction, and behind it a table with all that are in it.
@@ -294,7 +319,7 @@ fn capitalised(text: &str) -> String {
     }
 }
 
-pub(super) fn cell(text: &str) -> String {
+fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 

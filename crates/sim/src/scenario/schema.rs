@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use comity_congestion::table::nearest;
 
-use super::applications::known_as;
 use super::document::{Entry, Node, Value, default_value};
+use super::papers::known_as;
 use super::problem::{Problem, ProblemKind};
 use super::source::Place;
 

@@ -3,12 +3,12 @@
 use core::num::NonZeroU32;
 
 use comity_congestion::recovery::{RecoveryConfig, RecoveryKind};
-use comity_congestion::table::{Parameters, Setup, find};
+use comity_congestion::table::{Parameters, find};
 use comity_transport::tcp;
 use comity_transport::tcp::timeline::TimelineConfig;
 use comity_units::{Bytes, SeqNo, Span, Time};
 
-use super::super::kinds::{Extent, Template};
+use super::super::kinds::Template;
 use super::super::problem::{ProblemKind, Unfit};
 use super::super::schema::{At, Context};
 use super::super::tables::ScenarioTable;
@@ -17,12 +17,15 @@ use super::super::tables::flow::{
     TcpTable, TransportTable, WorkloadTable,
 };
 use super::graph::{Graph, Taken};
+use super::library::{Library, Limits};
 use super::preset::PresetRest;
+use super::sections;
+use super::sizes::{narrow, size};
 use super::topology::{AccessLink, Core, Ends, access_link, find_node, report_taken};
-use super::{Library, Limits, sections};
+use crate::engine::check_flow;
 use crate::network::{
-    CbrSpacing, CommandSpec, DatagramSpec, FlowSpec, Headers, NodeId, Reader, Start, TcpSpec,
-    TimelineSpec, TransportSpec, Workload,
+    CbrSpacing, CommandSpec, DatagramSpec, FlowError, FlowSpec, Headers, NodeId, Reader, Start,
+    TcpSpec, TimelineSpec, TransportSpec, Workload,
 };
 
 /// The largest window without scaling.
@@ -106,6 +109,7 @@ pub(super) fn build(
         },
         stop: table.stop.map(|stop| Time::ZERO + stop),
     };
+    report_faults(table, &prototype, cx);
     let hosts = Hosts {
         table,
         core,
@@ -124,7 +128,42 @@ pub(super) fn build(
     }
 }
 
-pub(super) fn unfit(reason: Unfit) -> ProblemKind {
+/// Reports what is wrong with the flows of a group, wherever they go, at the keys that it is about.
+fn report_faults(table: &FlowTable, prototype: &FlowSpec, cx: &mut Context<'_>) {
+    for error in check_flow(prototype, None) {
+        let key = match &error {
+            FlowError::Parameter(error) => {
+                let key = blamed(error, &table.written);
+                let error = error.clone();
+                cx.report_at(&table.written, key, ProblemKind::Controller { error });
+                continue;
+            }
+            FlowError::PlaybackOfSections | FlowError::ReadInterval => "reader",
+            FlowError::Controller(_) | FlowError::NotForTcp => "controller",
+            FlowError::NoPayload | FlowError::DatagramSize => "packet",
+            FlowError::WindowBelowSegment => "window",
+            FlowError::BufferBelowSection => "buffer",
+            FlowError::SectionSize => "section",
+            FlowError::ReportInterval => "timeline",
+            FlowError::UnclockedDatagrams
+            | FlowError::FramesWithoutSections
+            | FlowError::WorkloadOfSections
+            | FlowError::RefillInterval
+            | FlowError::NoRate
+            | FlowError::NoSpacing
+            | FlowError::NeverOn
+            | FlowError::Video(_) => "workload",
+            FlowError::Unreachable { .. }
+            | FlowError::ToItself { .. }
+            | FlowError::Command
+            | FlowError::Standstill
+            | FlowError::Sections(_) => "",
+        };
+        cx.report_at(&table.written, key, ProblemKind::Flow { error });
+    }
+}
+
+fn unfit(reason: Unfit) -> ProblemKind {
     ProblemKind::Unfit { reason }
 }
 
@@ -270,13 +309,11 @@ fn check_times(table: &FlowTable, scenario: &ScenarioTable, cx: &mut Context<'_>
 }
 
 fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Option<Workload> {
-    let datagram = matches!(table.transport, TransportTable::Datagram(_));
-    check_workload(table, cx)?;
+    if table.workload.is_some() && matches!(table.transport, TransportTable::Command(_)) {
+        cx.report_at(&table.written, "workload", unfit(Unfit::WorkloadOfCommand));
+        return None;
+    }
     Some(match &table.workload {
-        None | Some(WorkloadTable::Greedy(_)) if datagram => {
-            cx.report_at(&table.written, "workload", unfit(Unfit::GreedyDatagrams));
-            return None;
-        }
         None | Some(WorkloadTable::Greedy(_)) => Workload::Greedy,
         Some(WorkloadTable::File(file)) => Workload::File(file.size),
         Some(WorkloadTable::Cbr(cbr)) => Workload::Cbr {
@@ -311,32 +348,6 @@ fn workload(table: &FlowTable, library: &Library, cx: &mut Context<'_>) -> Optio
     })
 }
 
-/// Whether the transport and the workload go together; `None` after a report.
-fn check_workload(table: &FlowTable, cx: &mut Context<'_>) -> Option<()> {
-    let are_sections = match &table.transport {
-        TransportTable::Sections(_) => true,
-        TransportTable::Tcp(tcp) => tcp.timeline.is_some(),
-        TransportTable::Datagram(_) | TransportTable::Command(_) => false,
-    };
-    let reason = match &table.workload {
-        Some(_) if matches!(table.transport, TransportTable::Command(_)) => {
-            Unfit::WorkloadOfCommand
-        }
-        Some(WorkloadTable::Video(_) | WorkloadTable::Frames(_)) if !are_sections => {
-            Unfit::FramesWithoutSections
-        }
-        Some(WorkloadTable::File(_) | WorkloadTable::TokenBucket(_)) if are_sections => {
-            Unfit::WorkloadWithoutSections
-        }
-        Some(WorkloadTable::Cbr(cbr)) if are_sections && cbr.gap.is_some() => {
-            Unfit::WorkloadWithoutSections
-        }
-        _ => return Some(()),
-    };
-    cx.report_at(&table.written, "workload", unfit(reason));
-    None
-}
-
 fn spacing(table: &CbrTable, cx: &mut Context<'_>) -> Option<CbrSpacing> {
     match (table.rate, table.interval, table.gap) {
         (Some(rate), None, None) => Some(CbrSpacing::Rate(rate)),
@@ -355,10 +366,6 @@ fn reader(table: &FlowTable, cx: &mut Context<'_>) -> Option<Reader> {
     };
     match &tcp.reader {
         None | Some(ReaderTable::Immediate(_)) => Some(Reader::Immediate),
-        Some(ReaderTable::Playback(playback)) if tcp.timeline.is_some() => {
-            cx.report_at(&playback.written, "", unfit(Unfit::PlaybackOfSections));
-            None
-        }
         Some(ReaderTable::Playback(playback)) => {
             let buffer = Packets::of(tcp, cx)?.receive_buffer;
             if playback.bytes > buffer {
@@ -431,19 +438,11 @@ impl Packets {
                 .unwrap_or(USUAL_PACKET)
                 .saturating_sub(Bytes::new(weight.into())),
         };
-        if payload == Bytes::ZERO {
-            cx.report_at(&table.written, "packet", unfit(Unfit::PacketWithinHeader));
-            return None;
-        }
         let receive_buffer = match (table.window, rest.window) {
             (Some(window), _) => size(window, payload),
             (None, Some(packets)) => payload * packets.into(),
             (None, None) => rest.config.receive_buffer,
         };
-        if receive_buffer < payload {
-            cx.report_at(&table.written, "window", unfit(Unfit::WindowBelowSegment));
-            return None;
-        }
         Some(Self {
             headers,
             timestamps,
@@ -453,21 +452,7 @@ impl Packets {
     }
 }
 
-pub(super) fn size(extent: Extent, payload: Bytes) -> Bytes {
-    match extent {
-        Extent::Packets(packets) => payload * packets.into(),
-        Extent::Bytes(bytes) => bytes,
-        Extent::Unlimited => Bytes::MAX,
-    }
-}
-
-/// Sizes below 2³² whose bounds the schema has checked.
-pub(super) fn narrow(bytes: Bytes) -> u32 {
-    u32::try_from(bytes.get()).unwrap_or(u32::MAX)
-}
-
 fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
-    let reported = cx.problems.len();
     let written = &table.written;
     let rest = table.preset.rest();
     let base = rest.config;
@@ -547,11 +532,10 @@ fn tcp_spec(table: &TcpTable, cx: &mut Context<'_>) -> Option<TcpSpec> {
             feedback: timeline.feedback,
         }),
     };
-    let spec = with_parameters(spec, table, &rest, cx)?;
-    (cx.problems.len() == reported).then_some(spec)
+    with_parameters(spec, table, &rest, cx)
 }
 
-/// Sets the parameters of the controller and checks that it can be built.
+/// Sets the parameters of the controller.
 fn with_parameters(
     mut spec: TcpSpec,
     table: &TcpTable,
@@ -566,30 +550,11 @@ fn with_parameters(
         let path = written.path_of("parameters");
         table.set(row, &mut spec.parameters, &path, cx);
     }
-    if cx.problems.len() > reported {
-        return None;
-    }
-    let setup = Setup {
-        initial_window: spec.initial_window,
-        initial_ssthresh: spec.initial_ssthresh.unwrap_or(spec.config.receive_buffer),
-        max_window: spec.config.receive_buffer,
-        ..Setup::new(Bytes::new(spec.config.mss.into()))
-    };
-    let meter = row.build_meter(&setup, &spec.parameters).transpose();
-    let built = row.build(&setup, &spec.parameters).and(meter.map(drop));
-    if let Err(error) = built {
-        let key = blamed(&error, written);
-        cx.report_at(written, key, ProblemKind::Controller { error });
-        return None;
-    }
-    Some(spec)
+    (cx.problems.len() == reported).then_some(spec)
 }
 
 /// The key that a refusal of a controller is about.
-pub(super) fn blamed(
-    error: &comity_congestion::table::ParameterError,
-    written: &At,
-) -> &'static str {
+fn blamed(error: &comity_congestion::table::ParameterError, written: &At) -> &'static str {
     use comity_congestion::table::ParameterError;
     let key = match error {
         ParameterError::OutOfRange { name, .. } => match *name {

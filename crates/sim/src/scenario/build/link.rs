@@ -11,7 +11,7 @@ use super::super::schema::{At, Context};
 use super::super::tables::link::{
     DelayValue, DuplexTable, LinkTable, LossModelTable, LossTable, QueueTable, RateValue, limit,
 };
-use super::Library;
+use super::library::Library;
 
 /// Both ways of a link; `None` only after a report.
 pub(in crate::scenario) fn duplex(

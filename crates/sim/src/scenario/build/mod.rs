@@ -2,162 +2,61 @@
 
 mod flow;
 mod graph;
+mod library;
 mod link;
 mod preset;
 mod sections;
+mod sizes;
 mod topology;
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
 
-use super::RunSettings;
 use super::problem::{Problem, ProblemKind, Unfit};
-use super::schema::{Context, Files};
+use super::schema::Context;
+use super::settings::RunSettings;
 use super::source::Place;
-use super::tables::{MAX_FLOWS, MAX_LINKS, ScenarioFile, TraceFormat};
-use crate::engine::{Misfit, misfit, standstill};
-use crate::frames::{Frame, parse_frames};
+use super::tables::ScenarioFile;
+use crate::engine::{check_times, check_ways};
 use crate::metrics::Convergence;
-use crate::network::Network;
-use comity_link::{RateProfile, parse_mahimahi, parse_steps};
+use crate::network::{Network, NetworkError};
 use graph::Graph;
+pub(super) use library::Library;
+pub use library::Limits;
 pub(super) use link::duplex;
 pub use preset::linux_parameters;
 
 /// What may be kept of values over time in one run: bins times flows and links.
 const MAX_SERIES: u64 = 100_000_000;
 
-/// How large a scenario may become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The most runs, below what the scenario itself allows.
-    pub runs: u64,
-    /// The most flows of one run.
-    pub flows: u32,
-    /// The most links of one run that the topology itself asks for.
-    pub links: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            runs: u64::MAX,
-            flows: MAX_FLOWS,
-            links: MAX_LINKS,
-        }
-    }
-}
-
-/// What a file of frames turned out to hold.
-type FrameList = Result<Arc<[Frame]>, ProblemKind>;
-
-/// The trace files and files of frames that were read so far: a sweep reads each once.
-#[derive(Debug, Default)]
-pub(super) struct Library {
-    read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
-    frames: Mutex<BTreeMap<String, FrameList>>,
-}
-
-impl Library {
-    fn trace(
-        &self,
-        files: &dyn Files,
-        file: &str,
-        format: TraceFormat,
-    ) -> Result<RateProfile, ProblemKind> {
-        let key = (file.to_owned(), format);
-        // A thread that panicked while it held the lock left the map as it was before.
-        let mut read = self
-            .read
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        read.entry(key)
-            .or_insert_with(|| read_trace(files, file, format))
-            .clone()
-    }
-
-    fn frames(&self, files: &dyn Files, file: &str) -> Result<Arc<[Frame]>, ProblemKind> {
-        let mut read = self
-            .frames
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        read.entry(file.to_owned())
-            .or_insert_with(|| {
-                let text = read_file(files, file)?;
-                parse_frames(&text)
-                    .map(Into::into)
-                    .map_err(|error| ProblemKind::Frames {
-                        file: file.into(),
-                        error,
-                    })
-            })
-            .clone()
-    }
-}
-
-fn read_file(files: &dyn Files, file: &str) -> Result<String, ProblemKind> {
-    files
-        .read(Path::new(file))
-        .map_err(|error| ProblemKind::File {
-            file: file.into(),
-            reason: error.to_string(),
-        })
-}
-
-fn read_trace(
-    files: &dyn Files,
-    file: &str,
-    format: TraceFormat,
-) -> Result<RateProfile, ProblemKind> {
-    let text = read_file(files, file)?;
-    let as_steps = match format {
-        TraceFormat::Steps => true,
-        TraceFormat::Mahimahi => false,
-        TraceFormat::Guess => Path::new(file)
-            .extension()
-            .is_some_and(|extension| extension == "csv" || extension == "steps"),
-    };
-    let read = if as_steps {
-        parse_steps(&text).map(RateProfile::Steps)
-    } else {
-        parse_mahimahi(&text).map(RateProfile::Deliveries)
-    };
-    read.map_err(|error| ProblemKind::Trace {
-        file: file.into(),
-        error,
-    })
-}
-
-/// Reports a queue that is too small for the packets of a flow.
-fn report_misfit(
+/// Reports what makes a network impossible where it can be mended: at a link, or at a group of flows.
+fn report(
     file: &ScenarioFile,
-    network: &Network,
-    misfit: Misfit,
+    error: NetworkError,
     link_places: &BTreeMap<String, Option<Place>>,
+    group_of: impl Fn(&str) -> usize,
     cx: &mut Context<'_>,
 ) {
-    let (Some(link), Some(flow)) = (
-        network.links.get(misfit.link),
-        network.flows.get(misfit.flow),
-    ) else {
-        return;
-    };
-    let written = file.topology.written();
-    let key = link.name.strip_suffix(".reverse").unwrap_or(&link.name);
-    let key = if written.has(key) { key } else { "" };
-    let place = link_places.get(&link.name).copied().flatten();
-    let kind = ProblemKind::NoPacketFits {
-        link: link.name.clone(),
-        limit: misfit.limit,
-        flow: flow.name.clone(),
-        packet: misfit.packet,
-    };
-    cx.problems.push(Problem::new(
-        place.or(written.place_of(key)),
-        &written.path_of(key),
-        kind,
-    ));
+    match error {
+        NetworkError::Flow { flow, error } => {
+            let written = &file.flow[group_of(&flow)].written;
+            cx.report_at(written, "", ProblemKind::Flow { error });
+        }
+        NetworkError::NoPacketFits { ref link, .. } => {
+            let written = file.topology.written();
+            let key = link.strip_suffix(".reverse").unwrap_or(link);
+            let key = if written.has(key) { key } else { "" };
+            let place = link_places.get(link).copied().flatten();
+            cx.problems.push(Problem::new(
+                place.or(written.place_of(key)),
+                &written.path_of(key),
+                ProblemKind::Network { error },
+            ));
+        }
+        error => {
+            let kind = ProblemKind::Network { error };
+            cx.report_at(&file.scenario.written, "", kind);
+        }
+    }
 }
 
 /// The network that the tables describe, and what is asked of it; `None` only after a report.
@@ -173,14 +72,15 @@ pub(super) fn build(
     );
     let reported = cx.problems.len();
     let scenario = &file.scenario;
-    if scenario.warmup >= scenario.duration {
-        cx.report_at(
-            &scenario.written,
-            "warmup",
-            ProblemKind::Unfit {
-                reason: Unfit::WarmupCoversRun,
-            },
-        );
+    let mut network = Network {
+        nodes: Vec::new(),
+        links: Vec::new(),
+        flows: Vec::new(),
+        duration: scenario.duration,
+        warmup: scenario.warmup,
+    };
+    if let Err(error) = check_times(&network) {
+        cx.report_at(&scenario.written, "warmup", ProblemKind::Network { error });
     }
     let mut graph = Graph::default();
     let mut first_flows = Vec::with_capacity(file.flow.len());
@@ -215,26 +115,16 @@ pub(super) fn build(
         return None;
     }
     let link_places = graph.link_places;
-    let network = Network {
-        nodes: graph.nodes,
-        links: graph.links,
-        flows: graph.flows,
-        duration: scenario.duration,
-        warmup: scenario.warmup,
-    };
-    if let Some(misfit) = misfit(&network) {
-        report_misfit(file, &network, misfit, &link_places, cx);
-        return None;
-    }
-    if let Some(flow) = standstill(&network) {
-        let table = first_flows.partition_point(|&first| first <= flow) - 1;
-        cx.report_at(
-            &file.flow[table].written,
-            "",
-            ProblemKind::Unfit {
-                reason: Unfit::Standstill,
-            },
-        );
+    network.nodes = graph.nodes;
+    network.links = graph.links;
+    network.flows = graph.flows;
+    if let Err(error) = check_ways(&network) {
+        let group_of = |name: &str| {
+            let flow = network.flows.iter().position(|flow| flow.name == name);
+            let group = first_flows.partition_point(|&first| Some(first) <= flow);
+            group.saturating_sub(1)
+        };
+        report(file, error, &link_places, group_of, cx);
         return None;
     }
     let settings = RunSettings {

@@ -1,15 +1,15 @@
 //! From tables to flows of sections.
 
-use comity_congestion::table::{Parameters, Setup, find};
+use comity_congestion::table::{Parameters, find};
 use comity_transport::datagram;
 use comity_transport::timeline::Reliability;
-use comity_units::{Bytes, Span};
+use comity_units::Span;
 
-use super::super::problem::{ProblemKind, Unfit};
+use super::super::problem::ProblemKind;
 use super::super::schema::Context;
 use super::super::tables::flow::{FlowTable, WorkloadTable};
 use super::super::tables::sections::{SectionsTable, VideoTable};
-use super::flow::{blamed, narrow, size, unfit};
+use super::sizes::{narrow, size};
 use crate::frames::Video;
 use crate::network::SectionsSpec;
 
@@ -26,9 +26,6 @@ pub(super) fn spec(
     let written = &table.written;
     let is_greedy = matches!(flow.workload, None | Some(WorkloadTable::Greedy(_)));
     let usual = (!is_greedy).then_some(USUAL_LATENCY);
-    if table.section > table.buffer {
-        cx.report_at(written, "buffer", unfit(Unfit::BufferBelowSection));
-    }
     let mut spec = SectionsSpec {
         config: datagram::Config {
             reliability: table.reliability.unwrap_or_default(),
@@ -62,19 +59,7 @@ pub(super) fn spec(
         let path = written.path_of("parameters");
         table.set(row, &mut spec.parameters, &path, cx);
     }
-    if cx.problems.len() > reported {
-        return None;
-    }
-    let setup = Setup {
-        initial_window: spec.initial_window,
-        ..Setup::new(Bytes::new(u64::from(spec.config.payload)))
-    };
-    if let Err(error) = row.build(&setup, &spec.parameters) {
-        let key = blamed(&error, written);
-        cx.report_at(written, key, ProblemKind::Controller { error });
-        return None;
-    }
-    Some(spec)
+    (cx.problems.len() == reported).then_some(spec)
 }
 
 pub(super) fn video(table: &VideoTable, cx: &mut Context<'_>) -> Option<Video> {

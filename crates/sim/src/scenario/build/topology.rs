@@ -9,8 +9,8 @@ use super::super::tables::topology::{
     Access, DumbbellTable, GraphTable, ParkingLotTable, TopologyTable,
 };
 use super::graph::{Graph, Reach, Taken};
+use super::library::{Library, Limits};
 use super::link::duplex;
-use super::{Library, Limits};
 use crate::network::NodeId;
 
 /// The links of a host in both directions, the way of the data first; `None` where there is no host.

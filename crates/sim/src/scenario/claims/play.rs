@@ -9,8 +9,8 @@ use super::super::{Execution, Interrupted, Run, RunSettings, execute, play};
 use super::grid::Samples;
 use super::measure::{Needed, Results, measure};
 use super::{Book, Claim, Measure, Pooled};
-use crate::engine::BuildError;
 use crate::network::Network;
+use crate::network::NetworkError;
 
 /// The numbers of all measures of some claims.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub enum PlayError {
         /// The number of the run.
         run: usize,
         /// What the engine says.
-        error: Box<BuildError>,
+        error: Box<NetworkError>,
     },
 }
 

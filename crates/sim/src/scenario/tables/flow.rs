@@ -12,7 +12,12 @@ use super::super::parameters::{ControllerName, ParameterTable, ParametersKind};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
 use super::sections::{FramesTable, SectionsTable, VideoTable};
 use super::topology::{Access, host_link};
-use super::{FROM_PRESET, MAX_FLOWS};
+
+/// The most flows of one run.
+pub(in crate::scenario) const MAX_FLOWS: u32 = 100_000;
+
+/// The default of a key that the preset sets.
+const FROM_PRESET: &str = "as in the preset";
 
 table! {
     /// A group of flows that are alike.

@@ -8,7 +8,9 @@ use super::super::kinds::{
     POSITIVE_BYTES, POSITIVE_SPAN, RATE, Real, SHARE, SPAN, Text, Whole, Word,
 };
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
-use super::{TRACE_FORMAT, TraceFormat};
+
+/// The most links or nodes that a table may ask for.
+pub(in crate::scenario) const MAX_LINKS: u32 = 100_000;
 
 table! {
     /// A pair of one-way links between two nodes.
@@ -463,5 +465,32 @@ table! {
 /// How many links a topology asks for.
 pub(in crate::scenario) const LINKS: Count = Count {
     min: 1,
-    max: super::MAX_LINKS,
+    max: MAX_LINKS,
 };
+
+/// What a trace file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::scenario) enum TraceFormat {
+    /// By the name of the file.
+    Guess,
+    Mahimahi,
+    Steps,
+}
+
+const TRACE_FORMAT: Choice<TraceFormat> = Choice(&[
+    (
+        "auto",
+        TraceFormat::Guess,
+        "steps when the file's name ends in .csv or .steps, mahimahi otherwise",
+    ),
+    (
+        "mahimahi",
+        TraceFormat::Mahimahi,
+        "a millisecond in each line, at which 1504 bytes can leave; repeats",
+    ),
+    (
+        "steps",
+        TraceFormat::Steps,
+        "a time, a comma and a rate in each line, such as `1.5s, 800kbps`",
+    ),
+]);

@@ -9,17 +9,11 @@ use comity_units::Span;
 
 use super::document::Node;
 use super::kinds::{
-    Amount, Anything, Choice, Count, Either, LONGEST, List, Name, POSITIVE_SPAN, Real, SPAN, Text,
-    Whole,
+    Amount, Anything, Count, Either, LONGEST, List, Name, POSITIVE_SPAN, Real, SPAN, Text, Whole,
 };
 use super::schema::{Default, Nested, Optional, Required, table};
 use flow::FlowTable;
 use topology::TopologyTable;
-
-/// The most flows of one run.
-pub(super) const MAX_FLOWS: u32 = 100_000;
-/// The most links or nodes that a table may ask for.
-pub(super) const MAX_LINKS: u32 = 100_000;
 
 table! {
     /// A scenario: a network, the flows in it, and what is varied from run to run.
@@ -165,33 +159,3 @@ table! {
         factor: Option<Node> = Optional(Anything, "`step` is given");
     }
 }
-
-/// The ways to give a yes or a no that keeps the preset where it is left out.
-pub(super) const FROM_PRESET: &str = "as in the preset";
-
-/// What a trace file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum TraceFormat {
-    /// By the name of the file.
-    Guess,
-    Mahimahi,
-    Steps,
-}
-
-pub(super) const TRACE_FORMAT: Choice<TraceFormat> = Choice(&[
-    (
-        "auto",
-        TraceFormat::Guess,
-        "steps when the file's name ends in .csv or .steps, mahimahi otherwise",
-    ),
-    (
-        "mahimahi",
-        TraceFormat::Mahimahi,
-        "a millisecond in each line, at which 1504 bytes can leave; repeats",
-    ),
-    (
-        "steps",
-        TraceFormat::Steps,
-        "a time, a comma and a rate in each line, such as `1.5s, 800kbps`",
-    ),
-]);

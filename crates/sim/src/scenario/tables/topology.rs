@@ -2,7 +2,7 @@
 
 use super::super::kinds::{Either, Flag, List, Name, Word};
 use super::super::schema::{At, Default, Keys, Nested, Optional, Required, table, tagged};
-use super::link::{DuplexTable, LINKS};
+use super::link::{DuplexTable, LINKS, MAX_LINKS};
 
 tagged! {
     /// The network.
@@ -95,13 +95,13 @@ table! {
         nodes: Vec<(String, super::super::source::Place)> = Required(List {
             item: super::super::kinds::Placed(Name("the name of a node")),
             min: 1,
-            max: super::MAX_LINKS as usize,
+            max: MAX_LINKS as usize,
         });
         /// The links. In paths, a link is known by its `name`.
         link: Vec<GraphLinkTable> = Required(List {
             item: Nested::<GraphLinkTable>::KIND,
             min: 1,
-            max: super::MAX_LINKS as usize,
+            max: MAX_LINKS as usize,
         });
         /// The link between a source's host and its node, or `"none"`: the source sits on the node.
         access: Access = Default(host_link(), "\"none\"");

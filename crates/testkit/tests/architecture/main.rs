@@ -5,6 +5,8 @@
 //! that have been looked at. That those really do without `std` is the compiler's business
 //! (`scripts/purity.sh`).
 
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};

@@ -5,7 +5,8 @@ use alloc::boxed::Box;
 use comity_units::{Bytes, Seed, Span, Time};
 
 use crate::clock::{Clock, WORK_PER_BYTE};
-use crate::config::{ConfigError, DelayProfile, Jitter, LinkConfig, LossPlace};
+use crate::config::{DelayProfile, Jitter, LinkConfig, LossPlace};
+use crate::error::ConfigError;
 use crate::far_end::FarEnd;
 use crate::loss::Losses;
 use crate::outcome::{Backlog, DropCause, Outcome, Packet, Passage};
@@ -21,7 +22,7 @@ use crate::ring::{Records, Ring};
 /// free again, and, where a limit asks for it, a ring of the departures still to come. That is possible
 /// because nothing that happens later changes the fate of a packet in a first-in-first-out queue with
 /// drop-tail or RED. Where something does (CoDel, FQ-CoDel, rates set at run time), use a
-/// [`ServedLink`](crate::ServedLink), which gives the same outcomes otherwise.
+/// [`QueuedLink`](crate::QueuedLink), which gives the same outcomes otherwise.
 ///
 /// ```text
 /// start     = max(now, departure of the packet before)
@@ -43,7 +44,7 @@ use crate::ring::{Records, Ring};
 /// Above it their number follows from the clock too, by a division. Only when a second size joins a busy
 /// link are the departures written down, until the link is idle or all that it holds has one size again.
 #[derive(Clone, Debug)]
-pub struct ClockedLink {
+pub struct AnalyticLink {
     clock: Clock,
     delay: Span,
     /// A packet of the size sent last has room while the backlog is shorter, and nothing else can happen to
@@ -64,18 +65,19 @@ struct Extras {
     far_end: FarEnd,
 }
 
-impl ClockedLink {
+impl AnalyticLink {
     /// A link that has never carried a packet. Every random stream is named below `seed`.
     ///
     /// # Errors
-    /// When the configuration is not valid, and for queues that need a served link.
+    /// When the configuration is not valid, and for queues that need a
+    /// [`QueuedLink`](crate::QueuedLink).
     pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
         config.validate()?;
         let (limit, red) = match &config.queue {
             Queue::DropTail(limit) => (*limit, None),
             Queue::Red(red) => (red.limit, Some(Red::new(red, seed))),
             Queue::CoDel(_) | Queue::FqCodel(_) | Queue::Pie(_) => {
-                return Err(ConfigError::NeedsServedLink);
+                return Err(ConfigError::NeedsQueuedLink);
             }
         };
         let Server { clock, profile } = Server::new(&config.rate);
@@ -116,7 +118,7 @@ impl ClockedLink {
     }
 
     /// The passage of a packet that nothing can happen to but waiting, and that has the size of the one
-    /// before it: what [`ClockedLink::offer`] would do, at less cost. `None`, and nothing is done, for every
+    /// before it: what [`AnalyticLink::offer`] would do, at less cost. `None`, and nothing is done, for every
     /// other packet. `now` must not decrease from call to call.
     #[inline]
     pub fn offer_another(&mut self, now: Time, bytes: u32) -> Option<Passage> {

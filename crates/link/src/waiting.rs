@@ -1,4 +1,4 @@
-//! Packets that wait in a served link, and those whose fate is decided.
+//! Packets that wait in a queued link, and those whose fate is decided.
 
 use alloc::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::outcome::{DropCause, Outcome, Packet};
 
 /// A packet that the link hands back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Served<T> {
+pub struct Decision<T> {
     /// The host's own token.
     pub token: T,
     /// What became of it.
@@ -66,17 +66,17 @@ impl<T> Fifo<T> {
 
 /// Packets whose fate is decided and that are not handed back yet, in the order of the decisions.
 #[derive(Clone, Debug)]
-pub(crate) struct Decided<T>(VecDeque<(Time, Served<T>)>);
+pub(crate) struct Decisions<T>(VecDeque<(Time, Decision<T>)>);
 
-impl<T> Default for Decided<T> {
+impl<T> Default for Decisions<T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<T> Decided<T> {
+impl<T> Decisions<T> {
     pub(crate) fn push(&mut self, at: Time, token: T, outcome: Outcome) {
-        self.0.push_back((at, Served { token, outcome }));
+        self.0.push_back((at, Decision { token, outcome }));
     }
 
     /// When the first one was decided.
@@ -84,8 +84,8 @@ impl<T> Decided<T> {
         self.0.front().map(|&(at, _)| at)
     }
 
-    pub(crate) fn take(&mut self) -> Option<Served<T>> {
-        self.0.pop_front().map(|(_, served)| served)
+    pub(crate) fn take(&mut self) -> Option<Decision<T>> {
+        self.0.pop_front().map(|(_, decision)| decision)
     }
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Controlled<'a, T> {
     pub(crate) fifo: &'a mut Fifo<T>,
     /// Bytes that wait in other queues before the same link.
     pub(crate) elsewhere: u64,
-    pub(crate) decided: &'a mut Decided<T>,
+    pub(crate) decided: &'a mut Decisions<T>,
     pub(crate) now: Time,
 }
 

@@ -6,28 +6,30 @@ use comity_units::{Bytes, Rate, Seed, Span, Time};
 
 use crate::clock::{Clock, work_of};
 use crate::codel::Codel;
-use crate::config::{ConfigError, LinkConfig, LossPlace};
+use crate::config::{LinkConfig, LossPlace};
+use crate::error::ConfigError;
 use crate::far_end::FarEnd;
 use crate::fq_codel::FqCodel;
-use crate::line::{Controlled, Decided, Fifo, Served, Waiting};
+
 use crate::loss::Losses;
 use crate::outcome::{Backlog, DropCause, Packet};
 use crate::pie::Pie;
 use crate::profile::Server;
 use crate::queue::{Limit, Queue};
 use crate::red::{Found, Red, Verdict};
+use crate::waiting::{Controlled, Decision, Decisions, Fifo, Waiting};
 
 /// A one-way link whose packets wait in a real queue until they are sent.
 ///
 /// Needed where something after the hand-over decides about a packet: CoDel, FQ-CoDel, PIE, and rates and
 /// delays that are set at run time. With the same configuration, seed and offers the outcomes are those of
-/// a [`ClockedLink`](crate::ClockedLink).
+/// a [`AnalyticLink`](crate::AnalyticLink).
 ///
 /// The host offers packets, each with a token of its own by which the link hands it back, asks for
 /// [`next_wakeup`](Self::next_wakeup), and then calls [`poll`](Self::poll) until it answers `None`. Times
 /// must not decrease over all calls. A late host loses nothing: packets leave when they should have.
 #[derive(Clone, Debug)]
-pub struct ServedLink<T: Copy> {
+pub struct QueuedLink<T: Copy> {
     server: Server,
     largest: u32,
     losses: Losses,
@@ -36,7 +38,7 @@ pub struct ServedLink<T: Copy> {
     limit: Limit,
     /// The packets that wait, unless FQ-CoDel holds them.
     fifo: Fifo<T>,
-    decided: Decided<T>,
+    decided: Decisions<T>,
     service: Option<Service<T>>,
     far_end: FarEnd,
 }
@@ -61,7 +63,7 @@ struct Service<T> {
     from: Time,
 }
 
-impl<T: Copy> ServedLink<T> {
+impl<T: Copy> QueuedLink<T> {
     /// A link that has never carried a packet. Every random stream is named below `seed`.
     ///
     /// # Errors
@@ -83,7 +85,7 @@ impl<T: Copy> ServedLink<T> {
             discipline,
             limit: config.queue.limit(),
             fifo: Fifo::default(),
-            decided: Decided::default(),
+            decided: Decisions::default(),
             service: None,
             far_end: FarEnd::new(config, seed),
         })
@@ -165,7 +167,7 @@ impl<T: Copy> ServedLink<T> {
     }
 
     /// The next packet whose fate is decided by `now`, in the order of the decisions.
-    pub fn poll(&mut self, now: Time) -> Option<Served<T>> {
+    pub fn poll(&mut self, now: Time) -> Option<Decision<T>> {
         self.advance(now);
         self.decided.take()
     }

@@ -1,0 +1,57 @@
+//! What a run is asked for besides its network.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use comity_sim::scenario::RunSettings;
+
+use crate::child::Role;
+
+/// Makes the command that runs one end of a flow of sections, with [`endpoint::run`](crate::endpoint::run).
+pub type EndpointCommand<'a> = dyn Fn(&EndpointCall) -> Command + Sync + 'a;
+
+/// What an endpoint process has to be told beside the scenario.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EndpointCall {
+    /// The flow, as an index into the network.
+    pub flow: usize,
+    /// The end.
+    pub role: Role,
+    /// The origin of the lab's clock, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub origin_ns: u64,
+    /// The address of the destination.
+    pub address: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// Where a qlog is written, if one is. The key comes as 64 hexadecimal digits on the standard input.
+    pub qlog: Option<PathBuf>,
+}
+
+/// What a run is asked for besides its network.
+#[derive(Default)]
+pub struct Settings<'a> {
+    /// As in the simulator: bins and convergence.
+    pub run: RunSettings,
+    /// Makes the processes of flows of sections; `None` when there are none.
+    pub endpoint: Option<&'a EndpointCommand<'a>>,
+    /// At which links packets are written to which files.
+    pub captures: Vec<(String, PathBuf)>,
+    /// The folder for qlog files of Comity's endpoints.
+    pub qlog: Option<PathBuf>,
+    /// The folder for what programs print.
+    pub logs: Option<PathBuf>,
+    /// Ends the run early.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+impl std::fmt::Debug for Settings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings")
+            .field("run", &self.run)
+            .field("captures", &self.captures)
+            .finish_non_exhaustive()
+    }
+}

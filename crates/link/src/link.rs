@@ -1,0 +1,96 @@
+//! The link that hosts use: of the kind that its queue needs.
+
+use alloc::boxed::Box;
+
+use comity_units::{Seed, Time};
+
+use crate::analytic::AnalyticLink;
+use crate::config::LinkConfig;
+use crate::error::ConfigError;
+use crate::outcome::{Backlog, Outcome, Packet, Passage};
+use crate::queued::QueuedLink;
+use crate::waiting::Decision;
+
+/// A one-way link of either kind.
+///
+/// The host offers packets, each with a token of its own. It learns the fate of a packet at once, or
+/// the link hands the token back later: the host asks for [`next_wakeup`](Self::next_wakeup) and then
+/// calls [`poll`](Self::poll) until it answers `None`. Times must not decrease over all calls.
+#[derive(Clone, Debug)]
+pub enum Link<T: Copy> {
+    /// Decides the fate of a packet at the hand-over.
+    Analytic(AnalyticLink),
+    /// Keeps packets in a queue and decides when they leave it.
+    Queued(Box<QueuedLink<T>>),
+}
+
+impl<T: Copy> Link<T> {
+    /// A link that has never carried a packet: an [`AnalyticLink`] where the queue allows it, because
+    /// that is the cheaper one. Every random stream is named below `seed`.
+    ///
+    /// # Errors
+    /// When the configuration is not valid.
+    pub fn new(config: &LinkConfig, seed: Seed) -> Result<Self, ConfigError> {
+        if config.queue.decides_on_arrival() {
+            AnalyticLink::new(config, seed).map(Self::Analytic)
+        } else {
+            QueuedLink::new(config, seed).map(|link| Self::Queued(Box::new(link)))
+        }
+    }
+
+    /// Whether [`offer`](Self::offer) always gives the fate of the packet.
+    pub const fn decides_at_once(&self) -> bool {
+        matches!(self, Self::Analytic(_))
+    }
+
+    /// [`AnalyticLink::offer_another`]; `None` from a queued link.
+    #[inline(always)]
+    pub fn offer_another(&mut self, now: Time, bytes: u32) -> Option<Passage> {
+        match self {
+            Self::Analytic(link) => link.offer_another(now, bytes),
+            Self::Queued(_) => None,
+        }
+    }
+
+    /// Hands a packet over. Returns its fate, or `None` if the packet waits and its token will come
+    /// back from [`poll`](Self::poll).
+    pub fn offer(&mut self, now: Time, packet: Packet, token: T) -> Option<Outcome> {
+        match self {
+            Self::Analytic(link) => Some(link.offer(now, packet)),
+            Self::Queued(link) => link.offer(now, packet, token).err().map(Outcome::Dropped),
+        }
+    }
+
+    /// When [`poll`](Self::poll) has something to hand back, if nothing else happens before.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            Self::Analytic(_) => None,
+            Self::Queued(link) => link.next_wakeup(),
+        }
+    }
+
+    /// The next packet whose fate is decided by `now`, in the order of the decisions.
+    pub fn poll(&mut self, now: Time) -> Option<Decision<T>> {
+        match self {
+            Self::Analytic(_) => None,
+            Self::Queued(link) => link.poll(now),
+        }
+    }
+
+    /// Whether arrivals, second copies included, come in the order of the offers; from FQ-CoDel only
+    /// those of one flow do.
+    pub fn keeps_order(&self) -> bool {
+        match self {
+            Self::Analytic(link) => link.keeps_order(),
+            Self::Queued(link) => link.keeps_order(),
+        }
+    }
+
+    /// What the link still has to send at `now`.
+    pub fn backlog(&mut self, now: Time) -> Backlog {
+        match self {
+            Self::Analytic(link) => link.backlog(now),
+            Self::Queued(link) => link.backlog(now),
+        }
+    }
+}

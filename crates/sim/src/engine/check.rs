@@ -1,0 +1,107 @@
+//! Whether a network can be run: every rule stands here, in what it calls, or where a part is made.
+
+use comity_link::{LinkConfig, Random};
+use comity_units::{Rate, Seed, Span, Time};
+
+use super::build::{datagram_source, section_ends, section_producer, tcp_ends, tcp_workload};
+use super::route::Router;
+use super::{room, standstill};
+use crate::network::{FlowError, FlowSpec, Network, NetworkError, NodeId, TransportSpec};
+
+impl Network {
+    /// Whether the network can be run by the simulator, or by the lab if it has flows of programs.
+    ///
+    /// # Errors
+    /// The first thing that makes it impossible.
+    pub fn validate(&self) -> Result<(), NetworkError> {
+        names(self)?;
+        times(self)?;
+        for link in &self.links {
+            let invalid = |error| NetworkError::Link {
+                name: link.name.clone(),
+                error,
+            };
+            link.config.validate().map_err(invalid)?;
+        }
+        let mut router = Router::new(self);
+        for spec in &self.flows {
+            let (source, destination) = (spec.source, spec.destination);
+            let check = |router: &mut Router<'_>| {
+                let forward = router.route(source, destination)?;
+                router.route(destination, source)?;
+                let first = forward.first().map(|&link| &self.links[link as usize]);
+                let faults = flow(spec, first.map(|link| &link.config));
+                faults.into_iter().next().map_or(Ok(()), Err)
+            };
+            check(&mut router).map_err(|error: FlowError| error.of(spec))?;
+        }
+        ways(self)
+    }
+}
+
+/// What is wrong with a flow, wherever it goes. Where its first link is not known, any will do.
+pub(crate) fn flow(spec: &FlowSpec, first_link: Option<&LinkConfig>) -> Vec<FlowError> {
+    let (start, seed) = (Time::ZERO, Seed::new(0));
+    let random = Random::new(seed);
+    let any = LinkConfig::new(Rate::from_bps(1), Span::ZERO);
+    let first_link = Some(first_link.unwrap_or(&any));
+    let parts = match &spec.transport {
+        TransportSpec::Tcp(tcp) => [
+            tcp_workload(spec, tcp, (first_link, Span::ZERO), start, random).map(drop),
+            tcp_ends(tcp, spec.reader, seed, &mut Vec::new()).map(drop),
+        ],
+        TransportSpec::Datagram(datagram) => [
+            datagram_source(spec, datagram, first_link, start, random).map(drop),
+            Ok(()),
+        ],
+        TransportSpec::Sections(sections) => [
+            section_producer(spec, sections.section, start, random).map(drop),
+            section_ends(sections, seed, start).map(drop),
+        ],
+        TransportSpec::Command(_) => [Ok(()), Ok(())],
+    };
+    parts.into_iter().filter_map(Result::err).collect()
+}
+
+/// Whether something is left of the run after the warm-up.
+pub(crate) fn times(network: &Network) -> Result<(), NetworkError> {
+    if network.warmup < network.duration {
+        Ok(())
+    } else {
+        Err(NetworkError::Warmup)
+    }
+}
+
+/// Whether packets get through every queue on their way, and take some time for it.
+pub(crate) fn ways(network: &Network) -> Result<(), NetworkError> {
+    room::check(network)?;
+    standstill::check(network)
+}
+
+/// Whether names are unique and nodes exist.
+pub(super) fn names(network: &Network) -> Result<(), NetworkError> {
+    let links = network.links.iter().map(|link| &link.name);
+    let flows = network.flows.iter().map(|flow| &flow.name);
+    for mut names in [links.collect::<Vec<_>>(), flows.collect()] {
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(NetworkError::DuplicateName {
+                name: pair[0].clone(),
+            });
+        }
+    }
+    let known = network.nodes.len() as u32;
+    let check = |user: String, node: NodeId| match node.0 < known {
+        true => Ok(()),
+        false => Err(NetworkError::UnknownNode { user, node: node.0 }),
+    };
+    for link in &network.links {
+        check(format!("link {:?}", link.name), link.from)?;
+        check(format!("link {:?}", link.name), link.to)?;
+    }
+    for flow in &network.flows {
+        check(format!("flow {:?}", flow.name), flow.source)?;
+        check(format!("flow {:?}", flow.name), flow.destination)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Why a network cannot be run.
+
+use std::fmt;
+
+use comity_congestion::table::{ParameterError, UnknownController};
+use comity_link::ConfigError;
+use comity_transport::datagram;
+use comity_units::Bytes;
+
+use crate::frames::VideoError;
+
+/// Why a network cannot be run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// A link or flow names a node that does not exist.
+    UnknownNode {
+        /// The link or flow.
+        user: String,
+        /// The number of the node.
+        node: u32,
+    },
+    /// Two links or two flows have one name.
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// A link's settings are impossible.
+    Link {
+        /// The link.
+        name: String,
+        /// What is wrong.
+        error: ConfigError,
+    },
+    /// A flow is impossible.
+    Flow {
+        /// The flow.
+        flow: String,
+        /// What is wrong.
+        error: FlowError,
+    },
+    /// A queue is smaller than the packets of a flow over it, so that none of them gets through.
+    NoPacketFits {
+        /// The link.
+        link: String,
+        /// What its queue holds.
+        limit: Bytes,
+        /// The flow.
+        flow: String,
+        /// The size of its packets on the wire.
+        packet: Bytes,
+    },
+    /// The warm-up is not shorter than the run.
+    Warmup,
+}
+
+/// Why a flow is impossible.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FlowError {
+    /// No links lead from one end of the flow to the other.
+    Unreachable {
+        /// The name of the node that packets would start at.
+        from: String,
+        /// The name of the node that they would go to.
+        to: String,
+    },
+    /// The source is the destination.
+    ToItself {
+        /// The name of the node.
+        node: String,
+    },
+    /// The flow runs programs, which only the lab can do.
+    Command,
+    /// The source always has more to send, and no link there or back has a delay or a rate: no time
+    /// would pass between a packet, its acknowledgement and the next packet.
+    Standstill,
+    /// The controller does not exist.
+    Controller(UnknownController),
+    /// The controller has no form that drives TCP.
+    NotForTcp,
+    /// The controller does not take its parameters.
+    Parameter(ParameterError),
+    /// A setting of the deadline transport is out of range.
+    Sections(datagram::ConfigError),
+    /// The headers of a segment take the whole packet.
+    NoPayload,
+    /// The receive buffer holds less than one segment.
+    WindowBelowSegment,
+    /// The send buffer holds less than one section.
+    BufferBelowSection,
+    /// Sections are empty or too large.
+    SectionSize,
+    /// Datagrams are empty or too large.
+    DatagramSize,
+    /// A workload that waits for feedback, of datagrams, which have none.
+    UnclockedDatagrams,
+    /// Frames without a transport for sections.
+    FramesWithoutSections,
+    /// A workload that sections do not have.
+    WorkloadOfSections,
+    /// A playback reader of sections.
+    PlaybackOfSections,
+    /// A reader that reads at no interval.
+    ReadInterval,
+    /// A reader that reports at no interval.
+    ReportInterval,
+    /// A token bucket that is filled at no interval.
+    RefillInterval,
+    /// A workload of rate zero.
+    NoRate,
+    /// Packets that are no time apart.
+    NoSpacing,
+    /// A source that is never on.
+    NeverOn,
+    /// A video that cannot be.
+    Video(VideoError),
+}
+
+impl FlowError {
+    pub(crate) fn of(self, flow: &super::FlowSpec) -> NetworkError {
+        NetworkError::Flow {
+            flow: flow.name.clone(),
+            error: self,
+        }
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownNode { user, node } => {
+                write!(f, "{user} names node {node}, which does not exist")
+            }
+            Self::DuplicateName { name } => {
+                write!(f, "the name {name:?} is used twice; names are unique")
+            }
+            Self::Link { name, error } => write!(f, "link {name:?}: {error}"),
+            Self::Flow { flow, error } => write!(f, "flow {flow:?}: {error}"),
+            Self::NoPacketFits {
+                link,
+                limit,
+                flow,
+                packet,
+            } => write!(
+                f,
+                "the queue of the link {link:?} holds {limit}, and the packets of the flow {flow:?} \
+                 have {packet}: none would get through"
+            ),
+            Self::Warmup => f.write_str("the warm-up has to end before the run does"),
+        }
+    }
+}
+
+impl fmt::Display for FlowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unreachable { from, to } => {
+                return write!(f, "no links lead from {from:?} to {to:?}");
+            }
+            Self::ToItself { node } => {
+                return write!(f, "source and destination are both {node:?}");
+            }
+            Self::Controller(error) => return error.fmt(f),
+            Self::Parameter(error) => return error.fmt(f),
+            Self::Sections(error) => return error.fmt(f),
+            Self::Video(error) => return error.fmt(f),
+            Self::Command => {
+                "transport = \"command\" runs only in the lab: `comity lab run`"
+            }
+            Self::Standstill => {
+                "the source always has more to send, and no link there or back has a rate or a delay, \
+                 so that time would stand still"
+            }
+            Self::NotForTcp => {
+                "the controller drives sections only; expected another one, or \
+                 transport = \"sections\""
+            }
+            Self::NoPayload => "the headers leave no room for payload",
+            Self::WindowBelowSegment => "the window has to hold at least one segment",
+            Self::BufferBelowSection => "the buffer has to hold at least one section",
+            Self::SectionSize => "sections have 1 byte to 16 MiB",
+            Self::DatagramSize => "datagrams have 1 byte to 4 GB",
+            Self::UnclockedDatagrams => {
+                "datagrams have no feedback that could clock a greedy source or a file: give a \
+                 workload such as { kind = \"cbr\", rate = \"1Mbps\" }"
+            }
+            Self::FramesWithoutSections => {
+                "frames are sent with transport = \"sections\" or over TCP with a `timeline`"
+            }
+            Self::WorkloadOfSections => {
+                "sections have the workloads greedy, cbr with a rate or an interval, on_off, poisson, \
+                 video and frames"
+            }
+            Self::PlaybackOfSections => {
+                "a time-lined stream is read as it arrives; playback knows neither sections nor gaps"
+            }
+            Self::ReadInterval => "the reader reads at no interval",
+            Self::ReportInterval => "the reader reports at no interval",
+            Self::RefillInterval => "the token bucket is filled at no interval",
+            Self::NoRate => "the workload has a rate of zero",
+            Self::NoSpacing => "the packets are no time apart",
+            Self::NeverOn => "the source is never on",
+        })
+    }
+}
+
+impl std::error::Error for NetworkError {}
+
+impl std::error::Error for FlowError {}

@@ -1,0 +1,125 @@
+//! The runs of a scenario, and where they come from.
+
+use std::fmt;
+
+use comity_units::Seed;
+
+use crate::report::RunReport;
+
+/// The version of the tables: raised when a column changes its name, type or meaning or goes away. A new
+/// column does not raise it.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The version of what the engine computes: raised by a change after which the same network and seed give
+/// other results.
+pub const ENGINE_VERSION: u32 = 1;
+
+/// The runs of one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultSet {
+    /// What was run.
+    pub scenario: ScenarioInfo,
+    /// The command that did it, as it was typed.
+    pub command: String,
+    /// The runs; a run's place here is its number.
+    pub runs: Vec<CompletedRun>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioInfo {
+    /// Its name, not a path.
+    pub name: String,
+    /// Its whole text.
+    pub text: String,
+}
+
+/// One run and the point of the sweep that it is at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompletedRun {
+    /// What was varied, with the value that it had.
+    pub axes: Vec<(String, AxisValue)>,
+    /// The seed as it was asked for.
+    pub seed: Seed,
+    /// What came out.
+    pub report: RunReport,
+}
+
+/// The value that an axis has at one point of a sweep.
+///
+/// The column of an axis takes the type of its values: whole numbers among numbers become numbers, and any
+/// other mixture becomes text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AxisValue {
+    /// Yes or no.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// A text, among them quantities with their unit such as `40ms`.
+    Text(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boolean(value) => f.pad(if *value { "true" } else { "false" }),
+            Self::Integer(value) => f.pad(&value.to_string()),
+            Self::Number(value) => f.pad(&value.to_string()),
+            Self::Text(text) => f.pad(text),
+        }
+    }
+}
+
+/// What files say about where they come from.
+pub(super) struct Metadata {
+    pub(super) entries: Vec<(&'static str, String)>,
+}
+
+impl Metadata {
+    pub(super) fn new(set: &ResultSet) -> Self {
+        let ScenarioInfo { name, text } = &set.scenario;
+        Self {
+            entries: vec![
+                ("schema_version", SCHEMA_VERSION.to_string()),
+                ("version", env!("CARGO_PKG_VERSION").to_owned()),
+                ("engine_version", ENGINE_VERSION.to_string()),
+                ("command", set.command.clone()),
+                ("scenario_name", name.clone()),
+                ("scenario_hash", hash(text)),
+                ("scenario_text", text.clone()),
+            ],
+        }
+    }
+}
+
+/// The hash of a text as files give it.
+pub(super) fn hash(text: &str) -> String {
+    format!("{:016x}", twox_hash::XxHash64::oneshot(0, text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_that_xxhsum_prints() {
+        // Published test values of XXH64 with seed 0.
+        assert_eq!(hash(""), "ef46db3751d8e999");
+        assert_eq!(hash("abc"), "44bc2cf5ad770999");
+    }
+
+    #[test]
+    fn axis_values_print_as_they_are_written() {
+        let values = [
+            (AxisValue::Boolean(true), "true"),
+            (AxisValue::Integer(-3), "-3"),
+            (AxisValue::Number(0.25), "0.25"),
+            (AxisValue::Text("40ms".into()), "40ms"),
+        ];
+        for (value, text) in values {
+            assert_eq!(value.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The files that a scenario names, and how large it may become.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use comity_link::{RateProfile, parse_mahimahi, parse_steps};
+
+use super::super::problem::ProblemKind;
+use super::super::schema::Files;
+use super::super::tables::flow::MAX_FLOWS;
+use super::super::tables::link::{MAX_LINKS, TraceFormat};
+use crate::frames::{Frame, parse_frames};
+
+/// How large a scenario may become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most runs, below what the scenario itself allows.
+    pub runs: u64,
+    /// The most flows of one run.
+    pub flows: u32,
+    /// The most links of one run that the topology itself asks for.
+    pub links: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            runs: u64::MAX,
+            flows: MAX_FLOWS,
+            links: MAX_LINKS,
+        }
+    }
+}
+
+/// What a file of frames turned out to hold.
+type FrameList = Result<Arc<[Frame]>, ProblemKind>;
+
+/// The trace files and files of frames that were read so far: a sweep reads each once.
+#[derive(Debug, Default)]
+pub(in crate::scenario) struct Library {
+    read: Mutex<BTreeMap<(String, TraceFormat), Result<RateProfile, ProblemKind>>>,
+    frames: Mutex<BTreeMap<String, FrameList>>,
+}
+
+impl Library {
+    pub(super) fn trace(
+        &self,
+        files: &dyn Files,
+        file: &str,
+        format: TraceFormat,
+    ) -> Result<RateProfile, ProblemKind> {
+        let key = (file.to_owned(), format);
+        // A thread that panicked while it held the lock left the map as it was before.
+        let mut read = self
+            .read
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        read.entry(key)
+            .or_insert_with(|| read_trace(files, file, format))
+            .clone()
+    }
+
+    pub(super) fn frames(
+        &self,
+        files: &dyn Files,
+        file: &str,
+    ) -> Result<Arc<[Frame]>, ProblemKind> {
+        let mut read = self
+            .frames
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        read.entry(file.to_owned())
+            .or_insert_with(|| {
+                let text = read_file(files, file)?;
+                parse_frames(&text)
+                    .map(Into::into)
+                    .map_err(|error| ProblemKind::Frames {
+                        file: file.into(),
+                        error,
+                    })
+            })
+            .clone()
+    }
+}
+
+fn read_file(files: &dyn Files, file: &str) -> Result<String, ProblemKind> {
+    files
+        .read(Path::new(file))
+        .map_err(|error| ProblemKind::File {
+            file: file.into(),
+            reason: error.to_string(),
+        })
+}
+
+fn read_trace(
+    files: &dyn Files,
+    file: &str,
+    format: TraceFormat,
+) -> Result<RateProfile, ProblemKind> {
+    let text = read_file(files, file)?;
+    let as_steps = match format {
+        TraceFormat::Steps => true,
+        TraceFormat::Mahimahi => false,
+        TraceFormat::Guess => Path::new(file)
+            .extension()
+            .is_some_and(|extension| extension == "csv" || extension == "steps"),
+    };
+    let read = if as_steps {
+        parse_steps(&text).map(RateProfile::Steps)
+    } else {
+        parse_mahimahi(&text).map(RateProfile::Deliveries)
+    };
+    read.map_err(|error| ProblemKind::Trace {
+        file: file.into(),
+        error,
+    })
+}

@@ -1,0 +1,141 @@
+//! What the papers tell of, and what it is called here.
+
+use std::fmt::Write as _;
+
+use comity_congestion::table::other_name;
+
+/// An application that a paper tells of: what a flow has in a scenario to be it.
+#[derive(Clone, Copy, Debug)]
+pub struct Application {
+    /// What it is called here.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub summary: &'static str,
+    /// Where it is defined.
+    pub source: &'static str,
+    /// Keys of a flow and their values, as TOML; a scenario is free to give others.
+    pub keys: &'static [(&'static str, &'static str)],
+}
+
+impl Application {
+    /// Its keys in a scenario, a line each.
+    pub fn toml(&self) -> String {
+        self.keys
+            .iter()
+            .fold(String::new(), |mut text, (key, value)| {
+                let _ = writeln!(text, "{key} = {value}");
+                text
+            })
+    }
+}
+
+/// All of them, in the order of the papers.
+pub const APPLICATIONS: &[Application] = &[
+    Application {
+        name: "time-lined-data",
+        summary: "Data without end in sections that are worth sending for so long.",
+        source: "Mukherjee and Brecht, Time-lined TCP, ICNP 2000, sections 6.1 and 6.2",
+        keys: &[
+            ("workload", "{ kind = \"greedy\" }"),
+            ("timeline", "{ section = \"700000B\", deadline = \"5s\" }"),
+        ],
+    },
+    Application {
+        name: "mpeg1",
+        summary: "MPEG-1 video, a section for each frame, with the deadlines of I, P and B frames; by what the \
+                  reader tells, all of them are sent, or I and P, or I alone.",
+        source: "Mukherjee and Brecht, Time-lined TCP, ICNP 2000, section 4; the stream and its deadline of two seconds \
+                 are chosen here",
+        keys: &[
+            (
+                "workload",
+                "{ kind = \"frames\", file = \"mpeg1_frames.csv\" }",
+            ),
+            ("timeline", "{ deadline = \"2s\", feedback = \"2s\" }"),
+        ],
+    },
+    Application {
+        name: "vreal",
+        summary: "VREAL: 1 Mb/s is played, in reads of 5 KB every 40 ms, or of 12.5 KB every 100 ms; what counts is the \
+                  share of reads that find their data.",
+        source: "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.2",
+        keys: &[
+            ("workload", "{ kind = \"greedy\" }"),
+            (
+                "reader",
+                "{ kind = \"playback\", bytes = \"5kB\", interval = \"40ms\" }",
+            ),
+        ],
+    },
+    Application {
+        name: "token-bucket",
+        summary: "A sender that may send as tokens of 1 KB allow, 20 every 30 ms into a bucket of 20; what counts is how \
+                  many it uses in a round trip.",
+        source: "Zhang and Tsaoussidis, TCP-Real, NOSSDAV 2001, sections 3 and 4.4",
+        keys: &[(
+            "workload",
+            "{ kind = \"token_bucket\", depth = \"20kB\", refill = \"20kB\", interval = \"30ms\" }",
+        )],
+    },
+    Application {
+        name: "udp-cbr",
+        summary: "Datagrams at a constant rate, beside which the delay of IFTP is judged.",
+        source: "ElAarag and Bassiouni, IFTP, section 5.2; the rate is chosen here",
+        keys: &[
+            ("transport", "\"datagram\""),
+            ("workload", "{ kind = \"cbr\", rate = \"500kbps\" }"),
+        ],
+    },
+    Application {
+        name: "udp-jitter",
+        summary: "Datagrams at a constant rate whose intervals vary by up to half either way.",
+        source: "random_ of ns-2's CBR",
+        keys: &[
+            ("transport", "\"datagram\""),
+            (
+                "workload",
+                "{ kind = \"cbr\", rate = \"500kbps\", jitter = 1 }",
+            ),
+        ],
+    },
+    Application {
+        name: "udp-unspaced",
+        summary: "Datagrams as fast as the sender's own link takes them.",
+        source: "Feng, Feng and Belford, Packet Spacing, sections 1.1 and 3.2",
+        keys: &[
+            ("transport", "\"datagram\""),
+            ("workload", "{ kind = \"cbr\", gap = \"0us\" }"),
+        ],
+    },
+    Application {
+        name: "psa",
+        summary: "The packet-spacing agent without feedback: datagrams with a spacing from the end of one to the start of \
+                  the next. The agents with feedback are the controller psp.",
+        source: "Feng, Feng and Belford, Packet Spacing, section 3.2",
+        keys: &[
+            ("transport", "\"datagram\""),
+            ("packet", "\"1428B\""),
+            ("workload", "{ kind = \"cbr\", gap = \"1000us\" }"),
+        ],
+    },
+];
+
+/// What a word that is no choice where it stands is known for: a system of the papers by another name, or an
+/// application. Case does not count, nor whether words are joined by a hyphen.
+pub(super) fn known_as(word: &str) -> Option<String> {
+    if let Some(other) = other_name(word) {
+        return Some(other.instead.into());
+    }
+    let plain = word.to_ascii_lowercase().replace(['_', ' '], "-");
+    let application = APPLICATIONS.iter().find(|known| known.name == plain)?;
+    let keys: Vec<String> = application
+        .keys
+        .iter()
+        .map(|(key, value)| format!("{key} = {value}"))
+        .collect();
+    let name = application.name;
+    let keys = keys.join(", ");
+    Some(format!(
+        "\"{name}\" is an application, which a flow is by {keys}; `comity list {name}` tells of it"
+    ))
+}
