@@ -74,7 +74,7 @@ impl Cut {
         match codec {
             Some(codec @ (Codec::Mpeg2 | Codec::H264 | Codec::H265)) => Self::Pictures(codec),
             Some(Codec::Audio) => Self::Frames,
-            Some(Codec::MultiplexedAudio) | None => Self::Whole,
+            Some(Codec::WholeAudio) | None => Self::Whole,
         }
     }
 }

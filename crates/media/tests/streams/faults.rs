@@ -303,16 +303,15 @@ fn a_scrambled_stream_is_carried_as_it_is() {
     assert_eq!(pictures, 250, "the picture is not scrambled");
 }
 
-#[test]
-fn a_stream_of_unknown_kind_is_carried_whole() {
-    // The audio's stream type in each map becomes a private one; the checksum is made right again.
-    let stream = changed(0x1000, |packet| {
+/// The clip with the stream type of its sound in each map changed, and the checksum made right again.
+fn with_sound_of_type(stream_type: u8) -> Vec<u8> {
+    changed(0x1000, |packet| {
         let section = &mut packet[5..];
         let length = 3 + usize::from(section[2]);
         let at = section[..length]
             .windows(3)
             .position(|bytes| bytes == [0x0f, 0xe1, 0x01]);
-        section[at.expect("AAC on PID 0x101")] = 0x06;
+        section[at.expect("AAC on PID 0x101")] = stream_type;
         let mut crc = u32::MAX;
         for &byte in &section[..length - 4] {
             for bit in (0..8).rev() {
@@ -321,15 +320,11 @@ fn a_stream_of_unknown_kind_is_carried_whole() {
             }
         }
         section[length - 4..length].copy_from_slice(&crc.to_be_bytes());
-    });
-    let (sections, notices) = read(&stream);
-    assert_eq!(
-        notices,
-        [Notice::UnsupportedCodec {
-            pid: 0x101,
-            stream_type: 6
-        }]
-    );
+    })
+}
+
+#[test]
+fn streams_whose_frames_are_not_looked_for_are_carried_whole() {
     let (original, _) = read(CLIP);
     let bytes = |sections: &[comity_media::MediaSection], frame: FrameType| {
         let of_it = sections.iter().filter(|section| section.frame == frame);
@@ -342,11 +337,29 @@ fn a_stream_of_unknown_kind_is_carried_whole() {
             })
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        bytes(&sections, FrameType::Opaque),
-        bytes(&original, FrameType::Audio)
-    );
-    ts::check(&write(&sections), 0x1000, 0x100);
+    // Private data; AC-3 and E-AC-3, which are known to be sound.
+    for (stream_type, frame) in [
+        (0x06, FrameType::Opaque),
+        (0x81, FrameType::Audio),
+        (0x87, FrameType::Audio),
+    ] {
+        let (sections, notices) = read(&with_sound_of_type(stream_type));
+        let unknown = Notice::UnsupportedCodec {
+            pid: 0x101,
+            stream_type,
+        };
+        let expected = (frame == FrameType::Opaque).then_some(unknown);
+        assert_eq!(notices, expected.into_iter().collect::<Vec<_>>());
+        // A section for each of its 30 PES packets.
+        let packets = { sections.iter() }.filter(|section| section.frame == frame);
+        assert_eq!(packets.count(), 30, "{stream_type:#x}");
+        assert_eq!(
+            bytes(&sections, frame),
+            bytes(&original, FrameType::Audio),
+            "{stream_type:#x}"
+        );
+        ts::check(&write(&sections), 0x1000, 0x100);
+    }
 }
 
 #[test]

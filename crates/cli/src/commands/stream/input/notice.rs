@@ -67,8 +67,7 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
     };
     match *notice {
         Notice::UnknownFormat => format!(
-            "the input is no video that is known here (neither a transport stream nor MPEG-1 or MPEG-2 video): it is \
-             sent in slices of 20 ms, {}, without knowing what matters in it. If ffmpeg can read it: \
+            "unknown container; sent as raw bytes, {}. If ffmpeg can read it: \
              ffmpeg -i INPUT -c copy -f mpegts - | comity send - ..",
             pace()
         ),
