@@ -9,7 +9,7 @@ mod mpeg2;
 pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
 pub(crate) use h265::ExtraSliceBits;
-pub(crate) use mpeg2::{Headers, PictureCoding, picture_coding, picture_header, sequence_header};
+pub(crate) use mpeg2::{Headers, picture_header, sequence_header};
 
 use crate::section::{FrameType, Importance};
 
