@@ -671,7 +671,7 @@ fn what_is_no_video_is_carried_byte_for_byte_and_said() {
     );
     let said = ends(0, &["send", &text, &target, "-q"]);
     assert!(
-        said.contains("the input is no video that is known here") && said.contains("-f mpegts -"),
+        said.contains("unknown container; sent as raw bytes") && said.contains("-f mpegts -"),
         "{said}"
     );
     receiver.end(0);

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 
 use comity_media::{
-    Event, FrameType, Header, Notice, PACKET, Reader, ReaderConfig, TsWriter, WriterConfig,
+    Event, FrameType, Header, HeaderError, Notice, PACKET, ReadError, Reader, ReaderConfig,
+    TsWriter, WriterConfig,
 };
-use comity_units::{Bytes, Rate, Span, Time};
+use comity_units::{Bytes, Span, Time};
+
+/// In so many bytes a packet is searched for.
+const SEARCHED: usize = 1 << 20;
 
 /// A payload has one header or a typed error; what is taken is written back as it was, and by a writer in whole
 /// packets.
 pub fn check_header(data: &[u8]) {
     let mut writer = TsWriter::new(WriterConfig::default());
-    let (mut out, mut is_known) = (Vec::new(), false);
+    let (mut out, mut is_transport) = (Vec::new(), None);
     let mut rest = data;
     // Payloads one after the other, each behind two bytes of length.
     while let Some((&[high, low], behind)) = rest.split_first_chunk::<2>() {
@@ -25,15 +29,13 @@ pub fn check_header(data: &[u8]) {
                 header.encode(&mut again);
                 again.extend(content);
                 assert_eq!(again, payload);
-                is_known |= matches!(header, Header::Table { .. } | Header::Unit(_));
-                let is_written = match header {
-                    Header::Raw => is_known,
-                    Header::Picture(_) => false,
-                    Header::Packets | Header::Table { .. } | Header::Unit(_) => true,
+                let is_packets = !matches!(header, Header::Raw | Header::Picture(_));
+                let expected = match *is_transport.get_or_insert(is_packets) == is_packets {
+                    true => Ok(()),
+                    false => Err(HeaderError::Mixed),
                 };
-                if is_written {
-                    assert_eq!(writer.write(payload, &mut out), Ok(()));
-                }
+                assert_eq!(writer.write(payload, &mut out), expected);
+                assert!(expected.is_ok() || out.len() == before);
             }
             Err(error) => {
                 assert!(!error.to_string().is_empty());
@@ -43,17 +45,19 @@ pub fn check_header(data: &[u8]) {
         }
     }
     writer.finish(&mut out);
-    assert_eq!(out.len() % PACKET, 0);
-    assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
+    if is_transport == Some(true) {
+        assert_eq!(out.len() % PACKET, 0);
+        assert!(out.chunks(PACKET).all(|packet| packet[0] == 0x47));
+    }
 }
 
-/// Whatever the bytes are, reading them gives sections, or says that one is missing, for each number; the same ones however the
-/// bytes are cut; and what was read can be written, in whole packets where it was a transport stream and not broken before its first table. Each byte
-/// of a transport stream is in a packet, counted in a notice, or sent as it is.
+/// Whatever the bytes are, reading them gives sections, or says that one is missing, for each number; the same ones, and the
+/// same error if one ends it, however the bytes are cut; and what was read can be written, in whole packets where it was a
+/// transport stream. Each byte of one is in a packet or counted in a notice.
 pub fn check_reader(data: &[u8]) {
     // The first byte says how the rest is cut, and whether it is in step with packets: then a fuzzer that does
     // not know where sync bytes belong still gets behind them. Of two bits the one breaks that in the middle, and the other
-    // does so for longer than is held.
+    // does so for longer than is searched.
     let Some((&control, data)) = data.split_first() else {
         return;
     };
@@ -65,17 +69,24 @@ pub fn check_reader(data: &[u8]) {
     }
     if control & 2 == 2 {
         let middle = data.len() / 2;
-        let length = if control & 4 == 4 { 13_000 } else { 300 };
+        let length = if control & 4 == 4 { SEARCHED + 1 } else { 300 };
         data.splice(middle..middle, (0..length).map(|at| (at % 71) as u8));
     }
-    let whole = read(&data, data.len().max(1));
-    assert_eq!(read(&data, usize::from(control) + 1), whole);
-    check_account(&data, &whole);
-    check_live(&data, usize::from(control) + 1);
+    let (whole, outcome) = read(&data, data.len().max(1));
+    // A mebibyte in pieces of a byte takes too long.
+    let least = if data.len() > SEARCHED { 1_000 } else { 1 };
+    let again = read(&data, usize::from(control) + least);
+    assert_eq!(again, (whole.clone(), outcome));
+    if let Err(error) = outcome {
+        assert!(!error.to_string().is_empty());
+    } else {
+        check_account(&data, &whole);
+    }
+    check_live(&data, usize::from(control) + least);
 
     let mut writer = TsWriter::new(WriterConfig::default());
     let (mut next, mut out) = (BTreeMap::new(), Vec::new());
-    let (mut is_known, mut is_transport) = (false, true);
+    let mut is_transport = true;
     for event in &whole {
         let (stream, number) = match event {
             Event::Section(section) => (section.stream, section.number),
@@ -90,13 +101,7 @@ pub fn check_reader(data: &[u8]) {
         };
         assert!(section.needs.is_none_or(|needed| needed < section.number));
         let (header, _) = Header::decode(&section.payload).expect("the reader's own header");
-        // Bytes behind the first table or unit are in packets.
-        is_known |= matches!(header, Header::Table { .. } | Header::Unit(_));
-        is_transport &= match header {
-            Header::Raw => is_known,
-            Header::Picture(_) => false,
-            Header::Packets | Header::Table { .. } | Header::Unit(_) => true,
-        };
+        is_transport &= !matches!(header, Header::Raw | Header::Picture(_));
         writer.write(&section.payload, &mut out).expect("as above");
     }
     writer.finish(&mut out);
@@ -106,29 +111,29 @@ pub fn check_reader(data: &[u8]) {
     }
 }
 
-/// What is not in packets is counted, or sent in the order that it had.
+/// What is not in packets is counted, or all of it sent in the order that it had.
 fn check_account(data: &[u8], events: &[Event]) {
-    let (mut given, mut left_out, mut since) = (0, 0, 0);
+    let (mut given, mut left_out) = (Vec::new(), 0);
     for event in events {
         match event {
             Event::Section(section) => match Header::decode(&section.payload) {
-                Ok((Header::Raw, bytes)) => given += bytes.len(),
+                Ok((Header::Raw, bytes)) => given.extend(bytes),
                 // Pictures are cut apart at other places.
                 Ok((Header::Picture(_), _)) => return,
                 _ => {}
             },
             Event::Notice(Notice::LostSync { skipped }) => left_out += *skipped,
-            Event::Notice(Notice::NoPackets) => since = given,
-            Event::Notice(Notice::PacketsAgain { bytes }) => {
-                assert_eq!((given - since) as u64, *bytes);
-            }
             // What stands beside packets is in no account.
             Event::Notice(Notice::PacketsApart { .. }) => return,
             Event::Notice(_) | Event::Missing(_) => {}
         }
     }
-    let packets = (data.len() as u64).checked_sub(given as u64 + left_out);
-    assert_eq!(packets.map(|bytes| bytes % PACKET as u64), Some(0));
+    if given.is_empty() {
+        let packets = (data.len() as u64).checked_sub(left_out);
+        assert_eq!(packets.map(|bytes| bytes % PACKET as u64), Some(0));
+    } else {
+        assert_eq!((&given[..], left_out), (data, 0));
+    }
 }
 
 /// As from a live source, a piece every 10 ms: what a stored one has as units is there as well. Where slices end
@@ -137,10 +142,12 @@ fn check_live(data: &[u8], length: usize) {
     let mut reader = reader();
     let mut arrival = Time::ZERO;
     for piece in data.chunks(length) {
-        reader.push_arrived(piece, arrival);
+        if reader.push_arrived(piece, arrival).is_err() {
+            break;
+        }
         arrival += Span::from_millis(10);
     }
-    reader.finish();
+    let _ = reader.finish();
     let live: Vec<Event> = core::iter::from_fn(|| reader.poll()).collect();
     let units = |events: &[Event]| {
         let is_unit = |event: &&Event| match event {
@@ -149,23 +156,19 @@ fn check_live(data: &[u8], length: usize) {
         };
         events.iter().filter(is_unit).count()
     };
-    assert_eq!(units(&live), units(&read(data, data.len().max(1))));
+    assert_eq!(units(&live), units(&read(data, data.len().max(1)).0));
 }
 
 fn reader() -> Reader {
     Reader::new(ReaderConfig {
         longest_unit: Bytes::new(4_000),
-        // So slow that a few packets are time enough for stamps to have stood still.
-        assumed_rate: Rate::from_kbps(20),
         ..ReaderConfig::default()
     })
 }
 
-fn read(data: &[u8], length: usize) -> Vec<Event> {
+fn read(data: &[u8], length: usize) -> (Vec<Event>, Result<(), ReadError>) {
     let mut reader = reader();
-    for piece in data.chunks(length) {
-        reader.push(piece);
-    }
-    reader.finish();
-    core::iter::from_fn(|| reader.poll()).collect()
+    let pushed = data.chunks(length).try_for_each(|piece| reader.push(piece));
+    let outcome = pushed.and_then(|()| reader.finish());
+    (core::iter::from_fn(|| reader.poll()).collect(), outcome)
 }

@@ -156,6 +156,8 @@ pub enum HeaderError {
     Table,
     /// What follows is not made of whole transport packets.
     Packets,
+    /// Bytes or pictures of no transport stream come in one, or its units, tables or packets behind such bytes.
+    Mixed,
 }
 
 impl fmt::Display for HeaderError {
@@ -190,6 +192,10 @@ impl fmt::Display for HeaderError {
             Self::Packets => write!(
                 out,
                 "media header: what follows is expected to be whole packets of {PACKET} bytes, each from a 0x47 on"
+            ),
+            Self::Mixed => write!(
+                out,
+                "media header: its kind is not of the stream so far, expected 1 to 3 in a transport stream, 4 or 5 in another"
             ),
         }
     }

@@ -12,7 +12,7 @@
 //!
 //! Known kinds are H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. Streams of other kinds are
 //! carried whole without being understood; a source that is no media at all is carried in slices. A
-//! [`Notice`] says so.
+//! [`Notice`] says so. What was read as media and cannot be read on as such ends with a [`ReadError`].
 //!
 //! ```
 //! use comity_media::{Event, FrameType, Reader, ReaderConfig, TsWriter, WriterConfig};
@@ -25,9 +25,9 @@
 //!
 //! // From a pipe, the pieces are what it gives.
 //! for piece in file.chunks(1_316) {
-//!     reader.push(piece);
+//!     reader.push(piece)?;
 //! }
-//! reader.finish();
+//! reader.finish()?;
 //! while let Some(event) = reader.poll() {
 //!     let Event::Section(section) = event else { continue };
 //!     pictures += u32::from(section.frame.is_picture());
@@ -39,7 +39,7 @@
 //! writer.finish(&mut copy);
 //! assert_eq!(pictures, 50);
 //! assert!(copy.len() % 188 == 0 && copy.len() < file.len());
-//! # Ok::<(), comity_media::HeaderError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
 
@@ -58,6 +58,6 @@ pub use comity_frames::{
     Count, DeadlineRule, Frame, FrameType, Importance, ShedAccount, Shedder, ShedderConfig, Verdict,
 };
 pub use header::{Header, HeaderError, PACKET, Times, Unit};
-pub use reader::{Reader, ReaderConfig};
-pub use section::{Event, Found, MediaSection, MissingUnit, Notice, TimeSource};
+pub use reader::{ReadError, Reader, ReaderConfig};
+pub use section::{Event, MediaSection, MissingUnit, Notice};
 pub use writer::{TsWriter, WriterConfig, WriterStatistics};

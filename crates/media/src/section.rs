@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use comity_frames::{Frame, FrameType, Importance};
-use comity_units::{Rate, Span, Time};
+use comity_units::{Span, Time};
 
 /// What has one deadline: an access unit, a table, or a slice of what is not understood.
 ///
@@ -10,8 +10,8 @@ use comity_units::{Rate, Span, Time};
 /// and the source's clock is laid on the sender's by a [`SourceClock`](crate::SourceClock).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSection {
-    /// The stream: 0 for the tables, and for bytes of a transport stream in which no packet is found; then one for each
-    /// elementary stream in the order of their first appearance in a program map. What is not understood as a whole, and elementary streams, have stream 0.
+    /// The stream: 0 for the tables of a transport stream, then one for each elementary stream in the order of
+    /// their first appearance in a program map. Other sources have stream 0 alone.
     pub stream: u16,
     /// Its number within the stream, from 0, without holes but for those that an [`Event::Missing`] names.
     pub number: u64,
@@ -51,20 +51,9 @@ impl MediaSection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The source is neither a transport stream nor an MPEG-1 or MPEG-2 elementary stream: it is cut into
-    /// slices of bytes, whose times follow from the assumed rate.
+    /// The source is no transport stream with a program, and no MPEG-1 or MPEG-2 elementary stream with a picture: it is
+    /// cut into slices of bytes, whose times follow from the assumed rate, or from their arrival.
     UnknownFormat,
-    /// No program map was found in the first `bytes` of a transport stream: it is cut into slices of whole
-    /// packets.
-    NoProgram {
-        /// How much was searched.
-        bytes: u64,
-    },
-    /// An elementary stream had no picture where one must be: what follows is cut into slices of bytes.
-    NoPictures {
-        /// How much was searched.
-        bytes: u64,
-    },
     /// A stream whose kind is unknown: its packets are sent whole, without frame types.
     UnsupportedCodec {
         /// Its packet identifier.
@@ -93,14 +82,6 @@ pub enum Notice {
     /// parity, is left out.
     PacketsApart {
         /// From the beginning of one packet to that of the next.
-        bytes: u64,
-    },
-    /// No packet begins for more than 12,032 bytes behind the packets before: from there on the bytes of a transport
-    /// stream are cut into slices, in the place of packets. A unit that was not over is left out.
-    NoPackets,
-    /// Packets begin again.
-    PacketsAgain {
-        /// How many bytes were cut into slices.
         bytes: u64,
     },
     /// No packet began where one had to: `skipped` bytes were left out up to the next one, or at the end of the source.
@@ -132,50 +113,11 @@ pub enum Notice {
         /// How many bytes had been collected.
         bytes: u64,
     },
-    /// The time stamps of a program, or of a stream of it, are missing or stand still: its time goes on by
-    /// something else.
-    Untimed {
-        /// The packet identifier of the program's map; that of the stream where only its stamps stand, and that of
-        /// the clock references where there is no program.
-        pid: u16,
-        /// What was found instead of time stamps that move.
-        found: Found,
-        /// What the time goes by.
-        by: TimeSource,
-    },
-    /// The times of a program move again: its time goes by them, from where it had come to.
-    TimedAgain {
-        /// The packet identifier of the program's map; that of its clock references where it has none.
-        pid: u16,
-    },
     /// The times of the source jumped: the source's clock goes on from where it was.
     Discontinuity {
         /// The packet identifier of the stream in which it was seen first.
         pid: u16,
     },
-}
-
-/// What a source has in the place of times that move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// No time stamps.
-    Missing,
-    /// Time stamps that stay as they are, or go back.
-    Still,
-}
-
-/// What time goes by where it is not told by the time stamps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TimeSource {
-    /// The program's clock references (PCR).
-    ClockReference,
-    /// The time stamps of the program's other streams.
-    OtherStreams,
-    /// When the bytes come, of a live source.
-    Arrival,
-    /// How many bytes came, of a stored source: so many a second are assumed.
-    Rate(Rate),
 }
 
 /// An access unit that the source has only a part of, and that is left out, or one that is longer than the reader may hold.

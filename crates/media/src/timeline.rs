@@ -42,8 +42,8 @@ pub(crate) struct Placed {
 }
 
 impl Stretch {
-    /// The place of `stamp`, when it can belong to this stretch and lies not before `least`.
-    fn place(&mut self, stamp: u64, before: Option<Mark>, least: i64) -> Option<i64> {
+    /// The place of `stamp`, when it can belong to this stretch.
+    fn place(&mut self, stamp: u64, before: Option<Mark>) -> Option<i64> {
         let step = difference(stamp, self.stamp);
         let own = before.filter(|before| before.stretch == self.id);
         // A stream does not come back to a stretch that it has left.
@@ -53,9 +53,6 @@ impl Stretch {
             return None;
         }
         let place = self.place + step;
-        if place < least {
-            return None;
-        }
         if step > 0 {
             (self.stamp, self.place) = (stamp, place);
         }
@@ -73,25 +70,21 @@ pub(crate) struct Timeline {
     last: Option<Stretch>,
     /// The furthest place so far, in ticks: where a new stretch begins.
     furthest: i64,
-    /// Where the clock has come to without time stamps, until the next one.
-    resume: Option<i64>,
     stretches: u64,
 }
 
 impl Timeline {
     /// Places the next time stamp of a stream, whose latest one has the mark `before`.
     pub(crate) fn place(&mut self, stamp: u64, before: Option<Mark>) -> Placed {
-        let resume = self.resume.take();
-        let least = resume.map_or(i64::MIN, |resume| resume - SLACK);
         let stretches = [self.newest.as_mut(), self.last.as_mut()];
         let known = stretches.into_iter().flatten().find_map(|stretch| {
-            let place = stretch.place(stamp, before, least)?;
+            let place = stretch.place(stamp, before)?;
             Some((place, stretch.id))
         });
         let (place, stretch, is_jump) = match known {
             Some((place, stretch)) => (place, stretch, false),
             None => {
-                let place = self.furthest.max(resume.unwrap_or(i64::MIN));
+                let place = self.furthest;
                 let id = self.stretches;
                 self.stretches += 1;
                 self.last = self.newest.replace(Stretch { id, stamp, place });
@@ -107,16 +100,14 @@ impl Timeline {
         }
     }
 
-    /// Forgets all stretches: the next time stamp lies at `now`.
-    pub(crate) fn begin_at(&mut self, now: Time) {
-        (self.newest, self.last) = (None, None);
-        self.furthest = place_of(now);
-    }
-
-    /// The clock has come to `time` without time stamps: the next one begins a new stretch there, or later, when it jumps
-    /// or would lie more than half a second before.
-    pub(crate) fn resume_at(&mut self, time: Time) {
-        self.resume = Some(place_of(time));
+    /// The source has come so much further without time stamps: the next one lies near to there if it does not jump.
+    pub(crate) fn go_on(&mut self, passed: Span) {
+        let passed = ticks_in(passed);
+        if let Some(newest) = &mut self.newest {
+            newest.stamp = newest.stamp.wrapping_add(passed.unsigned_abs()) % WRAP;
+            newest.place += passed;
+        }
+        self.furthest += passed;
     }
 
     /// The furthest time so far: that of what carries no time stamp.
@@ -130,9 +121,9 @@ fn at(place: i64) -> Time {
     Time::ZERO + ticks(u64::try_from(place).unwrap_or(0))
 }
 
-fn place_of(time: Time) -> i64 {
-    let nanos = u128::from(time.as_nanos());
-    i64::try_from(nanos * 9 / 100_000).unwrap_or(i64::MAX)
+fn ticks_in(span: Span) -> i64 {
+    let nanos = u128::from(span.as_nanos());
+    i64::try_from(nanos * 9 / 100_000).unwrap_or(i64::MAX / 4)
 }
 
 #[cfg(test)]
@@ -210,26 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn after_a_while_without_stamps_nothing_lies_far_before_its_end() {
-        let next = |stamp: u64| {
+    fn a_while_without_stamps_is_no_jump_when_it_is_told() {
+        let next = |passed: u64, stamp: u64| {
             let mut timeline = Timeline::default();
-            let before = timeline.place(900_000, None);
-            timeline.resume_at(Time::from_secs(4));
-            assert_eq!(timeline.now(), Time::ZERO);
+            let before = timeline.place(WRAP - 9_000, None);
+            timeline.go_on(Span::from_secs(passed));
+            assert_eq!(timeline.now(), Time::from_secs(passed));
             let next = timeline.place(stamp, Some(before.mark));
-            // The stamps behind that go by it.
-            let last = timeline.place(stamp + 9_000, Some(next.mark));
-            assert_eq!(
-                (last.time, last.is_jump),
-                (next.time + Span::from_millis(100), false)
-            );
             (next.time, next.is_jump)
         };
-        let second = |seconds: u64| 900_000 + 90_000 * seconds;
-        assert_eq!(next(second(5)), (Time::from_secs(5), false));
-        assert_eq!(next(second(4) - 45_000), (Time::from_millis(3_500), false));
-        assert_eq!(next(second(4) - 45_001), (Time::from_secs(4), true));
-        assert_eq!(next(second(1_000)), (Time::from_secs(4), true));
+        let second = |seconds: u64| (WRAP - 9_000 + 90_000 * seconds) % WRAP;
+        assert_eq!(next(0, second(20)), (Time::ZERO, true));
+        assert_eq!(next(20, second(20)), (Time::from_secs(20), false));
+        assert_eq!(next(20, second(29)), (Time::from_secs(29), false));
+        // What lies elsewhere begins where the clock has come to.
+        assert_eq!(next(20, second(1_000)), (Time::from_secs(20), true));
     }
 
     #[test]

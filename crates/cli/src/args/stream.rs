@@ -128,8 +128,7 @@ pub(crate) struct Sending {
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
 
-    /// How fast an input file is taken to be whose times are missing or stand still, and of which nothing else tells
-    /// the time
+    /// How fast an input file of an unknown container is taken to be
     #[arg(long, value_name = "RATE", default_value = "4Mbps", value_parser = assumed_rate)]
     pub(crate) input_rate: Rate,
 }

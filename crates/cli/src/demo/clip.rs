@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use comity_media::{Event, FrameType, MediaSection, Reader, ReaderConfig};
+use comity_media::{Event, FrameType, MediaSection, ReadError, Reader, ReaderConfig};
 use comity_units::{Bytes, Rate, Span, Time};
 use thiserror::Error;
 
@@ -139,6 +139,14 @@ pub(crate) enum NoClip {
         /// What the system says.
         reason: io::Error,
     },
+    /// It is video that breaks off.
+    #[error("{}: {reason}", file.display())]
+    Broken {
+        /// Which one.
+        file: PathBuf,
+        /// Where, and why.
+        reason: ReadError,
+    },
     /// It holds nothing that the account could be about.
     #[error(
         "{}: has no pictures; expected a transport stream with H.264, H.265 or MPEG-2 video, or MPEG-1 or MPEG-2 video as such",
@@ -151,8 +159,8 @@ impl Clip {
     /// The clip that is part of the program.
     pub(crate) fn bundled() -> Self {
         let mut reader = Reader::new(ReaderConfig::default());
-        reader.push(CLIP);
-        reader.finish();
+        let read = reader.push(CLIP).and_then(|()| reader.finish());
+        assert_eq!(read, Ok(()), "the clip is read in its tests");
         Self::of(sections(&mut reader).collect())
     }
 
@@ -160,9 +168,13 @@ impl Clip {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or holds no pictures.
+    /// If it cannot be read, breaks off, or holds no pictures.
     pub(crate) fn open(file: &Path, duration: Span) -> Result<Self, NoClip> {
         let unreadable = |reason| NoClip::Unreadable {
+            file: file.to_owned(),
+            reason,
+        };
+        let broken = |reason| NoClip::Broken {
             file: file.to_owned(),
             reason,
         };
@@ -177,7 +189,8 @@ impl Clip {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(unreadable(error)),
             };
-            reader.push(piece.get(..length).unwrap_or_default());
+            let bytes = piece.get(..length).unwrap_or_default();
+            reader.push(bytes).map_err(broken)?;
             let before = read.len();
             read.extend(sections(&mut reader));
             let new = read.iter().skip(before);
@@ -185,7 +198,7 @@ impl Clip {
                 break;
             }
         }
-        reader.finish();
+        reader.finish().map_err(broken)?;
         read.extend(sections(&mut reader));
         let clip = Self::of(read);
         let mut kinds = clip.sections.iter().map(|section| Kind::of(section.frame));

@@ -159,7 +159,11 @@ fn a_receiver_that_stalls_holds_up_nobody_else() {
     let asleep = copying.sleeper();
     copying.pipe.write_all(&bytes).unwrap();
     let warning = copying.sender.event("warning");
-    let warning = match warning["message"].as_str().unwrap().contains("no video") {
+    let warning = match warning["message"]
+        .as_str()
+        .unwrap()
+        .contains("unknown container")
+    {
         true => copying.sender.event("warning"),
         false => warning,
     };

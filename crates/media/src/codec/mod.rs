@@ -9,7 +9,7 @@ mod mpeg2;
 pub(crate) use audio::{AudioFrame, audio_frame, may_begin_frame};
 pub(crate) use bits::start_codes;
 pub(crate) use h265::ExtraSliceBits;
-pub(crate) use mpeg2::{Headers, PictureCoding, picture_coding, picture_header, sequence_header};
+pub(crate) use mpeg2::{Headers, picture_header, sequence_header};
 
 use comity_frames::{FrameType, Importance};
 
@@ -21,8 +21,8 @@ pub(crate) enum Codec {
     H265,
     /// MPEG-1 and MPEG-2 audio, and AAC in ADTS: in frames that tell their length.
     Audio,
-    /// AAC in LATM, which is carried as it is.
-    MultiplexedAudio,
+    /// AAC in LATM, AC-3 and E-AC-3: each PES packet is carried as it is.
+    WholeAudio,
 }
 
 /// What is to be done with a stream type of ISO/IEC 13818-1 table 2-34.
@@ -41,7 +41,8 @@ pub(crate) const fn carriage(stream_type: u8) -> Carriage {
         0x1b => Carriage::Known(Codec::H264),
         0x24 => Carriage::Known(Codec::H265),
         0x03 | 0x04 | 0x0f => Carriage::Known(Codec::Audio),
-        0x11 => Carriage::Known(Codec::MultiplexedAudio),
+        // LATM, and what ATSC has for AC-3 and E-AC-3 (A/53 part 3, A/52 annex G).
+        0x11 | 0x81 | 0x87 => Carriage::Known(Codec::WholeAudio),
         // Private sections, DSM-CC, metadata sections, and SCTE 35's splice information.
         0x05 | 0x0a..=0x0d | 0x16 | 0x86 => Carriage::Tables,
         _ => Carriage::Opaque,
@@ -125,7 +126,7 @@ impl Marker {
             Codec::Mpeg2 => mpeg2::mark(start),
             Codec::H264 => h264::mark(start, &mut self.sequence),
             Codec::H265 => h265::mark(start),
-            Codec::Audio | Codec::MultiplexedAudio => Mark::Other,
+            Codec::Audio | Codec::WholeAudio => Mark::Other,
         }
     }
 }
@@ -165,7 +166,7 @@ pub(crate) fn classify(
         Codec::Mpeg2 => mpeg2::walk(unit).frame(random_access),
         Codec::H264 => h264::walk(unit).frame(random_access),
         Codec::H265 => h265::walk(unit, extra).frame(random_access),
-        Codec::Audio | Codec::MultiplexedAudio => Some(FrameType::Audio),
+        Codec::Audio | Codec::WholeAudio => Some(FrameType::Audio),
     }
 }
 
@@ -183,6 +184,6 @@ pub(crate) fn begins_unit(codec: Codec, bytes: &[u8]) -> bool {
         Codec::Mpeg2 => mpeg2::begins_unit(start),
         Codec::H264 => h264::begins_unit(start),
         Codec::H265 => h265::begins_unit(start),
-        Codec::Audio | Codec::MultiplexedAudio => true,
+        Codec::Audio | Codec::WholeAudio => true,
     }
 }

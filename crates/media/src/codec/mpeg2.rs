@@ -8,16 +8,13 @@ const SEQUENCE: u8 = 0xb3;
 const EXTENSION: u8 = 0xb5;
 const GROUP: u8 = 0xb8;
 
-/// The start codes that the splitting of an elementary stream looks at.
+/// The start codes of headers that the times of an elementary stream hang on.
 pub(crate) struct Headers;
 
 impl Headers {
     pub(crate) const PICTURE: u8 = PICTURE;
     pub(crate) const SEQUENCE: u8 = SEQUENCE;
-    pub(crate) const EXTENSION: u8 = EXTENSION;
     pub(crate) const GROUP: u8 = GROUP;
-    /// The codes of slices.
-    pub(crate) const SLICES: core::ops::RangeInclusive<u8> = 0x01..=0xaf;
 }
 
 /// `temporal_reference` and the type of a picture, from the bytes behind its start code.
@@ -41,26 +38,15 @@ pub(crate) fn sequence_header(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// What a picture coding extension says of the picture's structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PictureCoding {
-    Field,
-    Frame,
-}
-
-/// Reads a picture coding extension (identifier 8) from the bytes behind its start code.
-pub(crate) fn picture_coding(bytes: &[u8]) -> Option<PictureCoding> {
+/// Whether the bytes behind an extension's start code are a picture coding extension (identifier 8) of a field.
+fn is_field(bytes: &[u8]) -> Option<bool> {
     let mut bits = Bits::new(bytes);
     if bits.field(4)? != 8 {
         return None;
     }
     // Four f_codes of four bits, and the precision of two.
     bits.field(18)?;
-    Some(if bits.field(2)? == 3 {
-        PictureCoding::Frame
-    } else {
-        PictureCoding::Field
-    })
+    Some(bits.field(2)? != 3)
 }
 
 pub(super) fn walk(unit: &[u8]) -> Findings {
@@ -108,7 +94,7 @@ pub(super) fn mark(start: &[u8]) -> Mark {
             frame: picture_header(rest).map_or(0, |(reference, _)| u32::from(reference)),
             structure: Structure::Open,
         }),
-        EXTENSION if picture_coding(rest) == Some(PictureCoding::Field) => Mark::Field,
+        EXTENSION if is_field(rest) == Some(true) => Mark::Field,
         _ => Mark::Other,
     }
 }
@@ -126,15 +112,9 @@ mod tests {
         assert_eq!(picture_header(&[0x01]), None);
         assert_eq!(sequence_header(&[0x14, 0x00, 0xb4, 0x13]), Some((25, 1)));
         assert_eq!(sequence_header(&[0x14, 0x00, 0xb4, 0x10]), None);
-        assert_eq!(
-            picture_coding(&[0x8f, 0xff, 0xf3, 0x00]),
-            Some(PictureCoding::Frame)
-        );
-        assert_eq!(
-            picture_coding(&[0x8f, 0xff, 0xf1, 0x00]),
-            Some(PictureCoding::Field)
-        );
-        assert_eq!(picture_coding(&[0x1f, 0xff, 0xf1, 0x00]), None);
+        assert_eq!(is_field(&[0x8f, 0xff, 0xf3, 0x00]), Some(false));
+        assert_eq!(is_field(&[0x8f, 0xff, 0xf1, 0x00]), Some(true));
+        assert_eq!(is_field(&[0x1f, 0xff, 0xf1, 0x00]), None);
     }
 
     #[test]

@@ -2,20 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use comity_units::{Bytes, Rate, Span, Time};
+use bytes::Bytes as Payload;
+use comity_units::{Span, Time};
 use mpeg2ts_reader::packet::{AdaptationField, Packet};
 
-use super::ReaderConfig;
 use super::cadence::Cadence;
-use super::pes::{Assembler, Fault, Interrupted, Marks, Part, Whole};
-use super::slices::{Slicer, payload};
-use super::tempo::{Progress, Tempo, Timed, Yardstick};
+use super::framing::Framed;
+use super::pes::{Assembler, Fault, Interrupted, Marks, Part, Units, Whole};
+use super::program::ProgramClock;
+use super::slices::payload;
+use super::{ReadError, ReaderConfig};
 use crate::codec::{Carriage, Codec, ExtraSliceBits, carriage, classify};
 use crate::header::{Header, PACKET, Times, Unit};
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, MediaSection, MissingUnit, Notice};
-use crate::timeline::{difference, ticks};
-use comity_frames::{Arrival, FrameType, Group, Importance, Place};
+use crate::timeline::{Mark, difference, ticks};
+use comity_frames::{Arrival, DeadlineRule, FrameType, Group, Importance, Place};
 
 const STUFFING: u16 = 0x1fff;
 /// Where ATSC has its tables; DVB has them below 0x20.
@@ -24,16 +26,28 @@ const ATSC_TABLES: u16 = 0x1ffb;
 const REMEMBERED: usize = 1024;
 /// Packets of a scrambled stream in one section, at most.
 const SCRAMBLED_PACKETS: usize = 64;
+/// So many bytes of a program may come at one time: 700 ms, which time stamps may be apart, at 96 Mb/s.
+pub(super) const STILL: u64 = 8 << 20;
+/// With so many packets' length left out, continuity counters may have come round.
+const COUNTED: u64 = 16 * PACKET as u64;
+/// How long a stream may be silent, by the furthest of the clocks, before a picture of it is taken to be over; and how often
+/// that is looked at.
+const SILENT: Span = Span::from_secs(1);
+const LOOK: Span = Span::from_millis(100);
 
 /// What a packet identifier is for.
 #[derive(Debug)]
 enum Role {
-    Tables {
-        gatherer: Gatherer,
-        counter: Counter,
-    },
+    Tables(Tables),
     Stream(Box<Stream>),
     Unreferenced,
+}
+
+/// The tables on one PID.
+#[derive(Debug, Default)]
+struct Tables {
+    gatherer: Gatherer,
+    counter: Counter,
 }
 
 /// Sees what is missing, and what came twice, from the continuity counter.
@@ -72,7 +86,8 @@ struct Stream {
     assembler: Assembler,
     counter: Counter,
     group: Group,
-    progress: Progress,
+    /// The latest time stamp.
+    mark: Option<Mark>,
     cadence: Cadence,
     extra: ExtraSliceBits,
     next_section: u64,
@@ -80,6 +95,9 @@ struct Stream {
     scrambled: Vec<u8>,
     scrambled_since: Time,
     has_told_scrambled: bool,
+    /// Whether a packet has come since it was looked at, and when that was so last.
+    is_heard: bool,
+    heard: Time,
 }
 
 /// The streams and tables of the programs, from whole packets.
@@ -89,20 +107,18 @@ pub(super) struct Demux {
     longest: usize,
     roles: BTreeMap<u16, Role>,
     /// The clock of each program, by the PID of its map.
-    clocks: BTreeMap<u16, Tempo>,
+    clocks: BTreeMap<u16, ProgramClock>,
     /// The maps of the programs whose clock references these PIDs carry.
     references: BTreeMap<u16, BTreeSet<u16>>,
-    yardstick: Yardstick,
     next_table: u64,
-    /// No section of stream 0 is there before this.
-    tables_since: Time,
-    /// What is cut from a break between packets while it lasts, and how long that is.
-    broken: Option<(Slicer, u64)>,
     /// Packets that no program names: of how many streams they were told, and how many there were.
     unreferenced: (u64, u64),
     next_stream: u16,
     /// What was sent last of each table that is repeated, and when.
     tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
+    /// When streams were looked at that have fallen silent.
+    looked: Time,
+    is_cut: bool,
 }
 
 impl Demux {
@@ -113,39 +129,56 @@ impl Demux {
             roles: BTreeMap::new(),
             clocks: BTreeMap::new(),
             references: BTreeMap::new(),
-            yardstick: Yardstick::default(),
             next_table: 0,
-            tables_since: Time::ZERO,
-            broken: None,
             unreferenced: (0, 0),
             next_stream: 1,
             tables: BTreeMap::new(),
+            looked: Time::ZERO,
+            is_cut: false,
         }
     }
 
-    pub(super) fn packet(
+    pub(super) fn framed(
+        &mut self,
+        framed: Framed<'_>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<(), ReadError> {
+        match framed {
+            Framed::Packet(packet, at) => return self.packet(packet, at, events),
+            Framed::Lost(skipped) => {
+                if skipped >= COUNTED {
+                    self.interrupt(events);
+                }
+                events.push_back(Event::Notice(Notice::LostSync { skipped }));
+            }
+            Framed::Cut(skipped) => {
+                self.is_cut = true;
+                events.push_back(Event::Notice(Notice::LostSync { skipped }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the packet that begins at `at` in the source.
+    fn packet(
         &mut self,
         bytes: &[u8; PACKET],
-        arrival: Option<Time>,
+        at: u64,
         events: &mut VecDeque<Event>,
-    ) {
-        self.end_break(events);
-        self.yardstick.bytes += PACKET as u64;
-        self.yardstick.arrival = arrival;
+    ) -> Result<(), ReadError> {
         let Some(packet) = Packet::try_new(bytes) else {
-            return;
+            return Ok(());
         };
         let pid = u16::from(packet.pid());
         if pid == STUFFING || packet.transport_error_indicator() {
             // What a damaged packet held shows as a gap in its stream's counter.
-            return;
+            return Ok(());
         }
         let field = packet.adaptation_field();
         if let Some(Ok(reference)) = field.as_ref().map(AdaptationField::pcr) {
             for program in self.references.get(&pid).into_iter().flatten() {
                 if let Some(clock) = self.clocks.get_mut(program) {
-                    let stamp = reference.base();
-                    clock.references.on_reference(stamp, self.yardstick);
+                    clock.on_reference(reference.base());
                 }
             }
         }
@@ -160,10 +193,7 @@ impl Demux {
         };
         let role = self.roles.entry(pid).or_insert_with(|| {
             if pid < 0x20 || pid == ATSC_TABLES {
-                Role::Tables {
-                    gatherer: Gatherer::default(),
-                    counter: Counter::default(),
-                }
+                Role::Tables(Tables::default())
             } else {
                 events.push_back(Event::Notice(Notice::Unreferenced { pid }));
                 self.unreferenced.0 += 1;
@@ -172,15 +202,15 @@ impl Demux {
         });
         self.unreferenced.1 += u64::from(matches!(role, Role::Unreferenced));
         let Some(payload) = packet.payload() else {
-            return;
+            return Ok(());
         };
         let begins = packet.payload_unit_start_indicator();
         match role {
             Role::Unreferenced => {}
-            Role::Tables { gatherer, counter } => {
+            Role::Tables(Tables { gatherer, counter }) => {
                 let mut damaged = match counter.next(&packet, announced) {
                     Continuity::Next => false,
-                    Continuity::Again => return,
+                    Continuity::Again => return Ok(()),
                     Continuity::Broken => gatherer.reset(),
                 };
                 let (sections, malformed) = gatherer.push(payload, begins);
@@ -194,19 +224,24 @@ impl Demux {
             }
             Role::Stream(stream) => {
                 let Some(clock) = self.clocks.get_mut(&stream.program) else {
-                    return;
+                    return Ok(());
                 };
+                clock.still += PACKET as u64;
+                if clock.still > STILL {
+                    let pid = stream.program;
+                    return Err(ReadError::NoTime { at, pid });
+                }
                 let mut output = Output {
                     clock,
                     events,
                     config: &self.config,
-                    yardstick: &self.yardstick,
                 };
                 match stream.counter.next(&packet, announced) {
                     Continuity::Next => {}
-                    Continuity::Again => return,
+                    Continuity::Again => return Ok(()),
                     Continuity::Broken => stream.interrupt(begins, &mut output),
                 }
+                stream.is_heard = true;
                 if packet.transport_scrambling_control().is_scrambled() {
                     stream.keep_scrambled(bytes, &mut output);
                 } else {
@@ -218,110 +253,57 @@ impl Demux {
                     };
                     stream.push(part, self.longest, &mut output);
                 }
+                self.look_for_silence(events);
             }
         }
+        Ok(())
     }
 
-    /// Takes the next bytes of a break between packets, for as long as it lasts.
-    pub(super) fn raw(
-        &mut self,
-        bytes: &[u8],
-        arrival: Option<Time>,
-        events: &mut VecDeque<Event>,
-    ) {
-        let (mut slicer, length) = match self.broken.take() {
-            Some(broken) => broken,
-            None => {
-                self.interrupt(events);
-                events.push_back(Event::Notice(Notice::NoPackets));
-                let now = self.now().max(self.tables_since);
-                let rate = self.average(now);
-                let number = self.next_table;
-                (Slicer::of_break(&self.config, number, now, rate), 0)
-            }
-        };
-        slicer.push(bytes, arrival, events);
-        self.yardstick.bytes += bytes.len() as u64;
-        self.yardstick.arrival = arrival;
-        self.broken = Some((slicer, length + bytes.len() as u64));
-    }
-
-    /// Goes on with packets, where the slices of a break have come to.
-    fn end_break(&mut self, events: &mut VecDeque<Event>) {
-        let Some((mut slicer, bytes)) = self.broken.take() else {
+    /// Gives the last pictures of streams from which nothing comes any more while others go on: they would be held to the
+    /// end of the source.
+    fn look_for_silence(&mut self, events: &mut VecDeque<Event>) {
+        let now = self.now();
+        if now.saturating_since(self.looked) < LOOK {
             return;
-        };
-        slicer.finish(events);
-        self.next_table = slicer.next_number();
-        self.tables_since = slicer.now();
-        for clock in self.clocks.values_mut() {
-            clock.resume_at(self.tables_since, &self.yardstick);
         }
-        events.push_back(Event::Notice(Notice::PacketsAgain { bytes }));
+        self.looked = now;
+        self.each_stream(events, |stream, output| {
+            if core::mem::take(&mut stream.is_heard) {
+                stream.heard = now;
+            } else if now.saturating_since(stream.heard) >= SILENT {
+                stream.give_up_waiting(output);
+            }
+        });
     }
 
-    /// Leaves out what a break has cut: so long a one may have taken a number of packets that continuity counters do not
-    /// see.
-    fn interrupt(&mut self, events: &mut VecDeque<Event>) {
+    /// Leaves out what was not over where the stream broke: continuity counters need not show it.
+    pub(super) fn interrupt(&mut self, events: &mut VecDeque<Event>) {
         for (&pid, role) in &mut self.roles {
-            match role {
-                Role::Unreferenced => {}
-                Role::Tables { gatherer, counter } => {
-                    if gatherer.reset() {
-                        *counter = Counter::default();
-                        events.push_back(Event::Notice(Notice::Damaged { pid }));
-                    }
-                }
-                Role::Stream(stream) => {
-                    let Some(clock) = self.clocks.get_mut(&stream.program) else {
-                        continue;
-                    };
-                    let mut output = Output {
-                        clock,
-                        events,
-                        config: &self.config,
-                        yardstick: &self.yardstick,
-                    };
-                    stream.flush_scrambled(&mut output);
-                    if stream.assembler.is_within() {
-                        stream.counter = Counter::default();
-                        stream.interrupt(false, &mut output);
-                    }
-                }
+            if let Role::Tables(tables) = role
+                && tables.gatherer.reset()
+            {
+                tables.counter = Counter::default();
+                events.push_back(Event::Notice(Notice::Damaged { pid }));
             }
         }
+        self.each_stream(events, |stream, output| {
+            stream.flush_scrambled(output);
+            if stream.assembler.is_within() {
+                stream.counter = Counter::default();
+                stream.interrupt(false, output);
+            }
+        });
     }
 
-    /// The rate of the source so far, when it has lasted for a second: the assumed one before.
-    fn average(&self, now: Time) -> Rate {
-        let lasted = now.saturating_since(Time::ZERO);
-        match lasted >= Span::from_secs(1) {
-            true => Rate::of(Bytes::new(self.yardstick.bytes), lasted),
-            false => self.config.assumed_rate,
-        }
-    }
-
-    /// Gives what is held: nothing follows, of which the beginning of a packet may have been left out.
-    pub(super) fn finish(&mut self, is_cut: bool, events: &mut VecDeque<Event>) {
-        if let Some((slicer, _)) = &mut self.broken {
-            slicer.finish(events);
-        }
-        for role in self.roles.values_mut() {
-            let Role::Stream(stream) = role else { continue };
-            let Some(clock) = self.clocks.get_mut(&stream.program) else {
-                continue;
-            };
-            let mut output = Output {
-                clock,
-                events,
-                config: &self.config,
-                yardstick: &self.yardstick,
-            };
+    /// Gives what is held: nothing follows.
+    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
+        let is_cut = self.is_cut;
+        self.each_stream(events, |stream, output| {
             if is_cut && stream.assembler.is_within_packet() {
-                stream.interrupt(false, &mut output);
+                stream.interrupt(false, output);
             }
-            stream.finish(&mut output);
-        }
+            stream.finish(output);
+        });
         let (streams, packets) = self.unreferenced;
         if streams > 0 {
             events.push_back(Event::Notice(Notice::UnreferencedInAll {
@@ -331,18 +313,29 @@ impl Demux {
         }
     }
 
+    fn each_stream(
+        &mut self,
+        events: &mut VecDeque<Event>,
+        mut act: impl FnMut(&mut Stream, &mut Output<'_>),
+    ) {
+        for role in self.roles.values_mut() {
+            let Role::Stream(stream) = role else { continue };
+            if let Some(clock) = self.clocks.get_mut(&stream.program) {
+                let mut output = Output {
+                    clock,
+                    events,
+                    config: &self.config,
+                };
+                act(stream, &mut output);
+            }
+        }
+    }
+
     pub(super) fn learn_program(&mut self, pid: u16) {
-        let rate = self.config.assumed_rate;
-        self.clocks
-            .entry(pid)
-            .or_insert_with(|| Tempo::new(pid, rate));
-        let tables = || Role::Tables {
-            gatherer: Gatherer::default(),
-            counter: Counter::default(),
-        };
-        let role = self.roles.entry(pid).or_insert_with(tables);
+        self.clocks.entry(pid).or_default();
+        let role = self.roles.entry(pid).or_insert(Role::Unreferenced);
         if matches!(role, Role::Unreferenced) {
-            *role = tables();
+            *role = Role::Tables(Tables::default());
         }
     }
 
@@ -364,50 +357,29 @@ impl Demux {
                 continue;
             }
             let carriage = carriage(stream_type);
-            let codec = match carriage {
-                Carriage::Known(codec) => Some(codec),
-                Carriage::Opaque | Carriage::Tables => None,
-            };
             match self.roles.get_mut(&pid) {
                 Some(Role::Stream(stream)) if stream.stream_type == stream_type => continue,
                 Some(Role::Stream(stream)) => {
                     if let Some(clock) = self.clocks.get_mut(&stream.program) {
-                        let mut output = Output {
+                        let config = &self.config;
+                        stream.finish(&mut Output {
                             clock,
                             events,
-                            config: &self.config,
-                            yardstick: &self.yardstick,
-                        };
-                        stream.finish(&mut output);
+                            config,
+                        });
                     }
                     stream.stream_type = stream_type;
-                    stream.codec = codec;
+                    stream.codec = codec(stream_type);
                     stream.group.reset();
                 }
-                Some(Role::Tables { .. }) => continue,
+                Some(Role::Tables(_)) => continue,
                 Some(Role::Unreferenced) | None if carriage == Carriage::Tables => {
-                    let (gatherer, counter) = Default::default();
-                    self.roles.insert(pid, Role::Tables { gatherer, counter });
+                    self.roles.insert(pid, Role::Tables(Tables::default()));
                     continue;
                 }
                 Some(Role::Unreferenced) | None => {
-                    let stream = Stream {
-                        pid,
-                        number: self.next_stream,
-                        stream_type,
-                        codec,
-                        program,
-                        assembler: Assembler::default(),
-                        counter: Counter::default(),
-                        group: Group::new(self.config.deadlines),
-                        progress: Progress::default(),
-                        cadence: Cadence::default(),
-                        extra: ExtraSliceBits::default(),
-                        next_section: 0,
-                        scrambled: Vec::new(),
-                        scrambled_since: Time::ZERO,
-                        has_told_scrambled: false,
-                    };
+                    let (number, rule) = (self.next_stream, self.config.deadlines);
+                    let stream = Stream::new(pid, number, program, stream_type, rule);
                     // There are at most 2^13 PIDs.
                     self.next_stream += 1;
                     self.roles.insert(pid, Role::Stream(Box::new(stream)));
@@ -421,7 +393,7 @@ impl Demux {
 
     /// The furthest of the clocks.
     fn now(&self) -> Time {
-        let times = self.clocks.values().map(|clock| clock.now(&self.yardstick));
+        let times = self.clocks.values().map(ProgramClock::now);
         times.max().unwrap_or(Time::ZERO)
     }
 
@@ -436,10 +408,9 @@ impl Demux {
             self.learn_streams(pid, &map, events);
         }
         let now = match self.clocks.get(&pid) {
-            Some(clock) => clock.now(&self.yardstick),
+            Some(clock) => clock.now(),
             None => self.now(),
         };
-        let now = now.max(self.tables_since);
         // PAT, CAT, NIT and SDT, and the maps. Other tables are events or carousels that time themselves.
         let repeated = matches!(pid, 0x00 | 0x01 | 0x10 | 0x11) || self.clocks.contains_key(&pid);
         if repeated {
@@ -498,56 +469,84 @@ fn is_filled_up(packet: &[u8; PACKET]) -> bool {
     used < rest.len()
 }
 
+/// What a stream of this type has that is understood.
+const fn codec(stream_type: u8) -> Option<Codec> {
+    match carriage(stream_type) {
+        Carriage::Known(codec) => Some(codec),
+        Carriage::Opaque | Carriage::Tables => None,
+    }
+}
+
 /// Where the units of a stream go, and what they are timed by.
 struct Output<'a> {
-    clock: &'a mut Tempo,
+    clock: &'a mut ProgramClock,
     events: &'a mut VecDeque<Event>,
     config: &'a ReaderConfig,
-    yardstick: &'a Yardstick,
 }
 
 impl Output<'_> {
-    /// When a unit of the stream with this PID is there.
-    fn place(&mut self, stream: (u16, &mut Progress), stamp: Option<u64>) -> Timed {
-        let events = &mut *self.events;
-        self.clock.place(stream, stamp, self.yardstick, |notice| {
-            events.push_back(Event::Notice(notice));
-        })
+    fn tell(&mut self, notice: Notice) {
+        self.events.push_back(Event::Notice(notice));
     }
 }
 
 impl Stream {
+    /// A stream that has begun with nothing.
+    fn new(pid: u16, number: u16, program: u16, stream_type: u8, rule: DeadlineRule) -> Self {
+        Self {
+            pid,
+            number,
+            stream_type,
+            codec: codec(stream_type),
+            program,
+            assembler: Assembler::default(),
+            counter: Counter::default(),
+            group: Group::new(rule),
+            mark: None,
+            cadence: Cadence::default(),
+            extra: ExtraSliceBits::default(),
+            next_section: 0,
+            scrambled: Vec::new(),
+            scrambled_since: Time::ZERO,
+            has_told_scrambled: false,
+            is_heard: true,
+            heard: Time::ZERO,
+        }
+    }
+
     fn push(&mut self, part: Part<'_>, longest: usize, output: &mut Output<'_>) {
-        let mut units = Vec::new();
-        self.assembler
-            .push(self.codec, part, longest, &mut |unit| units.push(unit));
+        let mut units = Units::new();
+        self.assembler.push(self.codec, part, longest, &mut units);
         self.give(units, output);
     }
 
+    /// No more will come.
     fn finish(&mut self, output: &mut Output<'_>) {
-        let mut units = Vec::new();
-        self.assembler
-            .finish(self.codec, &mut |unit| units.push(unit));
+        let mut units = Units::new();
+        self.assembler.finish(self.codec, &mut units);
+        self.give(units, output);
+        self.flush_scrambled(output);
+    }
+
+    /// Nothing more has come for long.
+    fn give_up_waiting(&mut self, output: &mut Output<'_>) {
+        let mut units = Units::new();
+        self.assembler.give_up_waiting(self.codec, &mut units);
         self.give(units, output);
         self.flush_scrambled(output);
     }
 
     /// Something is missing, behind which a PES packet `begins` or one goes on.
     fn interrupt(&mut self, begins: bool, output: &mut Output<'_>) {
-        let mut units = Vec::new();
-        let interrupted = self
-            .assembler
-            .interrupt(self.codec, begins, &mut |unit| units.push(unit));
+        let mut units = Units::new();
+        let interrupted = self.assembler.interrupt(self.codec, begins, &mut units);
         if interrupted == Interrupted::Unit {
             units.push(Err(Fault::Damaged));
         }
         self.give(units, output);
         if interrupted == Interrupted::Nothing {
             self.cadence = Cadence::default();
-            let pid = self.pid;
-            output
-                .events
-                .push_back(Event::Notice(Notice::Break { pid }));
+            output.tell(Notice::Break { pid: self.pid });
         }
     }
 
@@ -556,32 +555,24 @@ impl Stream {
         output.events.push_back(Event::Missing(MissingUnit {
             stream: self.number,
             number: self.next_section,
-            source_time: output.clock.now(output.yardstick),
+            source_time: output.clock.now(),
         }));
         self.next_section += 1;
     }
 
-    fn give(&mut self, units: Vec<Result<Whole, Fault>>, output: &mut Output<'_>) {
+    fn give(&mut self, units: Units, output: &mut Output<'_>) {
         let pid = self.pid;
         for unit in units {
             match unit {
                 Ok(unit) => self.unit(&unit, output),
-                Err(Fault::NoFrame) => {
-                    output
-                        .events
-                        .push_back(Event::Notice(Notice::NoFrames { pid }));
-                }
+                Err(Fault::NoFrame) => output.tell(Notice::NoFrames { pid }),
                 Err(Fault::Damaged) => {
                     self.cadence = Cadence::default();
-                    output
-                        .events
-                        .push_back(Event::Notice(Notice::Damaged { pid }));
+                    output.tell(Notice::Damaged { pid });
                     self.miss(output);
                 }
                 Err(Fault::Oversized(bytes)) => {
-                    output
-                        .events
-                        .push_back(Event::Notice(Notice::Oversized { pid, bytes }));
+                    output.tell(Notice::Oversized { pid, bytes });
                     self.miss(output);
                 }
             }
@@ -592,31 +583,31 @@ impl Stream {
         if unit.bytes.is_empty() {
             return;
         }
-        let (frame, pid) = match self.codec.filter(|_| !unit.scrambled) {
-            Some(codec) => {
-                let random_access = unit.marks.random_access;
-                let frame = classify(codec, &unit.bytes, random_access, &mut self.extra);
-                // Delimiters, messages and filling alone are headers too.
-                (frame.unwrap_or(FrameType::Parameters), self.pid)
-            }
-            None => (FrameType::Opaque, self.pid),
-        };
+        let pid = self.pid;
         if unit.scrambled {
             self.tell_scrambled(output);
         }
-        let stamp = match self.codec {
-            Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) if !unit.scrambled => {
+        let codec = self.codec.filter(|_| !unit.scrambled);
+        let frame = codec.map_or(FrameType::Opaque, |codec| {
+            let random_access = unit.marks.random_access;
+            let frame = classify(codec, &unit.bytes, random_access, &mut self.extra);
+            // Delimiters, messages and filling alone are headers too.
+            frame.unwrap_or(FrameType::Parameters)
+        });
+        let stamp = match codec {
+            Some(Codec::Mpeg2 | Codec::H264 | Codec::H265) => {
                 self.cadence.place(unit.times.decoding(), unit.follows)
             }
             _ => unit.times.decoding(),
         };
-        let timed = output.place((self.pid, &mut self.progress), stamp);
-        if timed.is_jump {
-            output
-                .events
-                .push_back(Event::Notice(Notice::Discontinuity { pid }));
+        let placed = stamp.map(|stamp| output.clock.place(stamp, self.mark));
+        self.mark = placed.map(|placed| placed.mark).or(self.mark);
+        let source_time = placed.map_or_else(|| output.clock.now(), |placed| placed.time);
+        let is_jump = placed.is_some_and(|placed| placed.is_jump);
+        if is_jump {
+            output.tell(Notice::Discontinuity { pid });
         }
-        let discontinuity = timed.is_jump || unit.marks.discontinuity;
+        let discontinuity = is_jump || unit.marks.discontinuity;
         if discontinuity {
             self.group.reset();
         }
@@ -634,38 +625,29 @@ impl Stream {
             Times::Both {
                 presentation,
                 decoding,
-            } if timed.by_stamp => {
-                ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0))
-            }
+            } => ticks(u64::try_from(difference(presentation, decoding)).unwrap_or(0)),
             _ => Span::ZERO,
         };
         let place = self.group.place(Arrival {
             number: self.next_section,
             frame_type: frame,
             presentation: unit.times.presentation(),
-            source_time: timed.time,
+            source_time,
             reordering,
         });
-        self.section(
-            frame,
-            place,
-            payload(Header::Unit(header), &unit.bytes),
-            output,
-        );
+        let payload = payload(Header::Unit(header), &unit.bytes);
+        self.section(frame, place, payload, output);
     }
 
     fn section(
         &mut self,
         frame: FrameType,
         place: Place,
-        payload: bytes::Bytes,
+        payload: Payload,
         output: &mut Output<'_>,
     ) {
-        let position = if frame.is_picture() {
-            place.position
-        } else {
-            0
-        };
+        let is_picture = frame.is_picture();
+        let position = if is_picture { place.position } else { 0 };
         output.events.push_back(Event::Section(MediaSection {
             stream: self.number,
             number: self.next_section,
@@ -682,16 +664,14 @@ impl Stream {
 
     fn tell_scrambled(&mut self, output: &mut Output<'_>) {
         if !core::mem::replace(&mut self.has_told_scrambled, true) {
-            output
-                .events
-                .push_back(Event::Notice(Notice::Scrambled { pid: self.pid }));
+            output.tell(Notice::Scrambled { pid: self.pid });
         }
     }
 
     fn keep_scrambled(&mut self, packet: &[u8; PACKET], output: &mut Output<'_>) {
         self.tell_scrambled(output);
         // What is scrambled has no time stamps that can be read.
-        let now = output.place((self.pid, &mut self.progress), None).time;
+        let now = output.clock.now();
         let waited = now.saturating_since(self.scrambled_since);
         if waited >= output.config.slice {
             self.flush_scrambled(output);
@@ -716,11 +696,7 @@ impl Stream {
             source_time: self.scrambled_since,
             deadline: Span::ZERO,
         };
-        self.section(
-            FrameType::Slice,
-            place,
-            payload(Header::Packets, &packets),
-            output,
-        );
+        let payload = payload(Header::Packets, &packets);
+        self.section(FrameType::Slice, place, payload, output);
     }
 }

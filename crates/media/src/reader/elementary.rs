@@ -2,29 +2,22 @@
 
 use std::collections::VecDeque;
 
-use super::ReaderConfig;
+use comity_units::Time;
+
+use super::pes::Units;
+use super::pictures::Pictures;
 use super::slices::payload;
+use super::{ReadError, ReaderConfig, Stop};
 use crate::codec::{
-    Codec, ExtraSliceBits, Headers, PictureCoding, classify, picture_coding, picture_header,
-    sequence_header, start_codes,
+    Codec, ExtraSliceBits, Headers, classify, picture_header, sequence_header, start_codes,
 };
 use crate::header::Header;
 use crate::section::{Event, MediaSection};
 use crate::timeline::{WRAP, ticks};
 use comity_frames::{Arrival, FrameType, Group, Importance};
 
-/// How many bytes behind a start code are looked at.
-const LOOKED_AT: usize = 8;
-/// How much is looked through at once: what lies behind the end of a unit is moved to the front.
+/// How much is looked through at once.
 const PIECE: usize = 64 << 10;
-
-/// An elementary stream that went on for too long without a picture.
-pub(super) struct Unpictured {
-    /// What was held.
-    pub(super) rest: Vec<u8>,
-    /// The number of the next section.
-    pub(super) next_number: u64,
-}
 
 /// Parts an elementary stream into access units: a picture (both of its fields) with the headers before it.
 ///
@@ -34,10 +27,9 @@ pub(super) struct Unpictured {
 #[derive(Debug)]
 pub(super) struct Elementary {
     longest: usize,
-    /// The unit at hand, up to where it is known to end; and how far it has been looked through.
-    held: Vec<u8>,
-    looked: usize,
-    unit: Contents,
+    pictures: Pictures,
+    /// Where the unit at hand begins in the source.
+    at: u64,
     /// Frames per second, as a fraction.
     rate: (u32, u32),
     /// Pictures before the unit at hand, and before its group.
@@ -47,22 +39,12 @@ pub(super) struct Elementary {
     next_number: u64,
 }
 
-/// What has been seen of the unit at hand.
-#[derive(Clone, Copy, Debug, Default)]
-struct Contents {
-    temporal_reference: Option<u16>,
-    has_slices: bool,
-    fields: u8,
-    begins_group: bool,
-}
-
 impl Elementary {
     pub(super) fn new(config: ReaderConfig) -> Self {
         Self {
             longest: usize::try_from(config.longest_unit.get()).unwrap_or(usize::MAX - 1),
-            held: Vec::new(),
-            looked: 0,
-            unit: Contents::default(),
+            pictures: Pictures::default(),
+            at: 0,
             rate: (25, 1),
             decoded: 0,
             before_group: 0,
@@ -71,123 +53,54 @@ impl Elementary {
         }
     }
 
-    pub(super) fn push(
-        &mut self,
-        bytes: &[u8],
-        events: &mut VecDeque<Event>,
-    ) -> Result<(), Unpictured> {
+    pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), Stop> {
         let mut rest = bytes;
         while !rest.is_empty() {
             // The limit is met at the same byte however the bytes were cut.
-            let room = (self.longest + 1)
-                .saturating_sub(self.held.len())
-                .min(PIECE);
-            let (piece, behind) = rest.split_at(room.min(rest.len()));
-            self.held.extend(piece);
+            let room = (self.longest + 1).saturating_sub(self.pictures.held());
+            let (piece, behind) = rest.split_at(room.min(PIECE).min(rest.len()));
             rest = behind;
-            self.look(LOOKED_AT, events);
-            if self.held.len() > self.longest {
-                let mut held = core::mem::take(&mut self.held);
-                held.extend(rest);
-                return Err(Unpictured {
-                    rest: held,
-                    next_number: self.next_number,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) -> Result<(), Unpictured> {
-        self.look(0, events);
-        let rest = core::mem::take(&mut self.held);
-        if self.next_number == 0 && self.unit.temporal_reference.is_none() {
-            return Err(Unpictured {
-                rest,
-                next_number: 0,
-            });
-        }
-        if !rest.is_empty() {
-            self.give(&rest, events);
-        }
-        Ok(())
-    }
-
-    /// Looks at the start codes that have so many bytes behind them.
-    fn look(&mut self, behind: usize, events: &mut VecDeque<Event>) {
-        loop {
-            let fresh = self.held.get(self.looked..).unwrap_or_default();
-            let Some(at) = start_codes(fresh).next().map(|at| at + self.looked) else {
-                // A prefix may be cut: its first two bytes stay to be looked at.
-                self.looked = self.looked.max(self.held.len().saturating_sub(2));
-                return;
-            };
-            let start = self.held.get(at..).unwrap_or_default();
-            let Some((&code, rest)) = start.split_first() else {
-                return;
-            };
-            if rest.len() < behind {
-                return;
-            }
-            if self.ends_before(code, rest) {
-                let tail = self.held.split_off(at - 3);
-                let unit = core::mem::replace(&mut self.held, tail);
-                self.give(&unit, events);
-                self.unit = Contents::default();
-                self.looked = 0;
+            let mut units = Units::new();
+            self.pictures.extend(piece, &mut units);
+            self.give(units, events);
+            if self.pictures.held() <= self.longest {
                 continue;
             }
-            self.looked = at;
-            self.note(at);
+            return Err(match self.next_number {
+                0 => Stop::Unknown([&self.pictures.take_bytes(), rest].concat()),
+                _ => Stop::Failed(ReadError::NoPicture {
+                    at: self.at,
+                    bytes: self.longest as u64,
+                }),
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
+        let mut units = Units::new();
+        self.pictures.look(Codec::Mpeg2, usize::MAX, &mut units);
+        if self.next_number == 0 && units.is_empty() && !self.pictures.has_picture() {
+            return Err(Stop::Unknown(self.pictures.take_bytes()));
+        }
+        self.pictures.flush(Codec::Mpeg2, &mut units);
+        self.give(units, events);
+        Ok(())
+    }
+
+    fn give(&mut self, units: Units, events: &mut VecDeque<Event>) {
+        for unit in units.into_iter().flatten() {
+            self.unit(&unit.bytes, events);
         }
     }
 
-    /// Whether the unit at hand ends before this start code.
-    fn ends_before(&self, code: u8, rest: &[u8]) -> bool {
-        if !self.unit.has_slices {
-            return false;
-        }
-        match code {
-            Headers::SEQUENCE | Headers::GROUP => true,
-            Headers::PICTURE => {
-                let reference = picture_header(rest).map(|(reference, _)| reference);
-                let second_field =
-                    self.unit.fields == 1 && reference == self.unit.temporal_reference;
-                !second_field
-            }
-            _ => false,
-        }
-    }
-
-    /// Notes what the start code before `at` says.
-    fn note(&mut self, at: usize) {
-        let Some((&code, rest)) = self.held.get(at..).and_then(<[u8]>::split_first) else {
-            return;
-        };
-        match code {
-            Headers::SEQUENCE => self.rate = sequence_header(rest).unwrap_or(self.rate),
-            Headers::GROUP => self.unit.begins_group = true,
-            Headers::PICTURE if self.unit.temporal_reference.is_none() => {
-                self.unit.temporal_reference = picture_header(rest).map(|(reference, _)| reference);
-            }
-            Headers::EXTENSION if picture_coding(rest) == Some(PictureCoding::Field) => {
-                self.unit.fields = self.unit.fields.saturating_add(1);
-            }
-            code if Headers::SLICES.contains(&code) => self.unit.has_slices = true,
-            _ => {}
-        }
-    }
-
-    fn give(&mut self, unit: &[u8], events: &mut VecDeque<Event>) {
+    fn unit(&mut self, unit: &[u8], events: &mut VecDeque<Event>) {
         let frame = classify(Codec::Mpeg2, unit, false, &mut ExtraSliceBits::default())
             .unwrap_or(FrameType::Parameters);
-        if self.unit.begins_group {
-            self.before_group = self.decoded;
-        }
+        let reference = self.read_headers(unit);
         // `temporal_reference` has ten bits: the one of those that lies nearest to the picture's own place.
         let expected = self.decoded - self.before_group;
-        let reference = u64::from(self.unit.temporal_reference.unwrap_or(0));
-        let ahead = reference.wrapping_sub(expected) % 1024;
+        let ahead = u64::from(reference).wrapping_sub(expected) % 1024;
         let shown = if ahead < 512 {
             self.decoded + ahead
         } else {
@@ -198,7 +111,7 @@ impl Elementary {
             number: self.next_number,
             frame_type: frame,
             presentation: Some(presentation % WRAP),
-            source_time: comity_units::Time::ZERO + ticks(decoding),
+            source_time: Time::ZERO + ticks(decoding),
             reordering: ticks(presentation.saturating_sub(decoding)),
         });
         events.push_back(Event::Section(MediaSection {
@@ -213,9 +126,26 @@ impl Elementary {
             payload: payload(Header::Picture(frame), unit),
         }));
         self.next_number += 1;
-        if frame.is_picture() {
-            self.decoded += 1;
+        self.at += unit.len() as u64;
+        self.decoded += u64::from(frame.is_picture());
+    }
+
+    /// Notes what the headers before the slices say; the picture's `temporal_reference`, zero without one.
+    fn read_headers(&mut self, unit: &[u8]) -> u16 {
+        for at in start_codes(unit) {
+            let Some((&code, rest)) = unit.get(at..).and_then(<[u8]>::split_first) else {
+                break;
+            };
+            match code {
+                Headers::SEQUENCE => self.rate = sequence_header(rest).unwrap_or(self.rate),
+                Headers::GROUP => self.before_group = self.decoded,
+                Headers::PICTURE => {
+                    return picture_header(rest).map_or(0, |(reference, _)| reference);
+                }
+                _ => {}
+            }
         }
+        0
     }
 
     /// The time of the n-th picture, in ticks of 90 kHz.

@@ -1,6 +1,6 @@
 //! Whole transport packets from bytes in any pieces.
 
-use super::SYNC;
+use super::{ReadError, SYNC};
 use crate::header::PACKET;
 
 /// How far apart packets stand: alone; each behind a time stamp of 4 bytes (M2TS); each before 16 bytes of parity.
@@ -9,8 +9,8 @@ pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 /// How many packets in a row are looked at where packets are searched for.
 pub(super) const RUN: usize = 5;
 
-/// So many bytes without rhythm are held, to be left out when it comes back; with one more, they are bytes to be given.
-pub(super) const PATIENCE: usize = 64 * PACKET;
+/// So many bytes may hold no packet: more than a second of most streams, and sixteen times what ffmpeg searches.
+pub(super) const SEARCHED: u64 = 1 << 20;
 
 /// Of the first `places` where packets begin that stand `stride` apart: how many are there, and how many of them have a
 /// sync byte.
@@ -30,38 +30,35 @@ pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usiz
 /// - a sync byte and three in the four places behind it, later: two in a row are found in noise once in 65,536 places,
 ///   these once in 10^9.
 ///
-/// At the end of the source there may be fewer places, at least two: all of them have one then.
+/// At the end of the source there may be fewer places, at least two: all of them have one then. A break of more than
+/// [`SEARCHED`] bytes is an error.
 #[derive(Debug)]
 pub(super) struct Framing {
     stride: usize,
-    /// What has made no packet yet; in a break, all of it from its beginning on, as long as that is held.
+    /// What has made no packet yet, and where it begins in the source.
     held: Vec<u8>,
+    at: u64,
     /// How much of what stands beside the packets is still to come.
     beside: usize,
-    step: Step,
+    lost: Option<Break>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// No packet was found yet, in so many bytes that are gone.
-    Beginning(u64),
-    Locked,
-    /// No packet begins in so many of the held bytes.
-    Break(usize),
-    /// A break that is too long to be held.
-    Raw,
+/// Where no packet begins, though one must.
+#[derive(Clone, Copy, Debug)]
+struct Break {
+    at: u64,
+    found: u8,
 }
 
 /// What framing gives.
 #[derive(Clone, Copy)]
 pub(super) enum Framed<'a> {
-    Packet(&'a [u8; PACKET]),
+    /// A packet, and where it begins in the source.
+    Packet(&'a [u8; PACKET], u64),
     /// So many bytes were left out before the next packet.
     Lost(u64),
     /// The source ends within a packet, of which so many bytes are left out.
     Cut(u64),
-    /// The next bytes of a break that is longer than [`PATIENCE`].
-    Raw(&'a [u8]),
 }
 
 /// Where the next packet begins, as far as it is known.
@@ -77,116 +74,103 @@ impl Framing {
         Self {
             stride,
             held: Vec::new(),
+            at: 0,
             // Time stamps stand before their packets, parity behind.
             beside: if stride == 192 { stride - PACKET } else { 0 },
-            step: Step::Beginning(0),
+            lost: None,
         }
     }
 
     /// Takes bytes and gives the packets that are whole, and what is known to be none.
-    pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(Framed<'_>)) {
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        mut take: impl FnMut(Framed<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         self.held.extend(bytes);
-        self.frame(false, &mut take);
+        self.frame(false, &mut take)
     }
 
     /// Gives what there is, as no more will come.
-    pub(super) fn finish(&mut self, mut take: impl FnMut(Framed<'_>)) {
-        self.frame(true, &mut take);
-        let gone = match self.step {
-            Step::Beginning(gone) => gone,
-            Step::Locked | Step::Break(_) | Step::Raw => 0,
-        };
-        let left = gone + self.held.len() as u64;
-        if self.step == Step::Locked && self.held.first() == Some(&SYNC) {
-            take(Framed::Cut(left));
-        } else if left > 0 {
-            take(Framed::Lost(left));
+    pub(super) fn finish(
+        &mut self,
+        mut take: impl FnMut(Framed<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        self.frame(true, &mut take)?;
+        let end = self.at + self.held.len() as u64;
+        match self.lost {
+            Some(lost) => take(Framed::Lost(end - lost.at)),
+            None if self.held.is_empty() => Ok(()),
+            None => take(Framed::Cut(self.held.len() as u64)),
         }
-        *self = Self::new(self.stride);
     }
 
-    fn frame(&mut self, is_end: bool, take: &mut impl FnMut(Framed<'_>)) {
+    fn frame(
+        &mut self,
+        is_end: bool,
+        take: &mut impl FnMut(Framed<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let mut held = core::mem::take(&mut self.held);
-        let mut rest = &held[..];
-        loop {
-            let beside = self.beside.min(rest.len());
-            rest = rest.get(beside..).unwrap_or_default();
+        let mut done = 0;
+        let framed = loop {
+            let beside = self.beside.min(held.len() - done);
             self.beside -= beside;
-            let is_packet = match (self.step, rest.first()) {
-                (_, None) => break,
-                (Step::Locked | Step::Beginning(0), Some(&first)) => first == SYNC,
-                _ => false,
+            done += beside;
+            let rest = held.get(done..).unwrap_or_default();
+            let Some(&first) = rest.first() else {
+                break Ok(());
             };
-            if is_packet {
-                let Some((packet, behind)) = rest.split_first_chunk::<PACKET>() else {
-                    break;
+            let place = self.at + done as u64;
+            if self.lost.is_none() && first == SYNC {
+                let Some(packet) = rest.first_chunk::<PACKET>() else {
+                    break Ok(());
                 };
-                take(Framed::Packet(packet));
-                rest = behind;
+                done += PACKET;
                 self.beside = self.stride - PACKET;
-                self.step = Step::Locked;
-                continue;
-            }
-            match self.search(rest, is_end) {
-                Search::Found(at) => {
-                    let (gone, behind) = rest.split_at(at);
-                    let before = match self.step {
-                        Step::Beginning(before) => before,
-                        Step::Locked | Step::Break(_) | Step::Raw => 0,
-                    };
-                    if self.is_raw(at) {
-                        take(Framed::Raw(gone));
-                    } else {
-                        take(Framed::Lost(before + at as u64));
-                    }
-                    rest = behind;
-                    self.step = Step::Locked;
-                }
-                Search::Beyond(at) => {
-                    let (gone, behind) = rest.split_at(at);
-                    self.step = match self.step {
-                        Step::Beginning(before) => Step::Beginning(before + at as u64),
-                        _ if self.is_raw(at) => Step::Raw,
-                        Step::Locked | Step::Break(_) | Step::Raw => Step::Break(at),
-                    };
-                    if self.step == Step::Raw && at > 0 {
-                        take(Framed::Raw(gone));
-                    }
-                    if !matches!(self.step, Step::Break(_)) {
-                        rest = behind;
-                    }
-                    break;
+                match take(Framed::Packet(packet, place)) {
+                    Ok(()) => continue,
+                    failed => break failed,
                 }
             }
-        }
-        let done = held.len() - rest.len();
-        held.drain(..done);
-        self.held = held;
-    }
-
-    /// Whether a break of which so much is held, and that is no packet, is given. What lies before the first packet is not.
-    fn is_raw(&self, held: usize) -> bool {
-        match self.step {
-            Step::Beginning(_) => false,
-            Step::Locked | Step::Break(_) => held > PATIENCE,
-            Step::Raw => true,
-        }
-    }
-
-    fn search(&self, bytes: &[u8], is_end: bool) -> Search {
-        let (before, mut at) = match self.step {
-            Step::Beginning(before) => (before, 0),
-            Step::Locked => (0, 0),
-            Step::Break(searched) => (0, searched),
-            Step::Raw => (u64::MAX, 0),
+            let lost = *self.lost.get_or_insert(Break {
+                at: place,
+                found: first,
+            });
+            let before = place - lost.at;
+            let search = self.search(rest, before, is_end);
+            let (Search::Found(passed) | Search::Beyond(passed)) = search;
+            done += passed;
+            let skipped = before + passed as u64;
+            if skipped > SEARCHED {
+                break Err(ReadError::NoPacket {
+                    at: lost.at,
+                    found: lost.found,
+                });
+            }
+            if matches!(search, Search::Beyond(_)) {
+                break Ok(());
+            }
+            self.lost = None;
+            if let Err(error) = take(Framed::Lost(skipped)) {
+                break Err(error);
+            }
         };
+        held.drain(..done);
+        self.at += done as u64;
+        self.held = held;
+        framed
+    }
+
+    /// Looks for a packet in bytes that stand so far behind the beginning of the break.
+    fn search(&self, bytes: &[u8], before: u64, is_end: bool) -> Search {
+        let mut at = 0;
         loop {
             let behind = bytes.get(at..).unwrap_or_default();
             let Some(next) = behind.iter().position(|&byte| byte == SYNC) else {
                 return Search::Beyond(bytes.len());
             };
             at += next;
-            let is_near = before.saturating_add(at as u64) <= self.stride as u64;
+            let is_near = before + at as u64 <= self.stride as u64;
             let (places, missing) = if is_near { (2, 0) } else { (RUN, 1) };
             let run = bytes.get(at..).unwrap_or_default();
             let (present, synchronised) = rhythm(run, self.stride, places);
@@ -208,51 +192,32 @@ impl Framing {
 mod tests {
     use super::*;
 
-    fn frame(pieces: &[&[u8]]) -> (Vec<u8>, Vec<u64>, Option<u64>) {
-        let parts = parts(PACKET, pieces);
-        let (mut packets, mut lost) = (Vec::new(), Vec::new());
-        for part in &parts {
-            match part {
-                Part::Packet(packet) => packets.push(packet[1]),
-                Part::Lost(bytes) | Part::Cut(bytes) => lost.push(*bytes),
-                Part::Raw(bytes) => panic!("{} bytes given", bytes.len()),
-            }
-        }
-        let at_end = match parts.last() {
-            Some(Part::Lost(_) | Part::Cut(_)) => lost.pop(),
-            _ => None,
-        };
-        (packets, lost, at_end)
-    }
-
     #[derive(Debug, PartialEq)]
     enum Part {
-        Packet(Vec<u8>),
+        Packet(u8, u64),
         Lost(u64),
         Cut(u64),
-        Raw(Vec<u8>),
     }
 
-    /// All that is given, with the bytes of a break in one piece.
-    fn parts(stride: usize, pieces: &[&[u8]]) -> Vec<Part> {
+    /// What is given, of packets the byte behind the first and the place, and whether it ended with an error.
+    fn parts(stride: usize, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
         let (mut framing, mut parts) = (Framing::new(stride), Vec::new());
-        let mut take = |framed: Framed<'_>| match (framed, parts.last_mut()) {
-            (Framed::Raw(more), Some(Part::Raw(bytes))) => bytes.extend(more),
-            (Framed::Raw(bytes), _) => parts.push(Part::Raw(bytes.to_vec())),
-            (Framed::Packet(packet), _) => parts.push(Part::Packet(packet.to_vec())),
-            (Framed::Lost(bytes), _) => parts.push(Part::Lost(bytes)),
-            (Framed::Cut(bytes), _) => parts.push(Part::Cut(bytes)),
+        let mut take = |framed: Framed<'_>| {
+            parts.push(match framed {
+                Framed::Packet(packet, at) => Part::Packet(packet[1], at),
+                Framed::Lost(bytes) => Part::Lost(bytes),
+                Framed::Cut(bytes) => Part::Cut(bytes),
+            });
+            Ok(())
         };
         for piece in pieces {
-            framing.push(piece, &mut take);
-            assert!(
-                framing.held.len() <= PATIENCE + RUN * stride,
-                "{}",
-                framing.held.len()
-            );
+            if let Err(error) = framing.push(piece, &mut take) {
+                return (parts, Err(error));
+            }
+            assert!(framing.held.len() <= RUN * stride);
         }
-        framing.finish(&mut take);
-        parts
+        let ended = framing.finish(&mut take);
+        (parts, ended)
     }
 
     fn packet(mark: u8) -> Vec<u8> {
@@ -273,24 +238,30 @@ mod tests {
             vec![0x47; 5],
         ]
         .concat();
-        let whole = frame(&[&stream]);
+        let whole = parts(PACKET, &[&stream]);
         // Before 4, the false start cannot be told from a packet that is followed by garbage: it is out of
         // step only at its end, and takes 4 with it.
-        assert_eq!(whole.1.first(), Some(&3));
-        assert!(
-            whole.0.starts_with(&[1, 2, 3]) && whole.0.ends_with(&[5]),
-            "{whole:?}"
-        );
+        let begin = [
+            Part::Packet(1, 0),
+            Part::Lost(3),
+            Part::Packet(2, 191),
+            Part::Packet(3, 379),
+        ];
+        assert!(whole.0.starts_with(&begin), "{whole:?}");
+        let [.., Part::Packet(5, _), Part::Cut(5)] = whole.0[..] else {
+            panic!("{whole:?}")
+        };
         for cut in 0..=stream.len() {
             let (start, end) = stream.split_at(cut);
-            assert_eq!(frame(&[start, end]), whole);
+            assert_eq!(parts(PACKET, &[start, end]), whole);
         }
     }
 
     #[test]
-    fn a_break_is_given_from_its_first_byte_when_it_is_longer_than_what_is_held() {
+    fn a_mebibyte_without_a_packet_is_searched_and_no_more() {
         let marked = |marks: core::ops::Range<u8>| marks.flat_map(packet).collect::<Vec<_>>();
-        for length in [PATIENCE - 1, PATIENCE, PATIENCE + 1, PATIENCE + 5_000] {
+        let searched = usize::try_from(SEARCHED).expect("a mebibyte");
+        for length in [searched - 1, searched, searched + 1, searched + 5_000] {
             // Two sync bytes in rhythm, here and there, are no packets so far from the beginning of the break.
             let junk: Vec<u8> = (0..length)
                 .map(|at| {
@@ -301,14 +272,19 @@ mod tests {
                     }
                 })
                 .collect();
-            let stream = [marked(0..8), junk.clone(), marked(8..20)].concat();
+            let stream = [marked(0..8), junk, marked(8..20)].concat();
             let whole = parts(PACKET, &[&stream]);
-            let expected = match length > PATIENCE {
-                true => Part::Raw(junk),
-                false => Part::Lost(length as u64),
-            };
-            assert_eq!(whole.len(), 21, "{length}");
-            assert_eq!(whole[8], expected);
+            match length > searched {
+                true => {
+                    let (at, found) = (8 * PACKET as u64, 0x11);
+                    assert_eq!(whole.1, Err(ReadError::NoPacket { at, found }));
+                    assert_eq!(whole.0.len(), 8);
+                }
+                false => {
+                    assert_eq!((whole.0.len(), whole.1), (21, Ok(())));
+                    assert_eq!(whole.0[8], Part::Lost(length as u64));
+                }
+            }
             let pieces: Vec<&[u8]> = stream.chunks(97).collect();
             assert_eq!(parts(PACKET, &pieces), whole);
         }
@@ -324,7 +300,7 @@ mod tests {
             ]
             .concat();
             let packets = [&whole[..], &whole].concat();
-            let end = |behind: &[u8]| parts(stride, &[&packets, behind]).split_off(2);
+            let end = |behind: &[u8]| parts(stride, &[&packets, behind]).0.split_off(2);
             assert_eq!(end(&[]), []);
             assert_eq!(end(&whole[..before]), []);
             let inside = [&whole[..before], &packet(2)[..187]].concat();
@@ -345,9 +321,9 @@ mod tests {
                 behind[place * PACKET] = 0;
             }
             let stream = [packet(0x70), packet(0x71), vec![0; 400], behind].concat();
-            match &parts(PACKET, &[&stream])[2..4] {
-                [Part::Lost(bytes), Part::Packet(first)] => (*bytes, first[1]),
-                other => panic!("{other:?}"),
+            match parts(PACKET, &[&stream]).0[2..4] {
+                [Part::Lost(bytes), Part::Packet(first, _)] => (bytes, first),
+                ref other => panic!("{other:?}"),
             }
         };
         assert_eq!(found(&[]), (400, 0));
@@ -364,10 +340,11 @@ mod tests {
                     [vec![0x47; before], packet(mark), vec![0x47; behind]].concat()
                 })
                 .collect();
-            let expected: Vec<Part> = (0..9).map(|mark| Part::Packet(packet(mark))).collect();
-            assert_eq!(parts(stride, &[&stream]), expected);
+            let place = |mark: u8| (stride * usize::from(mark) + before) as u64;
+            let expected: Vec<Part> = (0..9).map(|mark| Part::Packet(mark, place(mark))).collect();
+            assert_eq!(parts(stride, &[&stream]).0, expected);
             let pieces: Vec<&[u8]> = stream.chunks(1).collect();
-            assert_eq!(parts(stride, &pieces), expected);
+            assert_eq!(parts(stride, &pieces).0, expected);
         }
     }
 }

@@ -6,11 +6,12 @@ mod elementary;
 mod framing;
 mod pes;
 mod pictures;
+mod program;
 mod slices;
 mod sound;
-mod tempo;
 mod transport;
 
+use core::fmt;
 use std::collections::VecDeque;
 
 use comity_units::{Bytes, Rate, Span, Time};
@@ -18,8 +19,9 @@ use comity_units::{Bytes, Rate, Span, Time};
 use crate::header::PACKET;
 use crate::section::{Event, Notice};
 use comity_frames::DeadlineRule;
-use elementary::{Elementary, Unpictured};
-use framing::{RUN, STRIDES, rhythm};
+use demux::STILL;
+use elementary::Elementary;
+use framing::{RUN, SEARCHED, STRIDES, rhythm};
 use slices::Slicer;
 use transport::Transport;
 
@@ -31,7 +33,7 @@ pub struct ReaderConfig {
     /// How long a slice of what is not understood lasts; half of it is how long at the most a live source is looked at before it is
     /// taken for nothing that is understood (20 ms).
     pub slice: Span,
-    /// How fast a stored source that is not understood, or whose times do not move, is assumed to be (4 Mb/s).
+    /// How fast a stored source that is not understood is assumed to be (4 Mb/s).
     pub assumed_rate: Rate,
     /// After which time a table that has not changed is sent again, for receivers that lost it (1 s).
     pub table_refresh: Span,
@@ -51,6 +53,63 @@ impl Default for ReaderConfig {
     }
 }
 
+/// Why a source cannot be read any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// A transport stream has no packet for more than 1,048,576 bytes.
+    NoPacket {
+        /// Where the first of them stands in the source.
+        at: u64,
+        /// What stands there, in the place of a sync byte.
+        found: u8,
+    },
+    /// A program has no time stamp and no clock reference that goes on for 8,388,608 bytes of its packets.
+    NoTime {
+        /// Where the last of these packets stands in the source.
+        at: u64,
+        /// The packet identifier of the program's map.
+        pid: u16,
+    },
+    /// No picture of an elementary stream ends within as many bytes as an access unit may have.
+    NoPicture {
+        /// Where the first of them stands in the source.
+        at: u64,
+        /// How many were searched.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPacket { at, found } => write!(
+                out,
+                "transport stream, byte {at}: found {found:#04x} and no packet in the {SEARCHED} bytes from there, \
+                 expected 0x47 at the beginning of each packet"
+            ),
+            Self::NoTime { at, pid } => write!(
+                out,
+                "transport stream, byte {at}: found no time stamp (PTS) and no clock reference (PCR) that goes on in \
+                 {STILL} bytes of the program of PID {pid}, expected one every 700 ms"
+            ),
+            Self::NoPicture { at, bytes } => write!(
+                out,
+                "MPEG video, byte {at}: found no end of a picture in the {bytes} bytes from there, expected one"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ReadError {}
+
+/// Why a source is not read on as what it was taken for.
+enum Stop {
+    /// It is something else, and nothing was given of it: all of its bytes.
+    Unknown(Vec<u8>),
+    Failed(ReadError),
+}
+
 /// Reads a transport stream, or an MPEG-1 or MPEG-2 elementary stream, as sections.
 ///
 /// Bytes go in by [`push`](Self::push) as they come, sections and notices come out of
@@ -61,30 +120,29 @@ impl Default for ReaderConfig {
 /// those of the first unit that begins in it. Frames of sound behind that follow by their samples; pictures behind it
 /// keep without stamps, and their time follows by the interval between the latest two stamps.
 ///
-/// The time of a section is its decoding time. Where time stamps are missing, stand still or run backwards, time
-/// goes by the first of these that moves, and a [`Notice::Untimed`] says which: the stamps of the program's other
-/// streams; its clock references; when the bytes came, of a live source
-/// ([`push_arrived`](Self::push_arrived)); or how many bytes came, at the
-/// [assumed rate](ReaderConfig::assumed_rate). Stamps that jump or wrap are gone on with.
+/// The time of a section is its decoding time. What has none has the latest of its program, or, where that had
+/// none for 250 ms, goes by the clock references of the program. Stamps that jump or wrap are gone on with.
 ///
-/// Nothing that is read is an error: what is not understood is sent in slices, as are the bytes of a transport stream in
-/// which no packet is found for longer than 12,032 bytes; what else is broken is left out; and a [`Notice`] says so. A unit that is left out has a number,
-/// which an [`Event::Missing`] names.
+/// What is missing of a stream is named: a unit that is left out has a number in an [`Event::Missing`], and bytes between
+/// packets are counted in a [`Notice`]. A source that is not understood from its beginning on is cut into slices of
+/// bytes, by the [assumed rate](ReaderConfig::assumed_rate) or by their
+/// [arrival](Self::push_arrived). One that cannot be read any more ends with a [`ReadError`].
 ///
 /// A picture whose PES packet does not say how long it is is given with the transport packet that is filled up behind it, in a stream in
 /// which 8 PES packets have come and none was filled up within; before that, and where the last packet is just full, when the next
-/// picture begins, one frame interval later.
+/// picture begins, one frame interval later, or when the other streams have gone on by a second.
 ///
 /// ```
 /// use comity_media::{Event, Notice, Reader, ReaderConfig};
 ///
 /// let mut reader = Reader::new(ReaderConfig::default());
-/// reader.push(b"certainly no film");
-/// reader.finish();
+/// reader.push(b"certainly no film")?;
+/// reader.finish()?;
 /// assert_eq!(reader.poll(), Some(Event::Notice(Notice::UnknownFormat)));
 /// let Some(Event::Section(section)) = reader.poll() else { panic!() };
 /// assert!(section.payload.ends_with(b"no film"));
 /// assert_eq!(reader.poll(), None);
+/// # Ok::<(), comity_media::ReadError>(())
 /// ```
 #[derive(Debug)]
 pub struct Reader {
@@ -104,6 +162,7 @@ enum Source {
     Transport(Box<Transport>),
     Elementary(Box<Elementary>),
     Slices(Box<Slicer>),
+    Failed(ReadError),
 }
 
 impl Reader {
@@ -119,14 +178,21 @@ impl Reader {
     }
 
     /// Takes the next bytes of a live source, which came at `arrival`.
-    pub fn push_arrived(&mut self, bytes: &[u8], arrival: Time) {
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_arrived(&mut self, bytes: &[u8], arrival: Time) -> Result<(), ReadError> {
         self.arrival = self.arrival.max(Some(arrival));
-        self.push(bytes);
+        self.push(bytes)
     }
 
     /// Takes the next bytes of the source.
-    pub fn push(&mut self, bytes: &[u8]) {
-        match &mut self.source {
+    ///
+    /// # Errors
+    /// A [`ReadError`] when the source cannot be read any further, now and for all that follows. What was read of it
+    /// before comes out of [`poll`](Self::poll).
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
+        let result = match &mut self.source {
             Source::Unknown(start) => {
                 if start.is_empty() {
                     self.began = self.arrival;
@@ -137,40 +203,49 @@ impl Reader {
                     _ => Span::ZERO,
                 };
                 if start.len() >= MOST_SNIFFED || waited >= self.config.slice / 2 {
-                    self.recognise();
+                    return self.recognise();
                 } else if start.len() >= SNIFFED
                     && let Some(format) = recognise(start)
                 {
-                    self.read_as(format);
+                    return self.read_as(format);
                 }
+                Ok(())
             }
-            Source::Transport(transport) => transport.push(bytes, self.arrival, &mut self.events),
-            Source::Elementary(elementary) => {
-                if let Err(left) = elementary.push(bytes, &mut self.events) {
-                    self.slice(&left);
-                }
+            Source::Transport(transport) => transport.push(bytes, &mut self.events),
+            Source::Elementary(elementary) => elementary.push(bytes, &mut self.events),
+            Source::Slices(slicer) => {
+                slicer.push(bytes, self.arrival, &mut self.events);
+                Ok(())
             }
-            Source::Slices(slicer) => slicer.push(bytes, self.arrival, &mut self.events),
-        }
+            Source::Failed(error) => return Err(*error),
+        };
+        self.go_on(result)
     }
 
     /// Says that the source has ended: what is held is given. The reader then is at the beginning of a source
     /// again, with numbers and times that begin anew.
-    pub fn finish(&mut self) {
-        if matches!(self.source, Source::Unknown(_)) {
-            self.recognise();
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self) -> Result<(), ReadError> {
+        let began = match self.source {
+            Source::Unknown(_) => self.recognise(),
+            _ => Ok(()),
+        };
+        let events = &mut self.events;
+        let result = match &mut self.source {
+            Source::Unknown(_) => Ok(()),
+            Source::Transport(transport) => transport.finish(events),
+            Source::Elementary(elementary) => elementary.finish(events),
+            Source::Slices(_) => Ok(()),
+            Source::Failed(error) => Err(Stop::Failed(*error)),
+        };
+        let result = self.go_on(result);
+        if let Source::Slices(slicer) = &mut self.source {
+            slicer.finish(&mut self.events);
         }
-        match core::mem::replace(&mut self.source, Source::Unknown(Vec::new())) {
-            Source::Unknown(_) => {}
-            Source::Transport(mut transport) => transport.finish(&mut self.events),
-            Source::Elementary(mut elementary) => {
-                if let Err(left) = elementary.finish(&mut self.events) {
-                    self.slice(&left);
-                    self.finish();
-                }
-            }
-            Source::Slices(mut slicer) => slicer.finish(&mut self.events),
-        }
+        self.source = Source::Unknown(Vec::new());
+        began.and(result)
     }
 
     /// The next section or notice, in the order of the source.
@@ -178,48 +253,49 @@ impl Reader {
         self.events.pop_front()
     }
 
-    /// Goes on in slices of bytes.
-    fn slice(&mut self, left: &Unpictured) {
-        let bytes = self.config.longest_unit.get().min(left.rest.len() as u64);
-        self.events
-            .push_back(Event::Notice(Notice::NoPictures { bytes }));
-        self.source = Source::Slices(Box::new(Slicer::bytes(&self.config, left.next_number)));
-        self.push(&left.rest);
-    }
-
-    /// Decides by what there is.
-    fn recognise(&mut self) {
-        let Source::Unknown(start) = &self.source else {
-            return;
-        };
-        if !start.is_empty() {
-            let start = start.get(..MOST_SNIFFED).unwrap_or(start);
-            let format = recognise(start).or_else(|| recognise_short(start));
-            self.read_as(format.unwrap_or(Format::Unknown));
+    fn go_on(&mut self, result: Result<(), Stop>) -> Result<(), ReadError> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Stop::Unknown(bytes)) => {
+                self.source = Source::Unknown(bytes);
+                self.read_as(Format::Unknown)
+            }
+            Err(Stop::Failed(error)) => {
+                self.source = Source::Failed(error);
+                Err(error)
+            }
         }
     }
 
-    fn read_as(&mut self, format: Format) {
+    /// Decides by what there is.
+    fn recognise(&mut self) -> Result<(), ReadError> {
+        let Source::Unknown(start) = &self.source else {
+            return Ok(());
+        };
+        if start.is_empty() {
+            return Ok(());
+        }
+        let start = start.get(..MOST_SNIFFED).unwrap_or(start);
+        let format = recognise(start).or_else(|| recognise_short(start));
+        self.read_as(format.unwrap_or(Format::Unknown))
+    }
+
+    fn read_as(&mut self, format: Format) -> Result<(), ReadError> {
         let Source::Unknown(start) = &mut self.source else {
-            return;
+            return Ok(());
         };
         let start = core::mem::take(start);
         self.source = match format {
             Format::Transport(stride) => {
-                if stride != PACKET {
-                    self.events.push_back(Event::Notice(Notice::PacketsApart {
-                        bytes: stride as u64,
-                    }));
-                }
                 Source::Transport(Box::new(Transport::new(self.config, stride)))
             }
             Format::Elementary => Source::Elementary(Box::new(Elementary::new(self.config))),
             Format::Unknown => {
                 self.events.push_back(Event::Notice(Notice::UnknownFormat));
-                Source::Slices(Box::new(Slicer::bytes(&self.config, 0)))
+                Source::Slices(Box::new(Slicer::new(&self.config)))
             }
         };
-        self.push(&start);
+        self.push(&start)
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) enum Fault {
     NoFrame,
 }
 
+pub(super) type Units = Vec<Result<Whole, Fault>>;
+
 /// What is left out where a part of a stream is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Interrupted {
@@ -74,7 +76,7 @@ impl Cut {
         match codec {
             Some(codec @ (Codec::Mpeg2 | Codec::H264 | Codec::H265)) => Self::Pictures(codec),
             Some(Codec::Audio) => Self::Frames,
-            Some(Codec::MultiplexedAudio) | None => Self::Whole,
+            Some(Codec::WholeAudio) | None => Self::Whole,
         }
     }
 }
@@ -120,7 +122,7 @@ impl Assembler {
         &mut self,
         codec: Option<Codec>,
         begins: bool,
-        give: &mut impl FnMut(Result<Whole, Fault>),
+        out: &mut Units,
     ) -> Interrupted {
         let has_end = core::mem::take(&mut self.is_filled) && self.tells_end(codec);
         if has_end
@@ -129,7 +131,7 @@ impl Assembler {
                 .as_ref()
                 .is_some_and(|(packet, _)| length_of(packet) == Length::Open)
         {
-            self.close(codec, give);
+            self.close(codec, out);
         }
         self.taken_as_ended = None;
         let is_within = self.packet.is_some() || self.pictures.may_go_on() || self.sound.held() > 0;
@@ -143,10 +145,10 @@ impl Assembler {
         let start = packet
             .map(|(packet, marks)| parse_start(&packet, marks).filter(|packet| !packet.scrambled));
         match Cut::of(codec) {
-            Cut::Pictures(codec) => self.pictures.interrupt(codec, start, give),
+            Cut::Pictures(codec) => self.pictures.interrupt(codec, start, out),
             Cut::Frames => {
                 if let Some(packet) = start.flatten() {
-                    self.sound.take(packet, (true, self.is_broken), give);
+                    self.sound.take(packet, (true, self.is_broken), out);
                 }
                 self.sound.interrupt();
             }
@@ -176,10 +178,10 @@ impl Assembler {
         codec: Option<Codec>,
         part: Part<'_>,
         longest: usize,
-        give: &mut impl FnMut(Result<Whole, Fault>),
+        out: &mut Units,
     ) {
         if let Some(marks) = part.begins {
-            self.close(codec, give);
+            self.close(codec, out);
             self.packet = Some((Vec::new(), marks));
             self.taken_as_ended = None;
         } else {
@@ -187,7 +189,7 @@ impl Assembler {
         }
         self.is_filled = part.is_filled;
         let Some((packet, marks)) = &mut self.packet else {
-            return self.go_on(codec, part.payload, longest, give);
+            return self.go_on(codec, part.payload, longest, out);
         };
         packet.extend(part.payload);
         if let Cut::Pictures(codec) = Cut::of(codec)
@@ -195,12 +197,12 @@ impl Assembler {
             && packet.len() <= SEEN_EARLY
             && let Some(start) = parse_start(packet, *marks).filter(|start| !start.scrambled)
         {
-            self.pictures.begin(codec, &start, give);
+            self.pictures.begin(codec, &start, out);
         }
         let length = length_of(packet);
         let held = packet.len() + self.pictures.held() + self.sound.held();
         if held > longest {
-            return self.refuse(held, give);
+            return self.refuse(held, out);
         }
         let has_ended = match length {
             Length::Known(length) => packet.len() >= length,
@@ -213,12 +215,12 @@ impl Assembler {
             {
                 self.taken_as_ended = parse_start(packet, *marks).map(Whole::emptied);
             }
-            self.close(codec, give);
+            self.close(codec, out);
             if let Cut::Pictures(codec) = Cut::of(codec)
                 && self.ended >= KNOWN
                 && self.pictures.end_with_packets()
             {
-                self.pictures.flush(codec, give);
+                self.pictures.flush(codec, out);
             }
         }
     }
@@ -229,20 +231,14 @@ impl Assembler {
     }
 
     /// Takes what goes on with a PES packet that was taken to have ended.
-    fn go_on(
-        &mut self,
-        codec: Option<Codec>,
-        payload: &[u8],
-        longest: usize,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
+    fn go_on(&mut self, codec: Option<Codec>, payload: &[u8], longest: usize, out: &mut Units) {
         let (Some(packet), Cut::Pictures(codec)) = (&self.taken_as_ended, Cut::of(codec)) else {
             return;
         };
         let held = self.pictures.held() + payload.len();
         if held > longest {
             self.taken_as_ended = None;
-            return self.refuse(held, give);
+            return self.refuse(held, out);
         }
         let rest = Whole {
             times: Times::None,
@@ -251,56 +247,66 @@ impl Assembler {
             bytes: payload.to_vec(),
             ..*packet
         };
-        self.pictures.take(codec, rest, false, give);
+        self.pictures.take(codec, rest, false, out);
     }
 
     /// Leaves out what is longer than may be held.
-    fn refuse(&mut self, held: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
+    fn refuse(&mut self, held: usize, out: &mut Units) {
         self.packet = None;
         self.pictures.clear();
         self.sound.interrupt();
         self.is_broken = true;
-        give(Err(Fault::Oversized(held as u64)));
+        out.push(Err(Fault::Oversized(held as u64)));
+    }
+
+    /// Nothing more has come for long: gives the picture at hand, unless its PES packet tells that there is more of it.
+    pub(super) fn give_up_waiting(&mut self, codec: Option<Codec>, out: &mut Units) {
+        if let Some((packet, marks)) = &self.packet {
+            if length_of(packet) != Length::Open {
+                return;
+            }
+            self.taken_as_ended = parse_start(packet, *marks).map(Whole::emptied);
+            self.close(codec, out);
+        }
+        if let Cut::Pictures(codec) = Cut::of(codec) {
+            self.pictures.flush(codec, out);
+        }
     }
 
     /// No more will come.
-    pub(super) fn finish(
-        &mut self,
-        codec: Option<Codec>,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
-        self.close(codec, give);
-        self.flush(codec, give);
+    pub(super) fn finish(&mut self, codec: Option<Codec>, out: &mut Units) {
+        self.close(codec, out);
+        self.flush(codec, out);
     }
 
     /// Gives what is held of units.
-    fn flush(&mut self, codec: Option<Codec>, give: &mut impl FnMut(Result<Whole, Fault>)) {
+    fn flush(&mut self, codec: Option<Codec>, out: &mut Units) {
         if let Cut::Pictures(codec) = Cut::of(codec) {
-            self.pictures.flush(codec, give);
+            self.pictures.flush(codec, out);
         }
-        self.sound.finish(give);
+        self.sound.finish(out);
     }
 
     /// Ends the PES packet at hand.
-    fn close(&mut self, codec: Option<Codec>, give: &mut impl FnMut(Result<Whole, Fault>)) {
+    fn close(&mut self, codec: Option<Codec>, out: &mut Units) {
         let Some((packet, marks)) = self.packet.take() else {
             return;
         };
         let Some(unit) = parse(&packet, marks) else {
             self.packet = Some((packet, marks));
-            self.interrupt(codec, false, give);
-            return give(Err(Fault::Damaged));
+            self.interrupt(codec, false, out);
+            return out.push(Err(Fault::Damaged));
         };
         self.ended = KNOWN.min(self.ended + 1);
         let is_broken = core::mem::take(&mut self.is_broken);
         match Cut::of(codec) {
             Cut::Pictures(codec) if !unit.scrambled => {
-                self.pictures.take(codec, unit, is_broken, give);
+                self.pictures.take(codec, unit, is_broken, out);
             }
-            Cut::Frames if !unit.scrambled => self.sound.take(unit, (false, is_broken), give),
+            Cut::Frames if !unit.scrambled => self.sound.take(unit, (false, is_broken), out),
             _ => {
-                self.flush(codec, give);
-                give(Ok(unit));
+                self.flush(codec, out);
+                out.push(Ok(unit));
             }
         }
     }
@@ -400,15 +406,26 @@ mod tests {
         }
     }
 
+    fn bytes(units: Units) -> Vec<Result<Vec<u8>, Fault>> {
+        { units.into_iter() }
+            .map(|unit| unit.map(|unit| unit.bytes))
+            .collect()
+    }
+
+    fn whole(units: Units) -> Vec<Vec<u8>> {
+        { bytes(units).into_iter() }
+            .map(|unit| unit.expect("whole"))
+            .collect()
+    }
+
     fn feed(codec: Codec, packets: &[Vec<u8>]) -> Vec<Result<Vec<u8>, Fault>> {
-        let mut units = Vec::new();
-        let mut give = |unit: Result<Whole, Fault>| units.push(unit.map(|unit| unit.bytes));
+        let mut units = Units::new();
         let mut assembler = Assembler::default();
         for packet in packets {
-            assembler.push(Some(codec), part(packet, true, false), 60, &mut give);
+            assembler.push(Some(codec), part(packet, true, false), 60, &mut units);
         }
-        assembler.finish(Some(codec), &mut give);
-        units
+        assembler.finish(Some(codec), &mut units);
+        bytes(units)
     }
 
     const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
@@ -432,17 +449,16 @@ mod tests {
 
     #[test]
     fn audio_is_given_as_soon_as_it_is_whole() {
-        let mut units = 0;
+        let mut units = Units::new();
         let mut assembler = Assembler::default();
         let whole = packet(true, true, &[1, 2]);
         let (start, end) = whole.split_at(10);
-        let mut give = |unit: Result<Whole, Fault>| {
-            assert_eq!(unit.expect("whole").times, Times::Presentation(0));
-            units += 1;
+        assembler.push(Some(Codec::Audio), part(start, true, false), 60, &mut units);
+        assembler.push(Some(Codec::Audio), part(end, false, false), 60, &mut units);
+        let [Ok(unit)] = &units[..] else {
+            panic!("{units:?}")
         };
-        assembler.push(Some(Codec::Audio), part(start, true, false), 60, &mut give);
-        assembler.push(Some(Codec::Audio), part(end, false, false), 60, &mut give);
-        assert_eq!(units, 1);
+        assert_eq!(unit.times, Times::Presentation(0));
     }
 
     /// A picture in transport packets: the beginning of a PES packet without a length, and what fills up the last one.
@@ -456,14 +472,10 @@ mod tests {
     }
 
     fn push(assembler: &mut Assembler, payload: &[u8], begins: bool, fills: bool) -> Vec<u8> {
-        let mut given = Vec::new();
-        assembler.push(
-            Some(Codec::H264),
-            part(payload, begins, fills),
-            600,
-            &mut |unit| given.extend(unit.expect("whole").bytes),
-        );
-        given
+        let mut units = Units::new();
+        let part = part(payload, begins, fills);
+        assembler.push(Some(Codec::H264), part, 600, &mut units);
+        whole(units).concat()
     }
 
     #[test]
@@ -494,9 +506,9 @@ mod tests {
                 given.push(push(&mut assembler, end, false, true));
                 sent.extend([&start[14..], end].concat());
             }
-            assembler.finish(Some(Codec::H264), &mut |unit| {
-                given.push(unit.expect("whole").bytes);
-            });
+            let mut units = Units::new();
+            assembler.finish(Some(Codec::H264), &mut units);
+            given.extend(whole(units));
             assert_eq!(given.concat(), sent, "{learns_late}");
             let early = given.chunks(2).take(30).filter(|pair| pair[1].len() == 15);
             // From the ninth up to the one that teaches better, or none.
@@ -519,10 +531,13 @@ mod tests {
                 let fills = number + 1 < count || is_filled;
                 given += push(&mut assembler, end, false, fills).len();
             }
-            let mut behind = 0;
-            let interrupted =
-                assembler.interrupt(Some(Codec::H264), true, &mut |_: Result<_, _>| behind += 1);
-            assert_eq!((interrupted, behind), expected, "{count}, {is_filled}");
+            let mut behind = Units::new();
+            let interrupted = assembler.interrupt(Some(Codec::H264), true, &mut behind);
+            assert_eq!(
+                (interrupted, behind.len()),
+                expected,
+                "{count}, {is_filled}"
+            );
             let whole = count - usize::from(interrupted == Interrupted::Unit);
             assert_eq!(given, 15 * whole, "{count}, {is_filled}");
         }

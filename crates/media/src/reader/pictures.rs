@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::pes::{Fault, Marks, Whole};
+use super::pes::{Marks, Units, Whole};
 use crate::codec::{
     Beginning, Codec, MARKED_BY, Mark, Marker, Structure, begins_unit, start_codes,
 };
@@ -140,31 +140,20 @@ impl Pictures {
     }
 
     /// Takes the beginning of a PES packet, the rest of which may still come: a unit that it ends is given at once.
-    pub(super) fn begin(
-        &mut self,
-        codec: Codec,
-        packet: &Whole,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
+    pub(super) fn begin(&mut self, codec: Codec, packet: &Whole, out: &mut Units) {
         let has_time = packet.times != Times::None;
         // The zero byte of H.264 and H.265 may lie in the packet before, and the unit with it.
         let last = self.unit.as_ref().and_then(|unit| unit.bytes.last());
         let has_begun =
             codec != Codec::Mpeg2 && last == Some(&0) && packet.bytes.starts_with(&[0, 0, 1]);
         if has_time && !self.is_unaligned && !has_begun && begins_unit(codec, &packet.bytes) {
-            self.flush(codec, give);
+            self.flush(codec, out);
         }
     }
 
     /// Takes a PES packet. When what is before it `is_missing`, what goes on with that is left out.
-    pub(super) fn take(
-        &mut self,
-        codec: Codec,
-        packet: Whole,
-        is_missing: bool,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
-        self.begin(codec, &packet, give);
+    pub(super) fn take(&mut self, codec: Codec, packet: Whole, is_missing: bool, out: &mut Units) {
+        self.begin(codec, &packet, out);
         let has_time = packet.times != Times::None;
         let mut entry = Packet::new(self.held(), &packet);
         match &mut self.unit {
@@ -187,7 +176,7 @@ impl Pictures {
             }
         }
         self.packets.push_back(entry);
-        self.look(codec, 0, give);
+        self.look(codec, 0, out);
         let Some(packet) = self.packets.back().copied() else {
             return;
         };
@@ -197,12 +186,44 @@ impl Pictures {
             self.trust -= 1;
         } else if has_time {
             // The time stamp says that a unit begins, in whatever way.
-            self.look(codec, packet.at, give);
+            self.look(codec, packet.at, out);
             let at = self.packets.back().map_or(0, |packet| packet.at);
-            self.cut(at, give);
+            self.cut(at, out);
             self.settle();
             self.picture = Some(Picture::UNKNOWN);
         }
+    }
+
+    /// Goes on with bytes of MPEG video that are in no PES packets.
+    pub(super) fn extend(&mut self, bytes: &[u8], out: &mut Units) {
+        match &mut self.unit {
+            Some(unit) => unit.bytes.extend(bytes),
+            None => {
+                let whole = Whole {
+                    stream_id: 0xe0,
+                    times: Times::None,
+                    aligned: false,
+                    scrambled: false,
+                    marks: Marks::default(),
+                    follows: false,
+                    bytes: Vec::new(),
+                };
+                let mut packet = Packet::new(0, &whole);
+                self.unit = Some(packet.begin(bytes.to_vec()));
+                self.packets.push_back(packet);
+            }
+        }
+        self.look(Codec::Mpeg2, 0, out);
+    }
+
+    /// Whether the unit at hand has a picture.
+    pub(super) const fn has_picture(&self) -> bool {
+        self.picture.is_some()
+    }
+
+    /// Takes back what is held.
+    pub(super) fn take_bytes(&mut self) -> Vec<u8> {
+        self.unit.take().map_or(Vec::new(), |unit| unit.bytes)
     }
 
     /// What comes next does not follow. `packet` is what came of the PES packet at hand, if there is one.
@@ -210,24 +231,24 @@ impl Pictures {
         &mut self,
         codec: Codec,
         packet: Option<Option<Whole>>,
-        give: &mut impl FnMut(Result<Whole, Fault>),
+        out: &mut Units,
     ) {
         match packet {
-            None if !self.is_unaligned => self.flush(codec, give),
+            None if !self.is_unaligned => self.flush(codec, out),
             Some(Some(packet)) if !self.is_unaligned && begins_unit(codec, &packet.bytes) => {
-                self.flush(codec, give);
+                self.flush(codec, out);
             }
-            Some(Some(packet)) => self.take(codec, packet, true, give),
+            Some(Some(packet)) => self.take(codec, packet, true, out),
             None | Some(None) => {}
         }
         self.clear();
     }
 
     /// Gives the unit at hand, which is over.
-    pub(super) fn flush(&mut self, codec: Codec, give: &mut impl FnMut(Result<Whole, Fault>)) {
-        self.look(codec, usize::MAX, give);
+    pub(super) fn flush(&mut self, codec: Codec, out: &mut Units) {
+        self.look(codec, usize::MAX, out);
         if let Some(unit) = self.unit.take().filter(|_| !self.is_headless) {
-            give(Ok(unit));
+            out.push(Ok(unit));
         }
         self.clear();
     }
@@ -243,17 +264,12 @@ impl Pictures {
     }
 
     /// Looks at the start codes that have enough bytes behind them, and at all before `end`; cuts where a unit begins.
-    fn look(&mut self, codec: Codec, end: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
-        self.look_through(codec, end, give);
+    pub(super) fn look(&mut self, codec: Codec, end: usize, out: &mut Units) {
+        self.look_through(codec, end, out);
         self.settle();
     }
 
-    fn look_through(
-        &mut self,
-        codec: Codec,
-        end: usize,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
+    fn look_through(&mut self, codec: Codec, end: usize, out: &mut Units) {
         while let Some(unit) = &self.unit {
             let fresh = unit.bytes.get(self.looked..).unwrap_or_default();
             let Some(at) = start_codes(fresh).next().map(|at| at + self.looked) else {
@@ -286,7 +302,7 @@ impl Pictures {
                     }
                     Some(_) => {
                         let at = self.headers.unwrap_or_else(|| self.beginning(codec, at));
-                        self.cut(at, give);
+                        self.cut(at, out);
                         self.picture = Some(Picture::new(beginning));
                     }
                     None => self.picture = Some(Picture::new(beginning)),
@@ -308,7 +324,7 @@ impl Pictures {
     }
 
     /// Ends the unit at hand before `at`, where the next one begins.
-    fn cut(&mut self, at: usize, give: &mut impl FnMut(Result<Whole, Fault>)) {
+    fn cut(&mut self, at: usize, out: &mut Units) {
         while self.packets.get(1).is_some_and(|packet| packet.at <= at) {
             self.packets.pop_front();
         }
@@ -320,7 +336,7 @@ impl Pictures {
         let bytes = held.get(self.from..at).unwrap_or_default().to_vec();
         let ended = core::mem::replace(unit, packet.begin(held));
         if !core::mem::take(&mut self.is_headless) && !bytes.is_empty() {
-            give(Ok(Whole { bytes, ..ended }));
+            out.push(Ok(Whole { bytes, ..ended }));
         }
         self.from = at;
         self.headers = None;
@@ -346,11 +362,7 @@ mod tests {
 
     fn units(codec: Codec, packets: &[(Times, Vec<u8>)]) -> Vec<(Times, usize)> {
         let mut pictures = Pictures::default();
-        let mut units = Vec::new();
-        let mut give = |unit: Result<Whole, Fault>| {
-            let unit = unit.unwrap();
-            units.push((unit.times, unit.bytes.len()));
-        };
+        let mut units = Units::new();
         for (times, bytes) in packets {
             let packet = Whole {
                 stream_id: 0xe0,
@@ -361,10 +373,12 @@ mod tests {
                 follows: false,
                 bytes: bytes.clone(),
             };
-            pictures.take(codec, packet, false, &mut give);
+            pictures.take(codec, packet, false, &mut units);
         }
-        pictures.flush(codec, &mut give);
-        units
+        pictures.flush(codec, &mut units);
+        { units.into_iter().flatten() }
+            .map(|unit| (unit.times, unit.bytes.len()))
+            .collect()
     }
 
     const FIRST: Times = Times::Presentation(1);

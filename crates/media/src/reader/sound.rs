@@ -1,6 +1,6 @@
 //! PES packets of sound, cut into the frames that are its access units.
 
-use super::pes::{Fault, Marks, Whole};
+use super::pes::{Fault, Marks, Units, Whole};
 use crate::codec::{AudioFrame, audio_frame, may_begin_frame};
 use crate::header::Times;
 
@@ -57,9 +57,9 @@ impl Sound {
     }
 
     /// No more will come: what there is of the last frame is given.
-    pub(super) fn finish(&mut self, give: &mut impl FnMut(Result<Whole, Fault>)) {
+    pub(super) fn finish(&mut self, out: &mut Units) {
         if let Some(unit) = self.carried.take() {
-            give(Ok(unit));
+            out.push(Ok(unit));
         }
         self.clock = None;
     }
@@ -70,7 +70,7 @@ impl Sound {
         &mut self,
         mut packet: Whole,
         (is_cut, is_broken): (bool, bool),
-        give: &mut impl FnMut(Result<Whole, Fault>),
+        out: &mut Units,
     ) {
         let mut head = self.carried.take();
         let begins_at = head.as_ref().map_or(0, |unit| unit.bytes.len());
@@ -86,10 +86,10 @@ impl Sound {
         if head.is_none() && !begins_frame(&bytes) {
             let Some(first) = first_frame(&bytes) else {
                 self.clock = None;
-                return self.give_rest(Whole { bytes, ..packet }, is_cut, give);
+                return self.give_rest(Whole { bytes, ..packet }, is_cut, out);
             };
             if !is_broken {
-                give(Ok(Whole {
+                out.push(Ok(Whole {
                     times: Times::None,
                     bytes: bytes.get(..first).unwrap_or_default().to_vec(),
                     marks: Marks::default(),
@@ -117,7 +117,7 @@ impl Sound {
                     if let Some(clock) = &mut self.clock {
                         clock.advance(frame);
                     }
-                    give(Ok(unit));
+                    out.push(Ok(unit));
                 }
                 _ => {
                     unit.bytes = rest.to_vec();
@@ -125,7 +125,7 @@ impl Sound {
                         self.carried = Some(unit);
                     } else {
                         self.clock = None;
-                        self.give_rest(unit, is_cut, give);
+                        self.give_rest(unit, is_cut, out);
                     }
                     return;
                 }
@@ -155,19 +155,14 @@ impl Sound {
     }
 
     /// Gives what is no frame as one unit.
-    fn give_rest(
-        &mut self,
-        unit: Whole,
-        is_cut: bool,
-        give: &mut impl FnMut(Result<Whole, Fault>),
-    ) {
+    fn give_rest(&mut self, unit: Whole, is_cut: bool, out: &mut Units) {
         if is_cut {
             return;
         }
         if self.has_frames && !core::mem::replace(&mut self.has_told, true) {
-            give(Err(Fault::NoFrame));
+            out.push(Err(Fault::NoFrame));
         }
-        give(Ok(unit));
+        out.push(Ok(unit));
     }
 }
 

@@ -1,14 +1,12 @@
-//! Transport packets, and what stands between them where they break: which of it goes where.
+//! A transport stream: packets, the programs that they belong to, and then their streams.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use comity_units::Time;
 use mpeg2ts_reader::packet::Packet;
 
-use super::ReaderConfig;
 use super::demux::Demux;
 use super::framing::{Framed, Framing};
-use super::slices::Slicer;
+use super::{ReaderConfig, Stop};
 use crate::header::PACKET;
 use crate::psi::{self, Gatherer};
 use crate::section::{Event, Notice};
@@ -20,197 +18,126 @@ const SEARCHED: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Transport {
     config: ReaderConfig,
+    stride: usize,
     framing: Framing,
     stage: Stage,
-    /// When the latest bytes came, of a live source.
-    arrival: Option<Time>,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// What the programs are is not known yet; the packets wait.
+    /// What the programs are is not known yet; all bytes wait.
     Searching {
-        held: Vec<Stretch>,
-        length: usize,
+        held: Vec<u8>,
         search: Search,
     },
     Streams(Box<Demux>),
-    Slices(Box<Slicer>),
-}
-
-/// Whole packets in a row, or the bytes of a break.
-#[derive(Debug)]
-struct Stretch {
-    is_raw: bool,
-    bytes: Vec<u8>,
 }
 
 impl Transport {
     /// A stream whose packets stand `stride` apart.
     pub(super) fn new(config: ReaderConfig, stride: usize) -> Self {
-        let stage = Stage::Searching {
-            held: Vec::new(),
-            length: 0,
-            search: Search::default(),
-        };
         Self {
             config,
+            stride,
             framing: Framing::new(stride),
-            stage,
-            arrival: None,
+            stage: Stage::Searching {
+                held: Vec::new(),
+                search: Search::default(),
+            },
         }
     }
 
-    pub(super) fn push(
-        &mut self,
-        bytes: &[u8],
-        arrival: Option<Time>,
-        events: &mut VecDeque<Event>,
-    ) {
-        let (stage, config) = (&mut self.stage, &self.config);
-        self.arrival = arrival;
-        self.framing
-            .push(bytes, |framed| stage.take(framed, arrival, config, events));
-    }
-
-    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) {
-        let (stage, config, arrival) = (&mut self.stage, &self.config, self.arrival);
-        let mut is_cut = false;
-        self.framing.finish(|framed| {
-            is_cut |= matches!(framed, Framed::Cut(_));
-            stage.take(framed, arrival, config, events);
-        });
-        stage.begin(arrival, config, events);
-        match stage {
-            Stage::Searching { .. } => {}
-            Stage::Streams(demux) => demux.finish(is_cut, events),
-            Stage::Slices(slicer) => slicer.finish(events),
-        }
-    }
-}
-
-impl Stage {
-    fn take(
-        &mut self,
-        framed: Framed<'_>,
-        arrival: Option<Time>,
-        config: &ReaderConfig,
-        events: &mut VecDeque<Event>,
-    ) {
-        let (bytes, packet) = match framed {
-            Framed::Packet(packet) => (&packet[..], Some(packet)),
-            Framed::Raw(bytes) => (bytes, None),
-            Framed::Lost(skipped) | Framed::Cut(skipped) => {
-                return events.push_back(Event::Notice(Notice::LostSync { skipped }));
-            }
-        };
-        if let Self::Searching { length, .. } = self {
-            // The search ends at the same byte however the bytes were cut.
-            let room = (SEARCHED * PACKET).saturating_sub(*length);
-            let room = if packet.is_some() { PACKET } else { room };
-            let (bytes, behind) = bytes.split_at(room.min(bytes.len()));
-            if self.hold(bytes, packet) {
-                self.begin(arrival, config, events);
-            }
-            if !behind.is_empty() {
-                self.take(Framed::Raw(behind), arrival, config, events);
-            }
-            return;
-        }
-        match (self, packet) {
-            (Self::Searching { .. }, _) => {}
-            (Self::Streams(demux), Some(packet)) => demux.packet(packet, arrival, events),
-            (Self::Streams(demux), None) => demux.raw(bytes, arrival, events),
-            (Self::Slices(slicer), Some(packet)) => {
-                slicer.packet(packet, clock_reference(packet), arrival, events);
-            }
-            (Self::Slices(slicer), None) => slicer.raw(bytes, arrival, events),
-        }
-    }
-
-    /// Holds what comes while it is searched; whether that is over.
-    fn hold(&mut self, bytes: &[u8], packet: Option<&[u8; PACKET]>) -> bool {
-        let Self::Searching {
-            held,
-            length,
-            search,
-        } = self
-        else {
-            return false;
-        };
-        let is_raw = packet.is_none();
-        match held.last_mut().filter(|last| last.is_raw == is_raw) {
-            Some(last) => last.bytes.extend(bytes),
-            None => held.push(Stretch {
-                is_raw,
-                bytes: bytes.to_vec(),
-            }),
-        }
-        *length += bytes.len();
-        if let Some(packet) = packet {
-            search.packet(packet);
-        }
-        search.is_over() || *length >= SEARCHED * PACKET
-    }
-
-    /// Ends the search: with what was found, or without.
-    fn begin(
-        &mut self,
-        arrival: Option<Time>,
-        config: &ReaderConfig,
-        events: &mut VecDeque<Event>,
-    ) {
-        let Self::Searching {
-            held,
-            length,
-            search,
-        } = self
-        else {
-            return;
-        };
-        let (held, bytes) = (core::mem::take(held), *length as u64);
-        *self = if search.maps.values().any(Option::is_some) {
-            let mut demux = Demux::new(*config);
-            for (&pid, map) in &search.maps {
-                demux.learn_program(pid);
-                if let Some(map) = map {
-                    demux.learn_streams(pid, map, events);
+    pub(super) fn push(&mut self, bytes: &[u8], events: &mut VecDeque<Event>) -> Result<(), Stop> {
+        match &mut self.stage {
+            Stage::Searching { held, search } => {
+                held.extend(bytes);
+                let framed = self.framing.push(bytes, |framed| {
+                    search.framed(framed);
+                    Ok(())
+                });
+                match search.is_over() || framed.is_err() {
+                    true => self.begin(events),
+                    false => Ok(()),
                 }
             }
-            Self::Streams(Box::new(demux))
-        } else {
-            events.push_back(Event::Notice(Notice::NoProgram { bytes }));
-            Self::Slices(Box::new(Slicer::packets(config)))
-        };
-        for stretch in held {
-            if stretch.is_raw {
-                self.take(Framed::Raw(&stretch.bytes), arrival, config, events);
-            } else {
-                for packet in stretch.bytes.as_chunks::<PACKET>().0 {
-                    self.take(Framed::Packet(packet), arrival, config, events);
-                }
+            Stage::Streams(demux) => {
+                let framed = self
+                    .framing
+                    .push(bytes, |framed| demux.framed(framed, events));
+                framed.map_err(|error| {
+                    demux.interrupt(events);
+                    demux.finish(events);
+                    Stop::Failed(error)
+                })
             }
         }
     }
-}
 
-/// The clock reference of a packet that has one, in ticks of 90 kHz.
-fn clock_reference(packet: &[u8; PACKET]) -> Option<(u16, u64)> {
-    let packet = Packet::try_new(packet)?;
-    let clock = packet.adaptation_field()?.pcr().ok()?;
-    Some((packet.pid().into(), clock.base()))
+    pub(super) fn finish(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
+        if let Stage::Searching { search, .. } = &mut self.stage {
+            // The end is nothing that fails here.
+            let _ = self.framing.finish(|framed| {
+                search.framed(framed);
+                Ok(())
+            });
+            self.begin(events)?;
+        }
+        if let Stage::Streams(demux) = &mut self.stage {
+            let framed = self.framing.finish(|framed| demux.framed(framed, events));
+            demux.finish(events);
+            framed.map_err(Stop::Failed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the search: reads what was held, or gives it back when there is no program.
+    fn begin(&mut self, events: &mut VecDeque<Event>) -> Result<(), Stop> {
+        let Stage::Searching { held, search } = &mut self.stage else {
+            return Ok(());
+        };
+        let held = core::mem::take(held);
+        if !search.has_found() {
+            return Err(Stop::Unknown(held));
+        }
+        if self.stride != PACKET {
+            let bytes = self.stride as u64;
+            events.push_back(Event::Notice(Notice::PacketsApart { bytes }));
+        }
+        let mut demux = Demux::new(self.config);
+        for (&pid, map) in &search.maps {
+            demux.learn_program(pid);
+            if let Some(map) = map {
+                demux.learn_streams(pid, map, events);
+            }
+        }
+        self.framing = Framing::new(self.stride);
+        self.stage = Stage::Streams(Box::new(demux));
+        self.push(&held, events)
+    }
 }
 
 /// Looks for the program association table and the maps that it names.
 #[derive(Debug, Default)]
 struct Search {
+    packets: usize,
     gatherers: BTreeMap<u16, Gatherer>,
     knows_programs: bool,
     maps: BTreeMap<u16, Option<psi::ProgramMap>>,
 }
 
 impl Search {
+    fn framed(&mut self, framed: Framed<'_>) {
+        if let Framed::Packet(packet, _) = framed {
+            self.packet(packet);
+        }
+    }
+
     fn packet(&mut self, packet: &[u8; PACKET]) {
+        // What comes behind the end of the search changes nothing, however the bytes were cut.
+        if self.is_over() {
+            return;
+        }
+        self.packets += 1;
         let Some(packet) = Packet::try_new(packet) else {
             return;
         };
@@ -238,6 +165,11 @@ impl Search {
     }
 
     fn is_over(&self) -> bool {
-        self.knows_programs && self.maps.values().all(Option::is_some)
+        let is_known = self.knows_programs && self.maps.values().all(Option::is_some);
+        is_known || self.packets >= SEARCHED
+    }
+
+    fn has_found(&self) -> bool {
+        self.maps.values().any(Option::is_some)
     }
 }

@@ -41,7 +41,7 @@ impl Default for WriterConfig {
 pub struct WriterStatistics {
     /// Access units.
     pub units: u64,
-    /// Transport packets, without those that came as they are; those that carry what no packet was found in included.
+    /// Transport packets, without those that came as they are.
     pub packets: u64,
     /// Places where the clock jumped.
     pub discontinuities: u64,
@@ -64,11 +64,8 @@ pub struct WriterStatistics {
 /// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that begins without
 /// tables cannot be read from its beginning; when none comes, plain ones are made up from the units.
 ///
-/// Bytes of a transport stream in which the sender found no packet, [`Header::Raw`], are written as payload of null packets
-/// (PID 8,191, ISO/IEC 13818-1 2.4.3.3), each section in packets of its own that `0xff` fills up: those who play the
-/// stream pass over them, and whatever order they come in, all is whole packets. What was no transport
-/// stream, [`Header::Raw`] before any table or unit and [`Header::Picture`], is written as it is; should tables or units come
-/// behind it, `0xff` fills it up to a whole number of packets.
+/// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is. The first payload says which
+/// of both it is: the other kinds are refused from then on, so that a transport stream has whole packets throughout.
 #[derive(Debug)]
 pub struct TsWriter {
     config: WriterConfig,
@@ -80,10 +77,8 @@ pub struct TsWriter {
     streams: BTreeMap<u16, u16>,
     held: Vec<(Unit, Vec<u8>)>,
     held_bytes: usize,
-    /// Whether a table or a unit has come.
-    is_transport: bool,
-    /// How many bytes were written as they are since what was written would make whole packets.
-    beside: usize,
+    /// Whether what has come is of a transport stream.
+    is_transport: Option<bool>,
     statistics: WriterStatistics,
 }
 
@@ -125,33 +120,28 @@ impl TsWriter {
             streams: BTreeMap::new(),
             held: Vec::new(),
             held_bytes: 0,
-            is_transport: false,
-            beside: 0,
+            is_transport: None,
             statistics: WriterStatistics::default(),
         }
     }
 
-    /// Writes what a section's payload says, appending to `out`: whole transport packets, unless the source was
-    /// none, or is not known yet to be one.
+    /// Writes what a section's payload says, appending to `out`: whole transport packets, unless the source was none.
     ///
     /// # Errors
-    /// A [`HeaderError`] when the payload is malformed. Nothing of it is written then, and the stream stays
+    /// A [`HeaderError`] when the payload is malformed, or of another kind than the stream. Nothing of it is written then, and the stream stays
     /// whole.
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
-        if matches!(header, Header::Table { .. } | Header::Unit(_)) {
-            self.is_transport = true;
-            self.align(out);
+        let is_transport = !matches!(header, Header::Raw | Header::Picture(_));
+        if *self.is_transport.get_or_insert(is_transport) != is_transport {
+            return Err(HeaderError::Mixed);
         }
         match header {
-            Header::Raw if self.is_transport => self.packetiser.null(rest, out),
-            Header::Packets | Header::Raw | Header::Picture(_) => {
+            Header::Raw | Header::Picture(_) => out.extend(rest),
+            Header::Packets => {
                 let from = out.len();
                 out.extend(rest);
-                if header == Header::Packets {
-                    self.follow_clocks(out.get_mut(from..).unwrap_or_default());
-                }
-                self.beside = (self.beside + rest.len()) % PACKET;
+                self.follow_clocks(out.get_mut(from..).unwrap_or_default());
             }
             Header::Table { pid, repeated } => self.table(pid, repeated, rest, out),
             Header::Unit(unit) if self.is_known(unit.pid) => self.unit(&unit, rest, out),
@@ -184,14 +174,6 @@ impl TsWriter {
                     }
                 }
             }
-        }
-    }
-
-    /// Fills up what is no packet, so that the next one begins where a player that counts packets looks for it.
-    fn align(&mut self, out: &mut Vec<u8>) {
-        if self.beside > 0 {
-            out.resize(out.len() + PACKET - self.beside, 0xff);
-            self.beside = 0;
         }
     }
 

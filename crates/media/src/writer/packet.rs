@@ -37,9 +37,6 @@ impl Field {
 /// The room behind a packet's own four bytes.
 const ROOM: usize = PACKET - 4;
 
-/// The PID of what belongs to no stream.
-const NULL: u16 = 0x1fff;
-
 /// Writes packets, counting those of each PID.
 #[derive(Debug, Default)]
 pub(super) struct Packetiser {
@@ -61,15 +58,6 @@ impl Packetiser {
         payload.resize(whole, 0xff);
         for (index, part) in payload.chunks(ROOM).enumerate() {
             self.packet(pid, index == 0, &[], part, out);
-        }
-    }
-
-    /// Bytes that are of no stream. Null packets have a payload alone, which may have any value.
-    pub(super) fn null(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        for part in bytes.chunks(ROOM) {
-            let mut payload = part.to_vec();
-            payload.resize(ROOM, 0xff);
-            self.packet(NULL, false, &[], &payload, out);
         }
     }
 

@@ -1,13 +1,13 @@
 //! Input that is cut, broken, unknown or hostile.
 
 use comity_media::{
-    Event, FrameType, Header, Notice, PACKET, Reader, ReaderConfig, Times, TsWriter, Unit,
-    WriterConfig,
+    Event, FrameType, Header, HeaderError, Notice, PACKET, ReadError, Reader, ReaderConfig, Times,
+    TsWriter, Unit, WriterConfig,
 };
 use comity_units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
-use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, part, read, ts, write};
+use crate::{CLIP, H264, H265, MPEG1, MPEG2, events_of, outcome_of, part, read, ts, write};
 
 /// Cuts a stream into pieces of the given lengths, over and over.
 fn pieces<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
@@ -45,8 +45,11 @@ proptest! {
     ) {
         let stream = broken([H264, H265, MPEG2, MPEG1, &CLIP[7..70_000]][which], &changes, cut);
         let config = ReaderConfig { longest_unit: Bytes::new(longest), ..ReaderConfig::default() };
-        let whole = events_of(config, [&stream[..]]);
-        prop_assert!(events_of(config, pieces(&stream, &lengths)) == whole);
+        let whole = outcome_of(config, [&stream[..]]);
+        prop_assert!(outcome_of(config, pieces(&stream, &lengths)) == whole);
+        let (whole, outcome) = whole;
+        let is_refused = matches!(outcome, Err(ReadError::NoPicture { .. }));
+        prop_assert!(outcome.is_ok() || which == 3 && is_refused, "{:?}", outcome);
         // What was understood can be written, and each number is that of a section or of one that is missing.
         let mut next = std::collections::BTreeMap::new();
         for event in &whole {
@@ -136,34 +139,48 @@ fn duplicated_packets_and_garbage_between_packets_change_nothing() {
     assert!(sections.len() > 300);
 }
 
+/// A transport stream of which nothing says what it holds is bytes, and so is a text that looks like a packet.
 #[test]
-fn a_stream_without_program_is_cut_into_whole_packets() {
+fn a_stream_without_program_is_sent_as_raw_bytes() {
     let without: Vec<u8> = CLIP
         .chunks(PACKET)
         .filter(|packet| packet[1] & 0x1f != 0 || packet[2] != 0)
         .flatten()
         .copied()
         .collect();
-    let (sections, notices) = read(&without);
-    assert_eq!(
-        notices,
-        [Notice::NoProgram {
-            bytes: without.len() as u64
-        }]
-    );
-    assert!(
-        sections
-            .iter()
-            .all(|section| section.frame == FrameType::Slice)
-    );
-    assert_eq!(write(&sections), without, "and written as it was");
-    // By its clock, the ten seconds of the clip last ten seconds; and it is told every second picture.
-    let last = sections.last().expect("slices").source_time;
-    assert!(
-        (Time::from_millis(9_500)..Time::from_millis(10_100)).contains(&last),
-        "{last}"
-    );
-    assert!((110..=140).contains(&sections.len()), "{}", sections.len());
+    // As much as is searched, too, and bytes behind it.
+    let more = [&without[..], &without, &[9; 3_000_000]].concat();
+    for stream in [&without[..], &more, &[b'G'; 300]] {
+        let whole = events_of(ReaderConfig::default(), [stream]);
+        assert_eq!(
+            events_of(ReaderConfig::default(), stream.chunks(1_316)),
+            whole
+        );
+        let (sections, notices) = part(whole);
+        assert_eq!(notices, [Notice::UnknownFormat]);
+        let is_slice = |section: &comity_media::MediaSection| section.frame == FrameType::Slice;
+        assert!(sections.iter().all(is_slice));
+        assert!(write(&sections) == stream, "and written as it was");
+    }
+}
+
+/// The first payload says what the stream is.
+#[test]
+fn bytes_and_packets_are_not_mixed_in_one_stream() {
+    let (bytes, _) = read(&[9; 1_000]);
+    let (units, _) = read(CLIP);
+    for (first, second) in [(&bytes[0], &units[0]), (&units[0], &bytes[0])] {
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut out = Vec::new();
+        assert_eq!(writer.write(&first.payload, &mut out), Ok(()));
+        let length = out.len();
+        assert_eq!(
+            writer.write(&second.payload, &mut out),
+            Err(HeaderError::Mixed)
+        );
+        assert_eq!(out.len(), length);
+        assert_eq!(writer.write(&first.payload, &mut out), Ok(()));
+    }
 }
 
 /// The beginning decides what a source is taken for: it may be as broken as the rest.
@@ -216,15 +233,18 @@ fn a_broken_beginning_is_left_out_and_the_rest_is_read() {
 fn an_unknown_source_is_not_waited_for_longer() {
     let stream = vec![9; 100_000];
     let mut reader = Reader::new(ReaderConfig::default());
-    reader.push(&stream[..65_535]);
+    reader.push(&stream[..65_535]).unwrap();
     assert_eq!(reader.poll(), None);
-    reader.push(&stream[..1]);
+    reader.push(&stream[..1]).unwrap();
     assert_eq!(reader.poll(), Some(Event::Notice(Notice::UnknownFormat)));
     let mut live = Reader::new(ReaderConfig::default());
-    live.push_arrived(&stream[..2_000], Time::from_millis(1_000));
-    live.push_arrived(&stream[..2_000], Time::from_millis(1_009));
+    live.push_arrived(&stream[..2_000], Time::from_millis(1_000))
+        .unwrap();
+    live.push_arrived(&stream[..2_000], Time::from_millis(1_009))
+        .unwrap();
     assert_eq!(live.poll(), None);
-    live.push_arrived(&stream[..1], Time::from_millis(1_010));
+    live.push_arrived(&stream[..1], Time::from_millis(1_010))
+        .unwrap();
     assert_eq!(live.poll(), Some(Event::Notice(Notice::UnknownFormat)));
 }
 
@@ -268,9 +288,39 @@ fn what_is_no_media_is_cut_into_bytes_at_the_assumed_rate() {
         ..config
     };
     let empty = [&[0, 0, 1, 0xb3][..], &[9; 20_000]].concat();
-    let (sections, notices) = part(events_of(config, [&empty[..]]));
-    assert_eq!(notices, [Notice::NoPictures { bytes: 5_000 }]);
-    assert_eq!(write(&sections), empty);
+    for length in [3_000, 20_004] {
+        let (sections, notices) = part(events_of(config, [&empty[..length]]));
+        assert_eq!(notices, [Notice::UnknownFormat]);
+        assert_eq!(write(&sections), &empty[..length]);
+    }
+}
+
+/// Video that was read as such and is none any more is not carried along.
+#[test]
+fn video_that_breaks_off_is_refused() {
+    let config = ReaderConfig {
+        longest_unit: Bytes::new(100_000),
+        ..ReaderConfig::default()
+    };
+    let (whole, _) = read(MPEG1);
+    let (last, before) = whole.split_last().expect("fifty pictures");
+    let length = |section: &comity_media::MediaSection| -> usize {
+        Header::decode(&section.payload)
+            .expect("of the reader")
+            .1
+            .len()
+    };
+    let at = (MPEG1.len() - length(last)) as u64;
+    let stream = [MPEG1, &[0, 0, 1, 0xb8][..], &[9; 200_000]].concat();
+    let outcome = outcome_of(config, [&stream[..]]);
+    assert!(outcome_of(config, stream.chunks(77)) == outcome);
+    let bytes = 100_000;
+    assert_eq!(outcome.1, Err(ReadError::NoPicture { at, bytes }));
+    assert_eq!(part(outcome.0), (before.to_vec(), vec![]));
+    assert_eq!(
+        ReadError::NoPicture { at: 5, bytes }.to_string(),
+        "MPEG video, byte 5: found no end of a picture in the 100000 bytes from there, expected one"
+    );
 }
 
 /// The clip with a change made to every packet of one PID.
@@ -303,16 +353,15 @@ fn a_scrambled_stream_is_carried_as_it_is() {
     assert_eq!(pictures, 250, "the picture is not scrambled");
 }
 
-#[test]
-fn a_stream_of_unknown_kind_is_carried_whole() {
-    // The audio's stream type in each map becomes a private one; the checksum is made right again.
-    let stream = changed(0x1000, |packet| {
+/// The clip with the stream type of its sound in each map changed, and the checksum made right again.
+fn with_sound_of_type(stream_type: u8) -> Vec<u8> {
+    changed(0x1000, |packet| {
         let section = &mut packet[5..];
         let length = 3 + usize::from(section[2]);
         let at = section[..length]
             .windows(3)
             .position(|bytes| bytes == [0x0f, 0xe1, 0x01]);
-        section[at.expect("AAC on PID 0x101")] = 0x06;
+        section[at.expect("AAC on PID 0x101")] = stream_type;
         let mut crc = u32::MAX;
         for &byte in &section[..length - 4] {
             for bit in (0..8).rev() {
@@ -321,15 +370,11 @@ fn a_stream_of_unknown_kind_is_carried_whole() {
             }
         }
         section[length - 4..length].copy_from_slice(&crc.to_be_bytes());
-    });
-    let (sections, notices) = read(&stream);
-    assert_eq!(
-        notices,
-        [Notice::UnsupportedCodec {
-            pid: 0x101,
-            stream_type: 6
-        }]
-    );
+    })
+}
+
+#[test]
+fn streams_whose_frames_are_not_looked_for_are_carried_whole() {
     let (original, _) = read(CLIP);
     let bytes = |sections: &[comity_media::MediaSection], frame: FrameType| {
         let of_it = sections.iter().filter(|section| section.frame == frame);
@@ -342,11 +387,29 @@ fn a_stream_of_unknown_kind_is_carried_whole() {
             })
             .collect::<Vec<_>>()
     };
-    assert_eq!(
-        bytes(&sections, FrameType::Opaque),
-        bytes(&original, FrameType::Audio)
-    );
-    ts::check(&write(&sections), 0x1000, 0x100);
+    // Private data; AC-3 and E-AC-3, which are known to be sound.
+    for (stream_type, frame) in [
+        (0x06, FrameType::Opaque),
+        (0x81, FrameType::Audio),
+        (0x87, FrameType::Audio),
+    ] {
+        let (sections, notices) = read(&with_sound_of_type(stream_type));
+        let unknown = Notice::UnsupportedCodec {
+            pid: 0x101,
+            stream_type,
+        };
+        let expected = (frame == FrameType::Opaque).then_some(unknown);
+        assert_eq!(notices, expected.into_iter().collect::<Vec<_>>());
+        // A section for each of its 30 PES packets.
+        let packets = { sections.iter() }.filter(|section| section.frame == frame);
+        assert_eq!(packets.count(), 30, "{stream_type:#x}");
+        assert_eq!(
+            bytes(&sections, frame),
+            bytes(&original, FrameType::Audio),
+            "{stream_type:#x}"
+        );
+        ts::check(&write(&sections), 0x1000, 0x100);
+    }
 }
 
 #[test]
@@ -357,7 +420,7 @@ fn memory_stays_bounded_when_a_unit_never_ends() {
         ..ReaderConfig::default()
     };
     let mut reader = Reader::new(config);
-    reader.push(&H264[..10 * PACKET]);
+    reader.push(&H264[..10 * PACKET]).unwrap();
     let mut packet = [0xab; PACKET];
     let mut oversized = 0;
     let video = H264[..10 * PACKET]
@@ -367,7 +430,7 @@ fn memory_stays_bounded_when_a_unit_never_ends() {
     for _ in 0..1_000 {
         counter = counter.wrapping_add(1) & 0x0f;
         packet[..4].copy_from_slice(&[0x47, 0x01, 0x00, 0x10 | counter]);
-        reader.push(&packet);
+        reader.push(&packet).unwrap();
         while let Some(event) = reader.poll() {
             if let Event::Notice(Notice::Oversized { pid, bytes }) = event {
                 assert_eq!(pid, 0x100);

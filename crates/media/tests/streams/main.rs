@@ -9,7 +9,9 @@ mod ts;
 mod units;
 mod vectors;
 
-use comity_media::{Event, MediaSection, Notice, Reader, ReaderConfig, TsWriter, WriterConfig};
+use comity_media::{
+    Event, MediaSection, Notice, ReadError, Reader, ReaderConfig, TsWriter, WriterConfig,
+};
 
 const H264: &[u8] = include_bytes!("../vectors/h264.ts");
 const H265: &[u8] = include_bytes!("../vectors/h265.ts");
@@ -17,15 +19,29 @@ const MPEG2: &[u8] = include_bytes!("../vectors/mpeg2.ts");
 const MPEG1: &[u8] = include_bytes!("../vectors/mpeg1.m1v");
 const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 
-fn events_of<'a>(config: ReaderConfig, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
+/// What a reader gives for these pieces, and how the reading ended.
+fn outcome_of<'a>(
+    config: ReaderConfig,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<Event>, Result<(), ReadError>) {
     let mut reader = Reader::new(config);
     let mut events = Vec::new();
+    let mut outcome = Ok(());
     for piece in pieces {
-        reader.push(piece);
+        outcome = reader.push(piece);
         events.extend(core::iter::from_fn(|| reader.poll()));
+        if outcome.is_err() {
+            break;
+        }
     }
-    reader.finish();
+    let outcome = outcome.and_then(|()| reader.finish());
     events.extend(core::iter::from_fn(|| reader.poll()));
+    (events, outcome)
+}
+
+fn events_of<'a>(config: ReaderConfig, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
+    let (events, outcome) = outcome_of(config, pieces);
+    assert_eq!(outcome, Ok(()));
     events
 }
 

@@ -1,21 +1,20 @@
-//! Times that are missing, stand still, jump, run backwards or wrap.
+//! Times that are missing, stand still, jump or wrap.
 
 use std::collections::BTreeMap;
 
 use comity_media::{
-    Event, Found, FrameType, Header, MediaSection, Notice, PACKET, Reader, ReaderConfig,
-    TimeSource, Times, TsWriter, Unit, WriterConfig,
+    Event, FrameType, Header, MediaSection, Notice, PACKET, ReadError, Reader, ReaderConfig, Times,
+    TsWriter, Unit, WriterConfig,
 };
-use comity_units::{Rate, Span, Time};
+use comity_units::{Span, Time};
 
-use crate::{CLIP, events_of, part, read};
+use crate::{CLIP, outcome_of, part, read};
 
 const MAP: u16 = 0x1000;
 const VIDEO: u16 = 0x100;
 const AUDIO: u16 = 0x101;
 const FRAME: u64 = 3_600;
 const WRAP: u64 = 1 << 33;
-const RATE: Rate = Rate::from_mbps(4);
 
 /// The bytes of a picture: a delimiter and one slice of an IDR picture, filled up.
 fn picture(length: usize) -> Vec<u8> {
@@ -105,14 +104,6 @@ fn units(stream: &[u8]) -> (Vec<MediaSection>, Vec<Notice>) {
     (sections, notices)
 }
 
-fn untimed(found: Found, by: TimeSource) -> Notice {
-    Notice::Untimed {
-        pid: MAP,
-        found,
-        by,
-    }
-}
-
 /// Checks that times never go back by more than streams lie apart, that no more than `burst` bytes have one time, and
 /// that they last as long as they should.
 fn assert_paced(sections: &[MediaSection], burst: usize, lasts: (Span, Span)) {
@@ -129,85 +120,95 @@ fn assert_paced(sections: &[MediaSection], burst: usize, lasts: (Span, Span)) {
     );
 }
 
-/// As long as these bytes take at 4 Mb/s, more or less the first quarter of a second and a picture.
-fn by_rate(stream: &[u8]) -> (Span, Span) {
-    let lasts = RATE.transmission_time(comity_units::Bytes::new(stream.len() as u64));
-    let slack = Span::from_millis(300);
-    (lasts.saturating_sub(slack), lasts + slack)
-}
-
 const TEN_SECONDS: (Span, Span) = (Span::from_millis(9_700), Span::from_millis(10_300));
-/// A quarter of a second at 4 Mb/s, and a picture.
-const BURST: usize = 150_000;
 
+/// What neither time stamps nor clock references tell: none, or ones that stand still, run backwards, or go to and fro by an
+/// hour.
 #[test]
-fn what_has_no_times_goes_by_the_assumed_rate() {
-    let stream = without_references(generated(250, 5_000, |_| None));
-    let (sections, notices) = units(&stream);
-    assert_eq!(sections.len(), 500);
-    assert_eq!(notices, [untimed(Found::Missing, TimeSource::Rate(RATE))]);
-    assert_paced(&sections, BURST, by_rate(&stream));
-    // At another rate, it lasts as long as that one says.
-    let config = ReaderConfig {
-        assumed_rate: Rate::from_mbps(1),
-        ..ReaderConfig::default()
-    };
-    let (sections, _) = part(events_of(config, [&stream[..]]));
-    let last = sections.last().expect("sections").source_time;
-    let expected =
-        Rate::from_mbps(1).transmission_time(comity_units::Bytes::new(stream.len() as u64));
-    assert!(
-        last + Span::from_millis(300) >= Time::ZERO + expected,
-        "{last}"
+fn a_program_without_times_that_go_on_is_refused() {
+    let hour = 3_600 * 90_000;
+    type Stamp = Box<dyn Fn(u64) -> Option<u64>>;
+    let stamps: [(&str, Stamp); 4] = [
+        ("none", Box::new(|_| None)),
+        ("constant", Box::new(|_| Some(90_000))),
+        (
+            "backwards",
+            Box::new(|number| Some(10 * WRAP + 90_000 - number * FRAME)),
+        ),
+        (
+            "to and fro",
+            Box::new(move |number| Some(number % 2 * hour)),
+        ),
+    ];
+    for (name, stamp) in stamps {
+        let stream = without_references(generated(450, 20_000, stamp));
+        let (events, outcome) = outcome_of(ReaderConfig::default(), [&stream[..]]);
+        let Err(ReadError::NoTime { at, pid: MAP }) = outcome else {
+            panic!("{name}: {outcome:?}")
+        };
+        assert!((8 << 20..9 << 20).contains(&at), "{name}: {at}");
+        assert_eq!(at % PACKET as u64, 0);
+        let pieces = outcome_of(ReaderConfig::default(), stream.chunks(1_316));
+        assert!(pieces == (events.clone(), outcome), "{name}");
+        // All that was read is given, and a shorter stream is not refused.
+        let (sections, _) = part(events);
+        assert!(sections.len() > 2 * 400, "{name}: {}", sections.len());
+        assert!(
+            sections
+                .iter()
+                .all(|section| section.source_time == Time::ZERO)
+        );
+        read(&stream[..8 << 20]);
+    }
+    let error = ReadError::NoTime { at: 188, pid: MAP };
+    assert_eq!(
+        error.to_string(),
+        "transport stream, byte 188: found no time stamp (PTS) and no clock reference (PCR) that goes on in 8388608 \
+         bytes of the program of PID 4096, expected one every 700 ms"
     );
 }
 
 #[test]
-fn constant_times_and_references_count_as_none() {
-    // The writer's references follow the stamps: they stand still as well.
-    let stream = generated(250, 5_000, |_| Some(90_000));
-    let (sections, notices) = units(&stream);
-    assert_eq!(notices, [untimed(Found::Still, TimeSource::Rate(RATE))]);
-    assert_paced(&sections, BURST, by_rate(&stream));
-}
-
-#[test]
-fn clock_references_tell_the_time_where_stamps_are_missing_or_stand_still() {
+fn clock_references_tell_the_time_where_stamps_are_missing() {
     let good = generated(250, 5_000, |number| Some(90_000 + number * FRAME));
-    for (found, change) in [
-        (Found::Missing, unstamp as fn(u64, &mut [u8])),
-        (Found::Still, |_, head| {
-            head[9..14].copy_from_slice(&[0x21, 0, 1, 0, 1]);
-        }),
-        // Backwards, by 40 ms each; below zero they wrap.
-        (Found::Still, |number, head| {
-            let stamp = (WRAP + 90_000 - number * FRAME) % WRAP;
-            head[9] = 0x21 | (stamp >> 29) as u8 & 0x0e;
-            head[10] = (stamp >> 22) as u8;
-            head[11] = (stamp >> 14) as u8 | 1;
-            head[12] = (stamp >> 7) as u8;
-            head[13] = (stamp << 1) as u8 | 1;
-        }),
-    ] {
-        let mut stream = good.clone();
-        with_heads(&mut stream, &[VIDEO, AUDIO], change);
-        let (sections, mut notices) = units(&stream);
-        notices.retain(|notice| !matches!(notice, Notice::Discontinuity { .. }));
-        assert_eq!(notices, [untimed(found, TimeSource::ClockReference)]);
-        assert_eq!(sections.len(), 500);
-        assert_paced(&sections, 80_000, TEN_SECONDS);
-    }
+    let mut stream = good.clone();
+    with_heads(&mut stream, &[VIDEO, AUDIO], unstamp);
+    let (sections, notices) = units(&stream);
+    assert_eq!((sections.len(), notices), (500, vec![]));
+    // A quarter of a second has one time, then each reference its own.
+    assert_paced(&sections, 50_000, TEN_SECONDS);
+    // Of one stream alone, the others tell it.
+    let mut stream = good;
+    with_heads(&mut stream, &[AUDIO], unstamp);
+    let (sections, notices) = units(&stream);
+    assert_eq!((sections.len(), notices), (500, vec![]));
+    assert_paced(&sections, 12_000, TEN_SECONDS);
 }
 
+/// Half a minute is further than a jump, but for the clock references.
 #[test]
-fn times_that_run_backwards_are_no_times() {
-    let backwards = |number: u64| Some(10 * WRAP + 90_000 - number * FRAME);
-    let stream = without_references(generated(500, 5_000, backwards));
-    let (sections, mut notices) = units(&stream);
-    // Each ten seconds of them look like another clock.
-    notices.retain(|notice| !matches!(notice, Notice::Discontinuity { .. }));
-    assert_eq!(notices, [untimed(Found::Still, TimeSource::Rate(RATE))]);
-    assert_paced(&sections, BURST, by_rate(&stream));
+fn times_that_come_back_are_gone_by_again() {
+    let mut stream = generated(1_000, 1_000, |number| Some(90_000 + number * FRAME));
+    with_heads(&mut stream, &[VIDEO, AUDIO], |number, head| {
+        if (100..850).contains(&number) {
+            unstamp(number, head);
+        }
+    });
+    let (sections, notices) = units(&stream);
+    assert_eq!(notices, []);
+    let video: Vec<_> = { sections.iter() }
+        .filter(|section| section.stream == 1)
+        .collect();
+    for (number, section) in (0..).zip(&video) {
+        let exact = Time::from_millis(number * 40);
+        let apart = section.source_time.saturating_since(exact)
+            + exact.saturating_since(section.source_time);
+        let most = match (100..850).contains(&number) {
+            true => Span::from_millis(400),
+            false => Span::ZERO,
+        };
+        assert!(apart <= most, "{number}: {}", section.source_time);
+    }
 }
 
 #[test]
@@ -241,99 +242,42 @@ fn a_jump_of_an_hour_and_a_wrap_are_gone_over() {
     }
 }
 
+/// A picture ends with the beginning of the next one, which never comes where a program ends before the others.
 #[test]
-fn an_hour_to_and_fro_with_every_unit_is_no_time() {
-    let hour = 3_600 * 90_000;
-    let stream = without_references(generated(250, 5_000, |number| Some(number % 2 * hour)));
-    let (sections, mut notices) = units(&stream);
-    notices.retain(|notice| !matches!(notice, Notice::Discontinuity { .. }));
-    assert_eq!(notices, [untimed(Found::Still, TimeSource::Rate(RATE))]);
-    assert_paced(&sections, BURST, by_rate(&stream));
-}
-
-#[test]
-fn what_is_live_and_has_no_times_goes_by_its_arrival() {
-    let stream = without_references(generated(250, 5_000, |_| None));
-    let mut reader = Reader::new(ReaderConfig::default());
-    let (mut arrival, mut shares) = (Time::from_secs(7), Vec::new());
-    // Ten seconds, in pieces of 10 ms.
-    let piece = stream.len().div_ceil(1_000);
-    for bytes in stream.chunks(piece) {
-        reader.push_arrived(bytes, arrival);
-        while let Some(event) = reader.poll() {
-            match event {
-                Event::Section(section) if section.stream > 0 => {
-                    shares.push(arrival.saturating_since(section.source_time));
-                }
-                Event::Section(_) | Event::Missing(_) => {}
-                Event::Notice(notice) => {
-                    assert_eq!(notice, untimed(Found::Missing, TimeSource::Arrival));
-                    shares.clear();
-                }
-            }
-        }
-        arrival += Span::from_millis(10);
-    }
-    // From the notice on, each is as far behind its arrival as the others.
-    assert!(shares.len() > 450, "{}", shares.len());
-    assert!(shares.iter().max() == shares.iter().min(), "{shares:?}");
-}
-
-#[test]
-fn times_that_come_back_are_gone_by_again() {
-    let mut stream = without_references(generated(500, 5_000, |number| Some(number * FRAME)));
-    with_heads(&mut stream, &[VIDEO, AUDIO], |number, head| {
-        if (100..250).contains(&number) {
-            unstamp(number, head);
-        }
-    });
-    let (sections, notices) = units(&stream);
-    assert_eq!(
-        notices,
-        [
-            untimed(Found::Missing, TimeSource::Rate(RATE)),
-            Notice::TimedAgain { pid: MAP }
-        ]
-    );
-    // 4 s and 9 s by the stamps, but for the second until they are believed; 6 s by the rate, which is four times
-    // that of the stream.
-    let video: Vec<_> = sections
-        .iter()
-        .filter(|section| section.stream == 1)
+fn the_last_picture_of_a_stream_is_given_when_the_others_have_gone_on() {
+    let mut begun = 0;
+    let stream: Vec<u8> = generated(100, 1_000, |number| Some(90_000 + number * FRAME))
+        .chunks(PACKET)
+        .filter(|packet| {
+            let is_video = packet[1] & 0x1f == 1 && packet[2] == 0;
+            begun += u32::from(is_video && packet[1] & 0x40 != 0);
+            !is_video || begun <= 5
+        })
+        .flatten()
+        .copied()
         .collect();
-    assert_eq!(video[99].source_time, Time::from_millis(99 * 40));
-    for pair in video[300..].windows(2) {
-        assert_eq!(
-            pair[1].source_time.saturating_since(pair[0].source_time),
-            Span::from_millis(40)
-        );
+    let mut reader = Reader::new(ReaderConfig::default());
+    let (mut reached, mut given) = (Time::ZERO, Vec::new());
+    for packet in stream.chunks(PACKET) {
+        reader.push(packet).expect("a stream");
+        while let Some(event) = reader.poll() {
+            let Event::Section(section) = event else {
+                panic!("{event:?}")
+            };
+            if section.stream == 1 {
+                given.push((section.source_time, reached));
+            }
+            reached = reached.max(section.source_time);
+        }
     }
-    assert!(video.is_sorted_by_key(|section| section.source_time));
-}
-
-#[test]
-fn a_stream_whose_times_stand_goes_by_the_others() {
-    let mut stream = generated(250, 5_000, |number| Some(90_000 + number * FRAME));
-    with_heads(&mut stream, &[AUDIO], |_, head| {
-        head[9..14].copy_from_slice(&[0x21, 0, 5, 0xbf, 0x21]);
-    });
-    let (sections, notices) = units(&stream);
-    assert_eq!(
-        notices,
-        [Notice::Untimed {
-            pid: AUDIO,
-            found: Found::Still,
-            by: TimeSource::OtherStreams,
-        }]
-    );
-    for stream in [1, 2] {
-        let of_it: Vec<_> = sections
-            .iter()
-            .filter(|section| section.stream == stream)
-            .cloned()
-            .collect();
-        assert_paced(&of_it, 25_000, TEN_SECONDS);
-    }
+    // Each with the next one, and the fifth a second later, before the end.
+    let [.., (_, fourth), (time, fifth)] = given[..] else {
+        panic!("{given:?}")
+    };
+    assert_eq!((given.len(), time), (5, Time::from_millis(160)));
+    assert!(fourth <= Time::from_millis(160), "{fourth}");
+    let expected = Time::from_millis(1_120)..=Time::from_millis(1_480);
+    assert!(expected.contains(&fifth), "{fifth}");
 }
 
 #[test]
@@ -348,43 +292,9 @@ fn a_scrambled_program_is_timed_too() {
         }
     }
     let (sections, notices) = units(&stream);
-    assert!(
-        notices.contains(&untimed(Found::Missing, TimeSource::ClockReference)),
-        "{notices:?}"
-    );
+    let told = [VIDEO, AUDIO].map(|pid| Notice::Scrambled { pid });
+    assert_eq!(notices, told);
     assert_paced(&sections, 40_000, TEN_SECONDS);
-    let (sections, notices) = units(&without_references(stream.clone()));
-    assert!(
-        notices.contains(&untimed(Found::Missing, TimeSource::Rate(RATE))),
-        "{notices:?}"
-    );
-    assert_paced(&sections, BURST, by_rate(&stream));
-}
-
-#[test]
-fn slices_leave_clock_references_that_stand_still() {
-    // No table, and a reference that is always the same.
-    let mut stream = generated(250, 5_000, |_| Some(90_000));
-    for packet in stream.chunks_mut(PACKET) {
-        if packet[1] & 0x1f == 0 && packet[2] == 0 {
-            packet[1] |= 0x1f;
-            packet[2] = 0xff;
-        }
-    }
-    let (sections, notices) = read(&stream);
-    assert!(
-        matches!(notices[0], Notice::NoProgram { .. }),
-        "{notices:?}"
-    );
-    assert_eq!(
-        notices[1..],
-        [Notice::Untimed {
-            pid: VIDEO,
-            found: Found::Still,
-            by: TimeSource::Rate(RATE),
-        }]
-    );
-    assert_paced(&sections, BURST, by_rate(&stream));
 }
 
 #[test]
@@ -393,10 +303,12 @@ fn slices_of_a_live_source_go_by_their_arrival() {
     let mut arrival = Time::from_secs(3);
     // 1 Mb/s, a quarter of what a file is taken to have.
     for _ in 0..1_000 {
-        reader.push_arrived(&[0x11; 1_250], arrival);
+        reader
+            .push_arrived(&[0x11; 1_250], arrival)
+            .expect("bytes of any kind");
         arrival += Span::from_millis(10);
     }
-    reader.finish();
+    reader.finish().expect("as above");
     let events: Vec<Event> = std::iter::from_fn(|| reader.poll()).collect();
     let (sections, _) = part(events);
     assert_paced(&sections, 4_000, TEN_SECONDS);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use comity_media::{
-    DeadlineRule, Event, MediaSection, MissingUnit, Reader, ReaderConfig, SourceClock,
+    DeadlineRule, Event, MediaSection, MissingUnit, ReadError, Reader, ReaderConfig, SourceClock,
 };
 use comity_units::{Span, Time};
 use tokio::time::sleep_until;
@@ -203,7 +203,8 @@ impl MediaInput {
             }
             match self.reader.poll() {
                 Some(Event::Section(section)) => {
-                    let passing = self.pace.lay(section);
+                    let mut passing = self.pace.lay(section);
+                    passing.source_time = passing.source_time.max(self.least());
                     self.waiting.add(passing);
                     continue;
                 }
@@ -223,33 +224,47 @@ impl MediaInput {
                 None => {}
             }
             match self.feed.next().await {
-                Some(Piece::Bytes(bytes)) => {
-                    self.take(&bytes);
-                }
+                Some(Piece::Bytes(bytes)) => self.take(&bytes)?,
                 Some(Piece::Notice(notice)) => return Ok(Some(Passage::Notice(notice))),
                 Some(Piece::Failed(trouble)) => {
                     // What was read before it still counts.
-                    self.reader.finish();
-                    self.has_ended = true;
+                    self.finish()?;
                     return Err(trouble);
                 }
-                Some(Piece::End) | None => {
-                    self.reader.finish();
-                    self.has_ended = true;
-                }
+                Some(Piece::End) | None => self.finish()?,
             }
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         self.bytes += bytes.len() as u64;
-        match self.pace {
+        let read = match self.pace {
             Pace::Stored { .. } => self.reader.push(bytes),
             Pace::Live { epoch, .. } => {
                 let arrival = Time::ZERO + Span::from(now().saturating_duration_since(epoch));
-                self.reader.push_arrived(bytes, arrival);
+                self.reader.push_arrived(bytes, arrival)
             }
-        }
+        };
+        // What was read before an error still comes.
+        self.has_ended |= read.is_err();
+        read.map_err(unreadable)
+    }
+
+    fn finish(&mut self) -> Result<(), Trouble> {
+        self.has_ended = true;
+        self.reader.finish().map_err(unreadable)
+    }
+
+    /// The least time at which something of a file can be given that is read now. What lies further back in the file than is
+    /// read ahead, such as the last sound of a program that a multiplexer held to the end, has its time from there.
+    fn least(&self) -> Instant {
+        let lookahead = match (&self.pace, self.config.deadlines) {
+            (Pace::Live { epoch, .. }, _) => return *epoch,
+            (Pace::Stored { speed, .. }, DeadlineRule::Each) => LOOKAHEAD.div_f64(*speed),
+            (Pace::Stored { speed, .. }, DeadlineRule::Group) => GROUP_LOOKAHEAD.div_f64(*speed),
+        };
+        let furthest = self.waiting.furthest.unwrap_or_else(now);
+        furthest.checked_sub(lookahead).unwrap_or(furthest)
     }
 
     fn said(&self, notice: &comity_media::Notice) -> Remark {
@@ -288,14 +303,21 @@ impl MediaInput {
             return;
         }
         while let Some(Piece::Bytes(bytes)) = self.feed.waiting() {
-            self.take(&bytes);
+            if self.take(&bytes).is_err() {
+                break;
+            }
         }
-        self.reader.finish();
+        // It was stopped: that something is wrong with its last bytes is of no interest.
+        let _ = self.reader.finish();
     }
 
     const fn is_stored(&self) -> bool {
         matches!(self.pace, Pace::Stored { .. })
     }
+}
+
+fn unreadable(error: ReadError) -> Trouble {
+    Trouble::failed(format!("cannot read on from the input: {error}"))
 }
 
 impl Pace {
@@ -360,6 +382,7 @@ impl Pace {
 mod tests {
     use super::*;
     use bytes::Bytes;
+    use comity_media::{FrameType, Header, Times, TsWriter, Unit, WriterConfig};
     use comity_units::Rate;
     use tokio::sync::mpsc;
 
@@ -368,10 +391,9 @@ mod tests {
         let start = now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut reader = Reader::new(ReaderConfig::default());
-        reader.push(include_bytes!(
-            "../../../../../media/tests/vectors/mpeg1.m1v"
-        ));
-        reader.finish();
+        let video = include_bytes!("../../../../../media/tests/vectors/mpeg1.m1v");
+        reader.push(video).unwrap();
+        reader.finish().unwrap();
         let picture = std::iter::from_fn(|| reader.poll()).find_map(|event| match event {
             Event::Section(section) if section.frame.is_picture() => Some(section),
             _ => None,
@@ -451,6 +473,65 @@ mod tests {
             [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 12), (1, 3)]
         );
         assert_eq!((waiting.due(), waiting.bytes), (None, 0));
+    }
+
+    /// A program of a second beside one of four, whose last sound the multiplexer has held to the end of the file.
+    #[test]
+    fn what_a_file_has_too_late_has_its_time_from_where_it_is_read() {
+        let mut writer = TsWriter::new(WriterConfig::default());
+        let mut bytes = Vec::new();
+        let mut unit = |pid: u16, millis: u64| {
+            let header = Header::Unit(Unit {
+                pid,
+                stream_type: 0x81,
+                stream_id: 0xbd,
+                frame: FrameType::Audio,
+                times: Times::Presentation(90 * millis),
+                random_access: false,
+                discontinuity: false,
+                aligned: false,
+            });
+            let mut payload = Vec::new();
+            header.encode(&mut payload);
+            payload.extend([7; 100]);
+            writer.write(&payload, &mut bytes).unwrap();
+        };
+        for millis in (0..4_000).step_by(40) {
+            unit(0x100, millis);
+            if millis < 1_000 {
+                unit(0x101, millis);
+            }
+        }
+        unit(0x101, 1_000);
+        writer.finish(&mut bytes);
+        let (pieces, feed) = mpsc::channel(2);
+        pieces.try_send(Piece::Bytes(bytes)).unwrap();
+        pieces.try_send(Piece::End).unwrap();
+        let mut input = MediaInput::stored(feed.into(), 100.0, ReaderConfig::default());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let times: Vec<(u16, u64, Instant)> = runtime.unwrap().block_on(async {
+            let mut times = Vec::new();
+            while let Some(Passage::Section(passing)) = input.next().await.unwrap() {
+                times.push((passing.stream, passing.number, passing.source_time));
+            }
+            times
+        });
+        let start = times[0].2;
+        let at = |stream, number| {
+            let found = times
+                .iter()
+                .find(|time| (time.0, time.1) == (stream, number));
+            found.unwrap().2 - start
+        };
+        // A hundred times as fast.
+        for number in 0..25 {
+            let exact = Duration::from_micros(400 * number);
+            assert_eq!((at(1, number), at(2, number)), (exact, exact));
+        }
+        assert_eq!(at(1, 99), Duration::from_micros(39_600));
+        assert_eq!(at(2, 25), Duration::from_micros(29_600));
     }
 
     #[test]

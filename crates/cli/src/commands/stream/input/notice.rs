@@ -1,13 +1,9 @@
 //! What is said of an input's media.
 
-use comity_media::{Found, Notice, PACKET, TimeSource};
+use comity_media::{Notice, PACKET};
 use comity_units::Rate;
 
 use super::super::passing::Remark;
-
-fn at_rate(rate: Rate) -> String {
-    format!("as if it had {rate} (--input-rate)")
-}
 
 /// That no more is read ahead than this many bytes.
 pub(super) fn full(bytes: usize) -> Remark {
@@ -40,18 +36,14 @@ pub(super) fn said(notice: &Notice, stored_at: Option<Rate>) -> Remark {
 
 const fn kind(notice: &Notice) -> &'static str {
     match notice {
-        Notice::UnknownFormat | Notice::NoProgram { .. } | Notice::NoPictures { .. } => "format",
-        Notice::Untimed { .. } | Notice::TimedAgain { .. } => "time",
+        Notice::UnknownFormat | Notice::PacketsApart { .. } => "format",
         Notice::UnsupportedCodec { .. } => "codec",
         Notice::Scrambled { .. } => "scrambled",
         Notice::Unreferenced { .. } => "unreferenced",
         // Told however many there were of the other kind.
         Notice::UnreferencedInAll { .. } => "unreferenced in all",
         Notice::Discontinuity { .. } => "discontinuity",
-        Notice::PacketsApart { .. } => "format",
         Notice::LostSync { .. }
-        | Notice::NoPackets
-        | Notice::PacketsAgain { .. }
         | Notice::Damaged { .. }
         | Notice::Break { .. }
         | Notice::NoFrames { .. }
@@ -61,47 +53,15 @@ const fn kind(notice: &Notice) -> &'static str {
 }
 
 fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
-    let pace = || match stored_at {
-        Some(rate) => at_rate(rate),
-        None => "as they arrive".into(),
-    };
     match *notice {
         Notice::UnknownFormat => format!(
-            "the input is no video that is known here (neither a transport stream nor MPEG-1 or MPEG-2 video): it is \
-             sent in slices of 20 ms, {}, without knowing what matters in it. If ffmpeg can read it: \
+            "unknown container; sent as raw bytes, {}. If ffmpeg can read it: \
              ffmpeg -i INPUT -c copy -f mpegts - | comity send - ..",
-            pace()
+            match stored_at {
+                Some(rate) => format!("as if it had {rate} (--input-rate)"),
+                None => "as they arrive".into(),
+            }
         ),
-        Notice::NoProgram { bytes } => format!(
-            "the transport stream has no program map in its first {bytes} bytes: it is sent in slices, by its clock \
-             references where it has some, else {}, without knowing what matters in it",
-            pace()
-        ),
-        Notice::NoPictures { bytes } => format!(
-            "the video has no picture in {bytes} bytes where one has to be: from there on it is sent in slices, {}",
-            pace()
-        ),
-        Notice::Untimed { pid, found, by } => {
-            let whose = match by {
-                TimeSource::OtherStreams => format!("PID {pid}"),
-                _ => format!("the program of PID {pid}"),
-            };
-            let found = match found {
-                Found::Missing => "has no time stamps",
-                Found::Still => "has times that stand still or go back",
-            };
-            let by = match by {
-                TimeSource::ClockReference => "its clock references (PCR)".into(),
-                TimeSource::OtherStreams => "the other streams of its program".into(),
-                TimeSource::Arrival => "when it arrives".into(),
-                TimeSource::Rate(rate) => format!("its length, {}", at_rate(rate)),
-                _ => format!("{by:?}"),
-            };
-            format!("{whose} {found}: its time goes by {by}")
-        }
-        Notice::TimedAgain { pid } => {
-            format!("the program of PID {pid}: its times move again, and are gone by")
-        }
         Notice::UnsupportedCodec { pid, stream_type } => format!(
             "PID {pid} has the stream type {stream_type:#04x}, which is not known: it is sent whole, without \
              frame types"
@@ -123,17 +83,6 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
             "the packets of the transport stream stand {bytes} bytes apart: the {} beside each are left out",
             bytes.saturating_sub(PACKET as u64)
         ),
-        Notice::NoPackets => format!(
-            "the transport stream has lost its rhythm: until packets are found again its bytes are sent in slices, {}, \
-             without knowing what matters in them",
-            match stored_at {
-                Some(_) => "at the rate that it has had so far",
-                None => "as they arrive",
-            }
-        ),
-        Notice::PacketsAgain { bytes } => {
-            format!("packets are found again, behind {bytes} bytes that were sent in slices")
-        }
         Notice::LostSync { skipped } => {
             format!("the transport stream lost its rhythm: {skipped} bytes were left out")
         }
