@@ -63,7 +63,7 @@ mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
-use comity_units::{Seed, Span};
+use comity_units::Seed;
 use rayon::prelude::*;
 
 pub use build::{Limits, linux_parameters};

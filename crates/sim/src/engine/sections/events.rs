@@ -12,7 +12,7 @@ use super::super::packet::{Body, Header, SectionPacket, Slot};
 
 impl<O: Observer> Engine<'_, O> {
     /// A flow of sections begins.
-    pub(super) fn start_sections(&mut self, now: Time, index: u32) {
+    pub(in crate::engine) fn start_sections(&mut self, now: Time, index: u32) {
         let Agent::Sections(sections) = &self.flows[index as usize].agent else {
             return;
         };
@@ -26,7 +26,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     /// A packet has come to its end of a connection.
-    pub(super) fn receive_sections(
+    pub(in crate::engine) fn receive_sections(
         &mut self,
         now: Time,
         slot: Slot,
@@ -57,7 +57,12 @@ impl<O: Observer> Engine<'_, O> {
         self.pump_sections(now, index, at_destination);
     }
 
-    pub(super) fn on_sections_timer(&mut self, now: Time, index: u32, at_destination: bool) {
+    pub(in crate::engine) fn on_sections_timer(
+        &mut self,
+        now: Time,
+        index: u32,
+        at_destination: bool,
+    ) {
         let Agent::Sections(sections) = &mut self.flows[index as usize].agent else {
             return;
         };
@@ -80,7 +85,7 @@ impl<O: Observer> Engine<'_, O> {
     }
 
     /// Lets an end hand over what is due and send what it may, and sees to its timer.
-    pub(super) fn pump_sections(&mut self, now: Time, index: u32, at_destination: bool) {
+    pub(in crate::engine) fn pump_sections(&mut self, now: Time, index: u32, at_destination: bool) {
         self.hand_sections_over(now, index, at_destination);
         loop {
             let flow = &mut self.flows[index as usize];
