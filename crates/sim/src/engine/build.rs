@@ -17,7 +17,7 @@ use super::packet::Arena;
 use super::paths::{Paths, Use};
 use super::queue::EventQueue;
 use super::route::Router;
-use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions, check};
+use super::{Engine, MEASURE, NO_LINK, Observer, RunOptions, check, standstill};
 use crate::network::{FlowError, Network, NetworkError, TransportSpec};
 use flow::build_flow;
 use links::build_links;
@@ -31,7 +31,8 @@ impl<'o, O: Observer> Engine<'o, O> {
     ) -> Result<Self, NetworkError> {
         check::names(network)?;
         check::times(network)?;
-        check::ways(network)?;
+        // A queue that no packet fits into is no reason to stop here: the packets are dropped.
+        standstill::check(network)?;
         let watch = Watch {
             warmup: Time::ZERO + network.warmup,
             end: Time::ZERO + network.duration,

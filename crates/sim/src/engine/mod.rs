@@ -79,7 +79,8 @@ impl Default for RunOptions {
 /// Plays `network` from `seed`.
 ///
 /// # Errors
-/// As [`Network::validate`], and for flows that only the lab can run.
+/// As [`Network::validate`], and for flows that only the lab can run. Queues that no packet fits into
+/// are no error here.
 pub fn run(network: &Network, seed: Seed, options: &RunOptions) -> Result<RunReport, NetworkError> {
     run_observed(network, seed, options, &mut NullObserver)
 }

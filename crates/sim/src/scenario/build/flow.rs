@@ -44,7 +44,27 @@ pub(super) fn build(
     let written = &table.written;
     let transport = transport(table, cx);
     let workload = workload(table, library, cx);
+    let reader = reader(table, cx);
     check_times(table, scenario, cx);
+    let is_whole = workload.is_some() && reader.is_some();
+    let has_workload = workload.is_some();
+    let prototype = transport.map(|transport| FlowSpec {
+        name: String::new(),
+        group: table.group.clone(),
+        source: NodeId(0),
+        destination: NodeId(0),
+        transport,
+        workload: workload.unwrap_or(Workload::Greedy),
+        reader: reader.unwrap_or_default(),
+        start: Start {
+            at: Time::ZERO + table.start.at,
+            spread: table.start.spread,
+        },
+        stop: table.stop.map(|stop| Time::ZERO + stop),
+    });
+    if let Some(prototype) = &prototype {
+        report_faults(table, prototype, has_workload, cx);
+    }
     let own = table
         .access
         .as_ref()
@@ -77,39 +97,11 @@ pub(super) fn build(
             },
         );
     }
-    let (
-        Some(transport),
-        Some(workload),
-        Some(reader),
-        Some(access),
-        Some(access_to),
-        Some(template),
-    ) = (
-        transport,
-        workload,
-        reader(table, cx),
-        access,
-        access_to,
-        template,
-    )
+    let (Some(prototype), true, Some(access), Some(access_to), Some(template)) =
+        (prototype, is_whole, access, access_to, template)
     else {
         return;
     };
-    let prototype = FlowSpec {
-        name: String::new(),
-        group: table.group.clone(),
-        source: NodeId(0),
-        destination: NodeId(0),
-        transport,
-        workload,
-        reader,
-        start: Start {
-            at: Time::ZERO + table.start.at,
-            spread: table.start.spread,
-        },
-        stop: table.stop.map(|stop| Time::ZERO + stop),
-    };
-    report_faults(table, &prototype, cx);
     let hosts = Hosts {
         table,
         core,
@@ -129,7 +121,13 @@ pub(super) fn build(
 }
 
 /// Reports what is wrong with the flows of a group, wherever they go, at the keys that it is about.
-fn report_faults(table: &FlowTable, prototype: &FlowSpec, cx: &mut Context<'_>) {
+/// Without a workload, whose absence has been reported, only the rest is looked at.
+fn report_faults(
+    table: &FlowTable,
+    prototype: &FlowSpec,
+    has_workload: bool,
+    cx: &mut Context<'_>,
+) {
     for error in check_flow(prototype, None) {
         let key = match &error {
             FlowError::Parameter(error) => {
@@ -159,6 +157,9 @@ fn report_faults(table: &FlowTable, prototype: &FlowSpec, cx: &mut Context<'_>) 
             | FlowError::Standstill
             | FlowError::Sections(_) => "",
         };
+        if key == "workload" && !has_workload {
+            continue;
+        }
         cx.report_at(&table.written, key, ProblemKind::Flow { error });
     }
 }
