@@ -373,18 +373,20 @@ fn resolve(modules: &Modules, from: &[String], path: &[String], depth: u32) -> O
 
 /// Which modules each one needs, with a path that says so.
 fn needs(modules: &Modules) -> BTreeMap<&Name, BTreeMap<Name, String>> {
-    let of = |(name, module): (_, &Module)| {
-        let needed =
-            module
-                .paths
-                .iter()
-                .filter_map(|path| match resolve(modules, name, path, 32)? {
-                    Target::Item(home) if home != *name => Some((home, path.join("::"))),
-                    _ => None,
-                });
-        (name, needed.collect())
-    };
-    modules.iter().map(of).collect()
+    modules
+        .iter()
+        .map(|(name, module)| {
+            let needed =
+                module
+                    .paths
+                    .iter()
+                    .filter_map(|path| match resolve(modules, name, path, 32)? {
+                        Target::Item(home) if home != *name => Some((home, path.join("::"))),
+                        _ => None,
+                    });
+            (name, needed.collect())
+        })
+        .collect()
 }
 
 /// The circles of a crate: sets of modules in which each needs each of the others, if only in the end.
