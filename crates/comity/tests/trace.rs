@@ -9,13 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use comity::session::PresharedKey;
-use comity::{
-    Deliver, Endpoint, Item, Options, OptionsBuilder, Qlog, Section, Statistics, StreamId,
-};
+use comity::{Config, ConfigBuilder, Deliver, Endpoint, Item, Qlog, Section, Statistics, StreamId};
 use serde_json::Value;
 
-fn options() -> OptionsBuilder {
-    Options::builder()
+fn options() -> ConfigBuilder {
+    Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
         .latency(Duration::from_secs(20))

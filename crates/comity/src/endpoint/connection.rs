@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use comity_transport::timeline::Outgoing;
+use comity_transport::timeline::{MAX_STREAMS, Outgoing};
 use comity_transport::wire::CloseCode;
 use comity_units::{Rate, Span, Time};
 use tokio::sync::{broadcast, oneshot, watch};
@@ -16,9 +16,6 @@ use crate::error::{End, SendError};
 use crate::section::{Item, Outcome, Section, SectionId, StreamId};
 use crate::session::{Cipher, PublicKey};
 use crate::statistics::Statistics;
-
-/// As many streams as the transport carries in one connection.
-const MOST_STREAMS: usize = 64;
 
 /// One connection to a peer: sections in both directions, over encrypted datagrams.
 ///
@@ -287,8 +284,8 @@ impl Connection {
         check_open(&outbound)?;
         let known = outbound.streams.len();
         let given = outbound.streams.get(&stream).copied();
-        if given.is_none() && known >= MOST_STREAMS {
-            let most = MOST_STREAMS;
+        if given.is_none() && known >= MAX_STREAMS {
+            let most = MAX_STREAMS;
             return Err(SendError::TooManyStreams { stream, most });
         }
         let mut given = given.unwrap_or_default();
@@ -507,7 +504,7 @@ impl Connection {
     /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
     ///
     /// That takes as long as the last deadline is away, and without deadlines until the peer has everything or is
-    /// [given up](crate::OptionsBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
+    /// [given up](crate::ConfigBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
     /// the connection all the same; another one waits for the rest.
     ///
     /// # Errors
