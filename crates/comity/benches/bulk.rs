@@ -13,7 +13,7 @@ use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
     PresharedKey, Randomness, Session,
 };
-use comity::{Deliver, Options, Reliability, Transport};
+use comity::{Config, Deliver, Reliability, Transport};
 use comity_transport::timeline::{Delivery, Importance, Outgoing, StreamId};
 use comity_units::{Seed, Span, Time};
 
@@ -36,7 +36,7 @@ type Ends = (Caller<Transport>, Listener<Transport>);
 
 fn connected(now: Time) -> Result<Ends, Failure> {
     let key = PresharedKey::new([7; 32]);
-    let options = Options::builder()
+    let options = Config::builder()
         .preshared_key(key.clone())
         .deliver(Deliver::Early)
         .reliability(Reliability::Full)

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use comity::{Connection, Endpoint, Item, OptionsBuilder, Section};
+use comity::{ConfigBuilder, Connection, Endpoint, Item, Section};
 use tokio::task::JoinSet;
 
 use common::{Failure, loopback, processor_seconds};
@@ -43,11 +43,11 @@ impl Plan {
     }
 }
 
-fn options() -> OptionsBuilder {
+fn options() -> ConfigBuilder {
     common::options()
         .latency(Duration::from_millis(400))
-        .most_connections(20_000)
-        .most_waiting(1_000)
+        .max_connections(20_000)
+        .max_waiting(1_000)
 }
 
 /// The bytes of memory that this process has in use.

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use comity::session::PresharedKey;
-use comity::{Deliver, Endpoint, Options, Reliability, Section, connect};
+use comity::{Config, Deliver, Endpoint, Reliability, Section, connect};
 use comity_congestion::table;
 
 type Failure = Box<dyn std::error::Error>;
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Failure> {
     let rate = arguments.next().unwrap_or_else(|| "10".to_owned()) + "Mbps";
     let row = table::find("fixed")?;
     let parameters = table::Parameters::new().with("rate", row.parse("rate", &rate)?);
-    let options = Options::builder()
+    let options = Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .controller("fixed")
         .controller_parameters(parameters)

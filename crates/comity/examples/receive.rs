@@ -5,7 +5,7 @@
 //! ```
 #![allow(clippy::print_stdout, reason = "an example that reports")]
 
-use comity::{Endpoint, Item, Options};
+use comity::{Config, Endpoint, Item};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -14,7 +14,7 @@ async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().ok_or("expected ADDRESS:PORT")?.parse()?;
     let passphrase = arguments.next().ok_or("expected a passphrase")?;
-    let options = Options::builder().passphrase(passphrase).build()?;
+    let options = Config::builder().passphrase(passphrase).build()?;
     let endpoint = Endpoint::bind(address, options)?;
     println!("listening at {}", endpoint.local_address());
     while let Some(connection) = endpoint.accept().await {

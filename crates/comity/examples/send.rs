@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use comity::{Importance, Options, Section, connect};
+use comity::{Config, Importance, Section, connect};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().ok_or("expected ADDRESS:PORT")?.parse()?;
     let passphrase = arguments.next().ok_or("expected a passphrase")?;
-    let options = Options::builder()
+    let options = Config::builder()
         .passphrase(passphrase)
         .latency(Duration::from_millis(200))
         .build()?;

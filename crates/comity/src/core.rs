@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
 use comity_congestion::{Controller, Meter};
-use comity_transport::datagram::{Config, Connection};
+use comity_transport::datagram::{self, Connection};
 use comity_transport::wire::parameters::{Parameters, Reliability};
 use comity_transport::wire::{CloseCode, limits};
 use comity_units::{PacketNumber, Seed, Span, Time};
 
-use crate::options::Options;
+use crate::config::Config;
 use crate::session::{BadParameters, Core, Ecn, Opener, PathFrame, Role, Transmit};
 use crate::trace::{PacketRecord, Record, Trace};
 
@@ -44,7 +44,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// A connection between an end with `options` and one with the parameters `peer`.
+    /// A connection between an end configured so and one with the parameters `peer`.
     ///
     /// `overhead` is what sealing adds to a payload, in bytes, and `seed` that of everything random in it.
     ///
@@ -54,17 +54,17 @@ impl Transport {
     pub fn open(
         now: Time,
         role: Role,
-        options: &Options,
+        config: &Config,
         overhead: usize,
         peer: Parameters,
         seed: Seed,
     ) -> Result<Self, BadParameters> {
-        let own = options.config();
+        let own = config.transport();
         let sealing = u32::try_from(overhead).map_err(|_| BadParameters)?;
-        let datagram = (own.payload + SEALING).min(peer.max_datagram.into());
-        let config = Config {
+        let datagram = (own.payload + limits::SEALING).min(peer.max_datagram.into());
+        let transport = datagram::Config {
             payload: datagram.checked_sub(sealing).ok_or(BadParameters)?,
-            overhead: own.overhead - SEALING + sealing,
+            overhead: own.overhead - limits::SEALING + sealing,
             expect_deadlines: peer.reliability != Reliability::Full,
             // The handshake said whether the peer sees marks: without that, asking for them is pointless.
             ecn: own.ecn && peer.ecn,
@@ -72,39 +72,39 @@ impl Transport {
             seed,
             ..*own
         };
-        let config = Config {
+        let transport = datagram::Config {
             base_payload: Some((limits::MIN_INITIAL as u32).saturating_sub(sealing))
-                .filter(|base| *base < config.payload),
-            ..config
+                .filter(|base| *base < transport.payload),
+            ..transport
         };
         let setup = Setup {
             seed: seed.derive("controller"),
-            ..Setup::new(comity_units::Bytes::new(config.payload.into()))
+            ..Setup::new(comity_units::Bytes::new(transport.payload.into()))
         };
-        let controller = options
+        let controller = config
             .row()
-            .build(&setup, options.controller_parameters())
+            .build(&setup, &config.settings().controller_parameters)
             .map_err(|_| BadParameters)?;
         let meter = match &peer.meter {
             None if peer.meter_parameters.is_some() => return Err(BadParameters),
             None => None,
             Some(name) => Some(meter(name, peer.meter_parameters.as_deref(), &setup)?),
         };
-        let mut connection = Connection::new(config, peer.max_ack_delay, controller, meter, now)
+        let mut connection = Connection::new(transport, peer.max_ack_delay, controller, meter, now)
             .map_err(|_| BadParameters)?;
         connection.set_initial_credit(peer.initial_credit, peer.max_open_sections);
-        let trace = options
+        let trace = config
             .qlog()
-            .map(|qlog| Box::new(qlog.connection(role, now, options.controller())));
+            .map(|qlog| Box::new(qlog.connection(role, now, config.controller())));
         if trace.is_some() {
             connection.keep_losses();
         }
         Ok(Self {
-            latency: Span::from(options.latency()).max(peer.latency),
+            latency: Span::from(config.settings().latency).max(peer.latency),
             connection,
             peer,
-            controller: options.row(),
-            controller_parameters: options.controller_parameters().clone(),
+            controller: config.row(),
+            controller_parameters: config.settings().controller_parameters.clone(),
             setup,
             is_stalled: false,
             is_paced: false,
@@ -115,13 +115,13 @@ impl Transport {
         })
     }
 
-    /// What makes the connections of an endpoint with `options`; `seed` names their random streams.
-    pub fn opener(options: Options, seed: Seed) -> Opener<Self> {
+    /// What makes the connections of an endpoint configured so; `seed` names their random streams.
+    pub fn opener(config: Config, seed: Seed) -> Opener<Self> {
         let mut count = 0;
         Box::new(move |now, role, overhead, parameters| {
             let peer = Parameters::decode(parameters).map_err(|_| BadParameters)?;
             count += 1;
-            Self::open(now, role, &options, overhead, peer, seed.index(count))
+            Self::open(now, role, &config, overhead, peer, seed.index(count))
         })
     }
 
@@ -221,8 +221,6 @@ fn keep_alive(own: Span, idle_timeout: Span) -> Span {
     }
     .max(Span::from_millis(10))
 }
-
-const SEALING: u32 = (limits::DATA_HEADER + limits::TAG) as u32;
 
 /// The meter that a peer asks for. Its parameters are held against the table like anybody's.
 fn meter(

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use comity_congestion::table::{ParameterError, UnknownController};
@@ -11,18 +12,40 @@ use thiserror::Error;
 
 use crate::section::{SectionId, StreamId};
 use crate::session::{CallError, CredentialError};
+use crate::uri::UriError;
 
-/// Why options are none.
+/// Why a configuration is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum OptionsError {
-    /// The type of service has bits that belong to ECN.
-    #[error(
-        "type of service: is {octet:#04x}; expected a multiple of 4, the lowest two bits belong to ECN"
-    )]
-    TypeOfService {
+pub enum ConfigError {
+    /// A text is no `comity://` URI.
+    #[error(transparent)]
+    Uri(#[from] UriError),
+    /// A setting has a value that it cannot have.
+    #[error("{setting}: is {found}; expected {expected}")]
+    Value {
+        /// The setting, as in [`Settings`](crate::Settings).
+        setting: &'static str,
         /// What was given.
-        octet: u8,
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// A file of keys cannot be read.
+    #[error("cannot open {}: {reason}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        reason: io::Error,
+    },
+    /// A file holds no keys.
+    #[error("{}{problem}", .path.display())]
+    KeyFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        problem: String,
     },
     /// Neither a passphrase nor a key was given, and nobody asked for an insecure connection.
     #[error(
@@ -59,27 +82,15 @@ pub enum OptionsError {
         /// What is wrong.
         reason: ParameterError,
     },
-    /// A value is out of range.
-    #[error("{name}: is {value}, expected {least} to {most}")]
-    OutOfRange {
-        /// The option, with its unit.
-        name: &'static str,
-        /// What was given.
-        value: u128,
-        /// The least that it may be.
-        least: u128,
-        /// The most that it may be.
-        most: u128,
-    },
-    /// A text is too long.
-    #[error("{name}: has {length} bytes, expected 1 to {most}")]
+    /// Texts are too long for the packet that carries them.
+    #[error("{what}: have {length} bytes, expected at most {max}")]
     Length {
-        /// The option.
-        name: &'static str,
-        /// What was given.
+        /// What they are.
+        what: &'static str,
+        /// Their length in bytes.
         length: usize,
-        /// The most that it may have.
-        most: usize,
+        /// The most that they may have.
+        max: usize,
     },
 }
 
@@ -94,7 +105,7 @@ pub enum BindError {
         address: SocketAddr,
     },
     /// The address is none of this host's.
-    #[error("{address}: is no address of this host")]
+    #[error("{address}: is not an address of this host")]
     NotHere {
         /// Where the endpoint was to be.
         address: SocketAddr,
@@ -105,9 +116,9 @@ pub enum BindError {
         /// Where the endpoint was to be.
         address: SocketAddr,
     },
-    /// The options do not serve for an endpoint that listens.
+    /// The configuration does not serve for an endpoint that listens.
     #[error(transparent)]
-    Options(#[from] OptionsError),
+    Config(#[from] ConfigError),
     /// The system refused otherwise.
     #[error("{address}: {purpose}: {reason}")]
     System {
@@ -138,9 +149,9 @@ pub enum ConnectError {
     /// The endpoint for the call could not be made.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The options do not serve for a call.
+    /// The configuration does not serve for a call.
     #[error(transparent)]
-    Options(#[from] OptionsError),
+    Config(#[from] ConfigError),
     /// The connection ended before it could be used.
     #[error("ended at once: {0}")]
     Ended(End),

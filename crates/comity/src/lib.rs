@@ -6,21 +6,21 @@
 //! congestion controller keeps the connection's share of the network fair.
 //!
 //! ```
-//! use comity::{Endpoint, Item, Options, Section, connect};
+//! use comity::{Endpoint, Item, Config, Section, connect};
 //! use std::time::Duration;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // Both ends know the passphrase. Every section has 400 ms from its source time to its arrival.
-//! let options = Options::builder()
+//! let config = Config::builder()
 //!     .passphrase("correct horse battery")
 //!     .latency(Duration::from_millis(400))
 //!     .build()?;
 //!
 //! // One end listens, the other one calls; either may send.
-//! let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, options.clone())?;
+//! let endpoint = Endpoint::bind("127.0.0.1:0".parse()?, config.clone())?;
 //! let address = endpoint.local_address();
-//! let (sender, receiver) = tokio::join!(connect(address, options), endpoint.accept());
+//! let (sender, receiver) = tokio::join!(connect(address, config), endpoint.accept());
 //! let (sender, receiver) = (sender?, receiver.ok_or("the endpoint was closed")?);
 //!
 //! for frame in 0..3_u8 {
@@ -45,13 +45,13 @@
 //!
 //! | to | use |
 //! |----|-----|
-//! | choose passphrase or keys, latency, controller, buffers | [`Options`] |
+//! | choose passphrase or keys, latency, controller, buffers | [`Config`] |
 //! | answer callers, or share one socket among many calls | [`Endpoint`] |
 //! | send what has a stream, importance, deadline or dependency | [`Section`] |
 //! | set an encoder to what the network gives | [`Connection::target_bitrate`] |
 //! | learn what became of each section | [`Connection::events`] |
 //! | count, on both ends | [`Connection::statistics`] |
-//! | look at every packet and decision later | [`OptionsBuilder::qlog`] |
+//! | look at every packet and decision later | [`ConfigBuilder::qlog`] |
 //! | end in good order, or at once | [`Connection::finish`], [`Connection::close`] |
 //!
 //! Tasks may run under any async runtime: what they wait on are channels. Sockets and timers belong to one thread per
@@ -69,7 +69,7 @@
 //! | [`Connection::finish`] | each gets its outcome first: it arrives, or its deadline comes |
 //! | [`Connection::close`], or dropping it | gaps at the peer, which is told why |
 //! | [`Endpoint::close`], or dropping it and all of its connections | the same, for all of them |
-//! | losing the peer | gaps, after [`OptionsBuilder::idle_timeout`] |
+//! | losing the peer | gaps, after [`ConfigBuilder::idle_timeout`] |
 //!
 //! What had arrived can still be received, as long as the handle is kept. Afterwards every call returns at once, with
 //! the reason where it has one ([`Connection::ended`]).
@@ -94,10 +94,10 @@
 //! The tails are those of the machine: no program sleeps more exactly there. What an endpoint costs stands in `docs/performance.md`.
 #![forbid(unsafe_code)]
 
+mod config;
 mod core;
 mod endpoint;
 mod error;
-mod options;
 mod section;
 pub mod session;
 mod statistics;
@@ -110,13 +110,13 @@ pub use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
 pub use comity_transport::wire::CloseCode;
 pub use comity_units::Rate;
 
+pub use crate::config::{Config, ConfigBuilder, SETTINGS, Setting, Settings};
 pub use crate::core::Transport;
 pub use crate::endpoint::{
     Connection, Endpoint, EndpointEvent, EndpointEvents, Event, Events, PathSize, PathSizes,
     SYSTEM_BUFFER, TargetBitrate, connect,
 };
-pub use crate::error::{BindError, ConnectError, End, OptionsError, SendError};
-pub use crate::options::{Options, OptionsBuilder};
+pub use crate::error::{BindError, ConfigError, ConnectError, End, SendError};
 pub use crate::section::{
     About, Fate, Gap, GapReason, Importance, Item, Outcome, Partial, Reason, Received, Section,
     SectionId, StreamId,
@@ -127,3 +127,10 @@ pub use crate::statistics::{
     Sent, Statistics,
 };
 pub use crate::trace::Qlog;
+
+/// What headers and protection add to bytes, and the sizes of datagrams that follow from it.
+pub mod sizes {
+    pub use comity_transport::wire::limits::{
+        DEFAULT_DATAGRAM, MIN_INITIAL, SEALING, UDP_IPV4, UDP_IPV6,
+    };
+}

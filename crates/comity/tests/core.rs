@@ -10,7 +10,7 @@ use comity::session::{
     CallError, Caller, CallerConfig, CallerCredentials, CallerEvent, ConnectionId, Ecn, KeyLimits,
     Listener, ListenerConfig, ListenerCredentials, PresharedKey, Randomness, Role, Session,
 };
-use comity::{CloseCode, Deliver, GapReason, Importance, Options, SectionId, StreamId, Transport};
+use comity::{CloseCode, Config, Deliver, GapReason, Importance, SectionId, StreamId, Transport};
 use comity_congestion::table::{self, Parameters};
 use comity_transport::datagram::{CloseReason, Event};
 use comity_transport::timeline::{Delivery, Outgoing};
@@ -38,8 +38,8 @@ const CLEAN: Path = Path {
     jitter: Span::ZERO,
 };
 
-fn options() -> Options {
-    Options::builder()
+fn options() -> Config {
+    Config::builder()
         .preshared_key(PresharedKey::new([1; 32]))
         .deliver(Deliver::Early)
         .latency(Duration::from_millis(400))
@@ -258,7 +258,7 @@ fn the_parameters_of_a_law_reach_its_meter() {
     let set = Parameters::new()
         .with("opening", row.parse("opening", "jump").unwrap())
         .with("max_level", row.parse("max_level", "48").unwrap());
-    let builder = || Options::builder().insecure().controller("real");
+    let builder = || Config::builder().insecure().controller("real");
     let given = builder().controller_parameters(set).build().unwrap();
     let told = given.parameters();
     assert_eq!(
@@ -298,7 +298,7 @@ fn the_parameters_of_a_law_reach_its_meter() {
         ..told
     };
     assert!(open(without_meter).is_err());
-    let plain = Options::builder().insecure().controller("reno").build();
+    let plain = Config::builder().insecure().controller("reno").build();
     assert_eq!(plain.unwrap().parameters().meter_parameters, None);
 }
 

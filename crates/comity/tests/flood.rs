@@ -11,7 +11,7 @@ use comity::session::{
     Caller, CallerConfig, CallerCredentials, ConnectionId, Ecn, Listener, ListenerConfig,
     ListenerCredentials, PresharedKey, Randomness,
 };
-use comity::{Deliver, Endpoint, Importance, Options, Section, StreamId, Transport, connect};
+use comity::{Config, Deliver, Endpoint, Importance, Section, StreamId, Transport, connect};
 use comity_testkit::memory::{Counting, held};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_transport::wire::header::{Initial, Pattern};
@@ -25,8 +25,8 @@ const START: Time = Time::from_secs(1_000);
 const DELAY: Span = Span::from_millis(20);
 const LATENCY: Span = Span::from_millis(200);
 
-fn options() -> Options {
-    Options::builder()
+fn options() -> Config {
+    Config::builder()
         .preshared_key(PresharedKey::new([1; 32]))
         .deliver(Deliver::Early)
         .build()

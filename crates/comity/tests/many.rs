@@ -4,17 +4,17 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use comity::session::PresharedKey;
-use comity::{Deliver, Endpoint, Item, Options, Section, SectionId, StreamId};
+use comity::{Config, Deliver, Endpoint, Item, Section, SectionId, StreamId};
 use tokio::task::JoinSet;
 
 const CONNECTIONS: u16 = 1_000;
 const SECTIONS: u64 = 5;
 
-fn options() -> Options {
-    Options::builder()
+fn options() -> Config {
+    Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
-        .most_waiting(CONNECTIONS.into())
+        .max_waiting(CONNECTIONS.into())
         .build()
         .expect("valid options")
 }

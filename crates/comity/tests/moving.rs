@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use comity::session::PresharedKey;
 use comity::{
-    Connection, Deliver, Endpoint, Event, Item, Options, Section, SectionId, StreamId, connect,
+    Config, Connection, Deliver, Endpoint, Event, Item, Section, SectionId, StreamId, connect,
 };
 use comity_units::Rate;
 
@@ -20,8 +20,8 @@ fn loopback() -> SocketAddr {
 }
 
 /// Both ends stream as fast as this.
-fn options() -> Options {
-    Options::builder()
+fn options() -> Config {
+    Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
         .max_rate(Rate::from_mbps(20))

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use comity::session::PresharedKey;
 use comity::{
-    Deliver, Endpoint, Item, Options, OptionsBuilder, Qlog, Reason, Section, Statistics, StreamId,
+    Config, ConfigBuilder, Deliver, Endpoint, Item, Qlog, Reason, Section, Statistics, StreamId,
 };
 use serde_json::Value;
 
-fn options() -> OptionsBuilder {
-    Options::builder()
+fn options() -> ConfigBuilder {
+    Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
         .latency(Duration::from_secs(20))

@@ -1,37 +1,26 @@
-//! URIs: hand-worked examples, mistakes and their messages, properties, and the page `docs/uri.md`.
-//!
-//! To write the page anew after a change of the table:
-//!
-//! ```text
-//! COMITY_UPDATE=1 cargo test -p comity --test uri
-//! ```
+//! `comity://` URIs: hand-worked examples, mistakes and their messages, and properties.
 
-use std::fmt::Write as _;
+use std::time::Duration;
 
-use comity::uri::{
-    Credentials, Direction, Host, KEYS, Key, Kind, MediaUri, Mode, Role, Scheme, Uri,
-};
+use comity::Config;
+use comity::uri::{Credentials, Key, Kind, Mode, Role, Uri, keys};
 use comity_congestion::table::{Domain, Value};
 use comity_transport::datagram;
 use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
-use comity_units::{Bytes, Rate, Span};
+use comity_units::Rate;
 use proptest::prelude::*;
 
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/uri.md");
 const KEY: &str = "comity-public-8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a";
 
-fn comity(text: &str) -> comity::uri::ComityUri {
-    match text.parse() {
-        Ok(Uri::Comity(uri)) => *uri,
-        other => panic!("{text}: {other:?}"),
-    }
+fn comity(text: &str) -> Uri {
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn media(text: &str) -> MediaUri {
-    match text.parse() {
-        Ok(Uri::Udp(uri) | Uri::Rtp(uri)) => uri,
-        other => panic!("{text}: {other:?}"),
-    }
+/// What an endpoint is configured with by a URI without credentials.
+fn config(text: &str) -> Config {
+    let builder = comity(text).builder().unwrap();
+    builder.insecure().build().unwrap()
 }
 
 fn mistake(text: &str) -> String {
@@ -53,46 +42,51 @@ fn every_setting_is_read() {
     };
     assert_eq!((host.to_string().as_str(), *port), ("media.example", 9_000));
     assert_eq!(bind.unwrap().to_string(), "192.0.2.7:5000");
-    assert_eq!(uri.latency, Span::from_millis(1_500));
-    assert_eq!(uri.controller.name, "cubic");
+    let settings = &uri.settings;
+    assert_eq!(settings.latency, Duration::from_millis(1_500));
+    assert_eq!(settings.controller, "cubic");
     assert_eq!(
-        uri.controller.parameters.get("beta"),
+        settings.controller_parameters.get("beta"),
         Some(&Value::Number(0.8))
     );
-    assert_eq!(uri.max_rate, Rate::from_mbps(20));
-    assert_eq!(uri.reliability, Reliability::None);
-    assert_eq!(uri.drop, DropPolicy::Expired);
-    assert_eq!(uri.deliver, Deliver::Early);
+    assert_eq!(settings.max_rate, Rate::from_mbps(20));
+    assert_eq!(settings.reliability, Some(Reliability::None));
+    assert_eq!(settings.drop_policy, DropPolicy::Expired);
+    assert_eq!(settings.deliver, Deliver::Early);
     let Credentials::CallerKey { key, listener } = &uri.credentials else {
         panic!("{uri:?}");
     };
     assert_eq!(key.to_str(), Some("a b.key"));
     assert_eq!(listener.to_string(), KEY);
-    assert_eq!(uri.stream_id.as_deref(), Some("#!::r=live"));
-    assert_eq!((uri.payload, uri.ecn, uri.reconnect), (1_200, false, false));
-    assert_eq!(uri.connect_timeout, Span::from_secs(2));
-    assert_eq!(uri.idle_timeout, Span::from_secs(60));
-    assert_eq!(uri.linger, Span::from_millis(250));
-    assert_eq!((uri.type_of_service, uri.time_to_live), (0xb8, Some(7)));
-    assert_eq!(uri.send_buffer, Bytes::new(1_000_000));
-    assert_eq!(uri.receive_buffer, Bytes::new(2 << 20));
+    assert_eq!(settings.stream_name, "#!::r=live");
+    assert_eq!(
+        (settings.payload, settings.ecn, settings.reconnect),
+        (1_200, false, false)
+    );
+    assert_eq!(settings.connect_timeout, Duration::from_secs(2));
+    assert_eq!(settings.idle_timeout, Duration::from_secs(60));
+    assert_eq!(settings.linger, Duration::from_millis(250));
+    assert_eq!(
+        (settings.type_of_service, settings.time_to_live),
+        (0xb8, Some(7))
+    );
+    assert_eq!(settings.send_buffer, 1_000_000);
+    assert_eq!(settings.receive_buffer, 2 << 20);
     assert_eq!(
         uri.to_string(),
         format!(
-            "comity://media.example:9000?bind=192.0.2.7:5000&latency=1.5s&cc=cubic&cc.beta=0.8&maxbw=20Mbps\
-             &reliability=none&drop=expired&deliver=early&key=a%20b.key&peerkey={KEY}&streamid=%23!::r%3Dlive\
-             &payload=1200&ecn=false&conntimeo=2s&peeridletimeo=60s&linger=250ms&reconnect=false&iptos=184&ttl=7\
-             &sndbuf=1MB&rcvbuf=2097152"
+            "comity://media.example:9000?bind=192.0.2.7:5000&key=a%20b.key&peerkey={KEY}&latency=1.5s&cc=cubic\
+             &cc.beta=0.8&maxbw=20Mbps&reliability=none&drop=expired&deliver=early&streamid=%23!::r%3Dlive\
+             &payload=1200B&ecn=false&conntimeo=2s&peeridletimeo=60s&linger=250ms&reconnect=false&iptos=184&ttl=7\
+             &sndbuf=1MB&rcvbuf=2097152B"
         )
-        .replace("2097152", "2097152B")
     );
 }
 
-/// The defaults of the transport and of the table are the same.
+/// What `comity send` and `comity receive` have where nobody says otherwise.
 #[test]
-fn what_is_not_said_has_the_default_of_the_transport() {
+fn what_is_not_said_has_its_default() {
     let uri = comity("comity://:9000");
-    let config = datagram::Config::default();
     assert_eq!(
         uri.role,
         Role::Listener {
@@ -101,18 +95,46 @@ fn what_is_not_said_has_the_default_of_the_transport() {
         }
     );
     assert_eq!(uri.credentials, Credentials::Missing);
-    assert_eq!(uri.reliability, config.reliability);
-    assert_eq!(uri.drop, config.drop);
-    assert_eq!(uri.deliver, config.deliver);
-    assert_eq!(uri.payload, config.payload);
-    assert_eq!(uri.ecn, config.ecn);
-    assert_eq!(uri.idle_timeout, config.idle_timeout);
-    assert_eq!(uri.send_buffer.get(), config.send_buffer);
-    assert_eq!(uri.receive_buffer.get(), config.receive_buffer);
-    assert_eq!(uri.latency, Span::from_millis(120));
-    assert_eq!(uri.max_rate, Rate::MAX);
-    assert_eq!(uri.controller.name, "steady");
     assert_eq!(uri.to_string(), "comity://:9000");
+    let config = config("comity://:9000");
+    let settings = config.settings();
+    assert_eq!(settings, &uri.settings);
+    assert_eq!(config.controller(), "steady");
+    let ms = |duration: Duration| duration.as_millis();
+    assert_eq!(
+        [
+            ms(settings.latency),
+            ms(settings.connect_timeout),
+            ms(settings.idle_timeout),
+            ms(settings.keep_alive),
+            ms(settings.linger),
+        ],
+        [120, 3_000, 5_000, 1_000, 1_000]
+    );
+    assert_eq!(
+        (settings.drop_policy, settings.deliver, settings.max_rate),
+        (DropPolicy::Infeasible, Deliver::Paced, Rate::MAX)
+    );
+    assert_eq!(
+        (settings.send_buffer, settings.receive_buffer),
+        (16 << 20, 16 << 20)
+    );
+    assert_eq!(
+        (settings.payload, settings.ecn, settings.reconnect),
+        (1_423, true, true)
+    );
+    assert_eq!((settings.type_of_service, settings.time_to_live), (0, None));
+    assert_eq!(
+        settings.ack_frequency,
+        datagram::Config::DEFAULT.ack_frequency
+    );
+    // What the peer is told.
+    let told = config.parameters();
+    assert_eq!(told.reliability, Reliability::Timeline);
+    assert_eq!(told.deliver, Deliver::Paced);
+    assert_eq!((told.max_datagram, told.initial_credit), (1_452, 16 << 20));
+    assert_eq!((told.max_open_sections, told.ecn), (4_096, true));
+    assert_eq!(told.stream_name, None);
 }
 
 #[test]
@@ -146,56 +168,6 @@ fn a_host_is_called_and_no_host_is_listened_for() {
 }
 
 #[test]
-fn datagrams_files_and_pipes() {
-    let to = media("udp://media.example:5000?pkt_size=188&ttl=3");
-    assert_eq!((to.payload, to.time_to_live), (188, Some(3)));
-    assert_eq!(
-        to.direction,
-        Direction::To {
-            host: Host::Name("media.example".into()),
-            port: 5_000
-        }
-    );
-    let group = Direction::From {
-        address: Some("239.1.2.3".parse().unwrap()),
-        port: 5_000,
-    };
-    assert_eq!(media("udp://@239.1.2.3:5000").direction, group);
-    assert_eq!(
-        media("rtp://@239.1.2.3:5000?bind=192.0.2.1").direction,
-        group
-    );
-    for text in ["udp://:5000", "udp://@:5000", "udp://0.0.0.0:5000"] {
-        assert_eq!(text.parse::<Uri>().unwrap().to_string(), "udp://:5000");
-    }
-    assert_eq!(
-        "rtp://@[ff02::1]:5?payload=1316"
-            .parse::<Uri>()
-            .unwrap()
-            .to_string(),
-        "rtp://@[ff02::1]:5"
-    );
-    for (text, path) in [
-        ("file:///a%20b/c.ts", "/a b/c.ts"),
-        ("file://localhost/c.ts", "/c.ts"),
-        ("clip.ts", "clip.ts"),
-        ("a/b?c#d%.ts", "a/b?c#d%.ts"),
-        ("C:\\clip.ts", "C:\\clip.ts"),
-        ("12:30.ts", "12:30.ts"),
-    ] {
-        assert_eq!(text.parse(), Ok(Uri::File(path.into())), "{text}");
-    }
-    for text in ["-", "file://con"] {
-        assert_eq!(text.parse(), Ok(Uri::Pipe));
-    }
-    for path in ["-", "udp://:1", "udp:x"] {
-        let printed = Uri::File(path.into()).to_string();
-        assert_eq!(printed, format!("./{path}"));
-        assert_eq!(printed.parse(), Ok(Uri::File(printed.clone().into())));
-    }
-}
-
-#[test]
 fn the_passphrase_is_kept_and_never_printed() {
     let uri = comity("comity://h:1?passphrase=correct%20horse+battery");
     let Credentials::Passphrase(secret) = &uri.credentials else {
@@ -210,7 +182,7 @@ fn the_passphrase_is_kept_and_never_printed() {
         "comity://h:1?passphrase=hunter2-hunter2%&latency=1s",
         "comity://h:1?passphrase=hunter2-hunter2&insecure",
         "comity://h:1?passphrse=hunter2-hunter2",
-        "udp://h:1?passphrase=hunter2-hunter2",
+        "comty://h:1?passphrase=hunter2-hunter2",
     ] {
         assert!(!mistake(bad).contains("hunter"), "{}", mistake(bad));
     }
@@ -220,19 +192,6 @@ fn the_passphrase_is_kept_and_never_printed() {
 fn mistakes_are_answered_with_place_value_and_expectation() {
     let both = format!("comity://h:1?passphrase=0123456789&key=f&peerkey={KEY}");
     for (text, expected) in [
-        (
-            "",
-            "the URI is empty; expected one such as \"comity://host:9000\", \"udp://:5000\", a path, or \"-\"",
-        ),
-        (
-            "comty://h:1",
-            "there is no scheme \"comty\"; did you mean \"comity\"?",
-        ),
-        (
-            "websocket://h:1",
-            "there is no scheme \"websocket\"; there are comity, file, rtp and udp",
-        ),
-        ("udp:h:1", "udp: is followed by \":\"; expected \"udp://\""),
         (
             "comity://h",
             "address: is \"h\"; expected a port, as in comity://host:9000",
@@ -278,22 +237,6 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
             "there is no key \"LATENCY\" for comity://; did you mean \"latency\"?",
         ),
         (
-            "udp://h:1?colour=1",
-            "there is no key \"colour\" for udp://; there are bind, payload, iptos, ttl, sndbuf and rcvbuf",
-        ),
-        (
-            "udp://h:1?latency=1s",
-            "latency: is not known to udp://; it belongs to comity",
-        ),
-        (
-            "file:///a?ttl=1",
-            "ttl: is not known to file://; it belongs to comity, udp and rtp",
-        ),
-        (
-            "file://host/a",
-            "file: the host is \"host\"; expected none, as in file:///path",
-        ),
-        (
             "comity://h:1?latency=12kbps",
             "latency: is \"12kbps\"; expected a time from 1ms to 3600s, such as \"120ms\"; a bare number is in milliseconds",
         ),
@@ -307,7 +250,7 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
         ),
         (
             "comity://h:1?payload=10",
-            "payload: is \"10\"; expected from 671B to 64971B, such as \"1400B\" or \"8MiB\"; a bare number is in bytes",
+            "payload: is \"10\"; expected from 600B to 64971B, such as \"1400B\" or \"8MiB\"; a bare number is in bytes",
         ),
         (
             "comity://h:1?latency",
@@ -355,11 +298,25 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
             "comity://h:1?passphrase=short",
             "passphrase: a passphrase of 5 bytes, expected at least 10",
         ),
+        ("comity://h:1?key=f", "key= of a caller also needs peerkey="),
+        ("comity://:1?allow=f", "allow= also needs key="),
         (
-            "comity://h:1?key=f",
-            "peerkey: is missing; a caller with a key needs it",
+            &format!("comity://h:1?peerkey={KEY}"),
+            "peerkey= also needs key=",
         ),
-        ("comity://:1?allow=f", "key: is missing; allow needs it"),
+        (
+            "127.0.0.1:9000",
+            "is \"127.0.0.1:9000\"; did you mean comity://127.0.0.1:9000?",
+        ),
+        (
+            "udp://h:1?x",
+            "is \"udp://h:1\"; expected comity://host:port or comity://:port",
+        ),
+        (
+            "comity://h:1?latency=200000",
+            "latency: is \"200000\" without a unit, which is in milliseconds here and in microseconds for ffmpeg; \
+             expected 200ms if those were meant, or a number with its unit",
+        ),
         (
             "comity://h:1?allow=f",
             "allow: belongs to a listener; this URI is a caller's",
@@ -400,14 +357,6 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
             "comity://h:1?streamid=50%",
             "streamid: byte 3 is a \"%\" without two hexadecimal digits; a percent sign itself is written \"%25\"",
         ),
-        (
-            "udp://@h:1",
-            "address: is \"@h:1\"; expected an address behind \"@\", of a group or of this host",
-        ),
-        (
-            "udp://h:0",
-            "address: is \"h:0\"; expected a port from 1 to 65535 to send to",
-        ),
     ] {
         assert_eq!(mistake(text), expected, "{text}");
     }
@@ -421,11 +370,12 @@ fn mistakes_are_answered_with_place_value_and_expectation() {
 #[test]
 fn the_mtu_gives_the_payload_and_full_reliability_drops_nothing() {
     // 1500 - 40 (IPv6) - 8 (UDP) - 29 (header and tag) = 1423.
-    assert_eq!(comity("comity://h:1?mtu=1500").payload, 1_423);
-    assert_eq!(
-        comity("comity://h:1?reliability=full").drop,
-        DropPolicy::Never
-    );
+    assert_eq!(comity("comity://h:1?mtu=1500").settings.payload, 1_423);
+    assert_eq!(comity("comity://h:1?mtu=9000").settings.payload, 8_923);
+    let full = config("comity://h:1?reliability=full&drop=never");
+    assert_eq!(full.parameters().reliability, Reliability::Full);
+    let plain = config("comity://h:1?reliability=full");
+    assert_eq!(plain.parameters(), full.parameters());
 }
 
 /// Whoever comes from SRT brings its keys along.
@@ -437,13 +387,24 @@ fn keys_of_other_tools_are_taken_or_answered_with_ours() {
         ("drop=0", DropPolicy::Never),
         ("drop=expired", DropPolicy::Expired),
     ] {
-        assert_eq!(comity(&format!("comity://h:1?{text}")).drop, drop, "{text}");
+        let uri = comity(&format!("comity://h:1?{text}"));
+        assert_eq!(uri.settings.drop_policy, drop, "{text}");
     }
     let said = mistake("comity://h:1?timeout=3000");
     assert!(said.contains("\"peeridletimeo\""), "{said}");
-    // Media without a connection has other keys, and no such hints.
-    let said = mistake("udp://h:1?timeout=3000");
-    assert!(said.contains("there are bind, "), "{said}");
+    // In every recipe for SRT.
+    let said = mistake("comity://h:1?pkt_size=1316");
+    assert!(
+        said.contains("1316 bytes") && said.contains("leave it out"),
+        "{said}"
+    );
+    // What nobody means without a unit is taken with one.
+    let slow = comity("comity://h:1?latency=200s").settings.latency;
+    assert_eq!(slow, Duration::from_secs(200));
+    assert_eq!(
+        comity("comity://h:1?latency=10000").settings.latency,
+        slow / 20
+    );
 }
 
 /// The papers of two laws send nothing again, which holds until the URI says otherwise.
@@ -463,40 +424,76 @@ fn what_is_lost_is_sent_again_as_the_controller_has_it() {
             ("timeline", Reliability::Timeline),
         ),
     ] {
-        let unsaid = comity(&format!("comity://h:1?cc={cc}"));
-        assert_eq!(unsaid.reliability, usual, "{cc}");
-        assert_eq!(unsaid.to_string(), format!("comity://h:1?cc={cc}"));
+        let text = format!("comity://h:1?cc={cc}");
+        assert_eq!(config(&text).parameters().reliability, usual, "{cc}");
+        assert_eq!(comity(&text).to_string(), text);
         let (word, value) = other;
         let text = format!("comity://h:1?cc={cc}&reliability={word}");
-        let said = comity(&text);
-        assert_eq!(said.reliability, value, "{cc}");
-        assert_eq!(said.to_string(), text);
+        assert_eq!(config(&text).parameters().reliability, value, "{cc}");
+        assert_eq!(comity(&text).to_string(), text);
     }
 }
 
 #[test]
-fn names_of_a_scheme_are_unique_and_defaults_read() {
-    for scheme in Scheme::ALL {
-        let keys = || KEYS.iter().filter(|key| key.schemes.contains(&scheme));
-        let mut names: Vec<_> = keys()
-            .flat_map(|key| std::iter::once(&key.name).chain(key.aliases))
-            .collect();
-        let count = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), count, "{scheme}");
-        for key in keys().filter(|key| !key.default.is_empty()) {
-            let address = if key.only == Some(Mode::Listener) {
-                ":1"
-            } else {
-                "h:1"
-            };
-            let said: Uri = format!("{scheme}://{address}?{}={}", key.name, key.default)
-                .parse()
-                .unwrap();
-            let unsaid: Uri = format!("{scheme}://{address}").parse().unwrap();
-            assert_eq!(said, unsaid, "{scheme} {}", key.name);
-        }
+fn names_are_unique_and_defaults_read() {
+    let names = keys().iter();
+    let names = names.flat_map(|key| std::iter::once(&key.name).chain(key.aliases));
+    let mut names: Vec<_> = names.collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    let with_default = || keys().iter().filter(|key| !key.default.is_empty());
+    assert!(with_default().count() > 12, "{}", with_default().count());
+    for key in with_default() {
+        let address = match key.only {
+            Some(Mode::Listener) => ":1",
+            _ => "h:1",
+        };
+        let said = comity(&format!("comity://{address}?{}={}", key.name, key.default));
+        assert_eq!(said, comity(&format!("comity://{address}")), "{}", key.name);
+    }
+}
+
+/// The one table: a value beyond the bounds of its row is refused by URI and builder alike.
+#[test]
+fn uris_and_programs_have_the_same_bounds() {
+    let built = |builder: comity::ConfigBuilder| builder.insecure().build().map(|_| ());
+    for (key, good, bad) in [
+        ("sndbuf", 1_u64 << 32, (1 << 32) + 1),
+        ("sndbuf", 65_536, 65_535),
+        ("rcvbuf", 1 << 32, (1 << 32) + 1),
+        ("payload", 600, 599),
+        ("payload", 64_971, 64_972),
+        ("conntimeo", 10, 9),
+        ("keepalive", 10, 9),
+        ("peeridletimeo", 86_400_000, 86_400_001),
+        ("latency", 1, 0),
+    ] {
+        let with = |value: u64| {
+            let builder = Config::builder();
+            let time = Duration::from_millis(value);
+            built(match key {
+                "sndbuf" => builder.send_buffer(value),
+                "rcvbuf" => builder.receive_buffer(value),
+                "payload" => builder.payload(value as u32),
+                "conntimeo" => builder.connect_timeout(time),
+                "keepalive" => builder.keep_alive(time),
+                "latency" => builder.latency(time),
+                _ => builder.idle_timeout(time),
+            })
+        };
+        assert!(with(good).is_ok(), "{key}");
+        let refused = with(bad).unwrap_err().to_string();
+        let read = |value: u64| format!("comity://h:1?{key}={value}").parse::<Uri>();
+        assert!(read(good).is_ok(), "{key}");
+        let said = read(bad).unwrap_err().to_string();
+        let bounds = |text: &str| text.split("expected ").nth(1).map(str::to_owned);
+        let expected = bounds(&refused).expect("it says what was expected");
+        assert!(
+            bounds(&said).is_some_and(|said| said.starts_with(&expected)),
+            "{said}; {refused}"
+        );
     }
 }
 
@@ -537,7 +534,10 @@ fn values(key: &Key) -> BoxedStrategy<String> {
 
 /// Any value of one key: what contradicts the rest of the URI is refused, and then that is no case.
 fn settings() -> impl Strategy<Value = (&'static Key, String)> {
-    (0..KEYS.len()).prop_flat_map(|at| (Just(&KEYS[at]), values(&KEYS[at])))
+    proptest::sample::select(keys()).prop_flat_map(|key| {
+        let key = keys().iter().find(|known| known.name == key.name).unwrap();
+        (Just(key), values(key))
+    })
 }
 
 fn encoded(text: &str) -> String {
@@ -547,115 +547,44 @@ fn encoded(text: &str) -> String {
 proptest! {
     #[test]
     fn what_is_printed_reads_back(
-        scheme in proptest::sample::select(&["comity", "udp", "rtp"][..]),
-        address in proptest::sample::select(&["h:1", "192.0.2.1:65535", "[2001:db8::1]:9", ":1", "@239.1.1.1:5", "[::]:0"][..]),
+        address in proptest::sample::select(&["h:1", "192.0.2.1:65535", "[2001:db8::1]:9", ":1", "[::]:0"][..]),
         settings in proptest::collection::vec(settings(), 0..6),
     ) {
         let query: Vec<_> = settings
             .iter()
             .map(|(key, value)| format!("{}={}", key.name, encoded(value)))
             .collect();
-        let text = format!("{scheme}://{address}?{}", query.join("&"));
+        let text = format!("comity://{address}?{}", query.join("&"));
         match text.parse::<Uri>() {
             Err(error) => prop_assert!(!error.to_string().is_empty()),
-            Ok(Uri::Comity(mut uri)) => {
+            Ok(mut uri) => {
                 let printed = uri.to_string();
                 if let Credentials::Passphrase(_) = uri.credentials {
                     prop_assert!(printed.contains("passphrase=***"));
                     prop_assert!(printed.parse::<Uri>().is_err());
                     uri.credentials = Credentials::Missing;
                 }
-                let uri = Uri::Comity(uri);
                 prop_assert_eq!(uri.to_string().parse::<Uri>(), Ok(uri));
             }
-            Ok(uri) => prop_assert_eq!(uri.to_string().parse::<Uri>(), Ok(uri)),
         }
     }
 
     /// One key at a time, so that none is left out of what is printed.
     #[test]
     fn every_key_that_changes_something_is_printed((key, value) in settings(), listens in any::<bool>()) {
-        let Some(scheme) = key.schemes.first() else { return Ok(()) };
         let address = if listens { ":1" } else { "h:1" };
-        let plain: Uri = format!("{scheme}://{address}").parse().unwrap();
-        let with = format!("{scheme}://{address}?{}={}", key.name, encoded(&value)).parse::<Uri>();
+        let plain: Uri = format!("comity://{address}").parse().unwrap();
+        let with = format!("comity://{address}?{}={}", key.name, encoded(&value)).parse::<Uri>();
         if let Ok(with) = with && with != plain {
             prop_assert_ne!(with.to_string(), plain.to_string());
         }
     }
 
     #[test]
-    fn no_text_breaks_it(text in "(comity|udp|rtp|file|x)?:?/{0,2}\\PC{0,40}[?]?(\\PC{0,10}=?\\PC{0,10}&?){0,4}") {
+    fn no_text_breaks_it(text in "(comity|udp|x)?:?/{0,2}\\PC{0,40}[?]?(\\PC{0,10}=?\\PC{0,10}&?){0,4}") {
         match text.parse::<Uri>() {
             Ok(uri) => prop_assert!(!uri.to_string().is_empty()),
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }
-}
-
-fn values_of(key: &Key) -> String {
-    match key.kind {
-        Kind::Domain(Domain::Choice(words)) => {
-            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
-            words.join(", ")
-        }
-        _ => key.expected(),
-    }
-}
-
-fn page() -> Result<String, std::fmt::Error> {
-    let mut page = String::from(
-        "# URIs\n\n\
-         Generated from the table in `crates/comity/src/uri/keys.rs`; \
-         `COMITY_UPDATE=1 cargo test -p comity --test uri` writes it anew.\n\n\
-         | URI | what it is |\n\
-         | --- | --- |\n\
-         | `comity://host:9000` | calls `host`, an address or a name; IPv6 addresses stand in brackets |\n\
-         | `comity://:9000` | listens on port 9000 of all local addresses |\n\
-         | `comity://192.0.2.1:9000?mode=listener` | listens on one of them |\n\
-         | `udp://host:5000`, `rtp://host:5000` | sends media to `host`, which may be a multicast group |\n\
-         | `udp://:5000`, `rtp://:5000` | receives media on port 5000 |\n\
-         | `udp://@239.1.2.3:5000`, `rtp://@239.1.2.3:5000` | joins a multicast group and receives |\n\
-         | `file:///path`, `path` | a file; a bare path is taken as it stands |\n\
-         | `-` | standard input or standard output |\n\n\
-         Settings follow as `?key=value&key=value`. Characters that mean something in a URI (`& # % ?` and spaces) are \
-         written as `%` and two hexadecimal digits; `+` is a plus. Every value can have its unit. A bare number is in \
-         milliseconds, bit/s or bytes, whatever the key. A flag is `true` or `false` (also `1`, `yes`, `on`, `0`, `no`, \
-         `off`), and raised by its name alone. Unknown keys, keys that stand twice and keys that contradict each other are \
-         errors.\n",
-    );
-    for (title, scheme) in [("comity", Scheme::Comity), ("udp and rtp", Scheme::Udp)] {
-        writeln!(page, "\n## {title}\n")?;
-        writeln!(page, "| key | what it does | default | expected |")?;
-        writeln!(page, "| --- | --- | --- | --- |")?;
-        for key in KEYS.iter().filter(|key| key.schemes.contains(&scheme)) {
-            let names: Vec<_> = std::iter::once(&key.name)
-                .chain(key.aliases)
-                .map(|name| format!("`{name}`"))
-                .collect();
-            let only = key
-                .only
-                .map_or(String::new(), |mode| format!(" Only for a {mode}."));
-            let default = match key.default {
-                "" => String::new(),
-                default => format!("`{default}`"),
-            };
-            let (names, summary, values) = (names.join(", "), key.summary, values_of(key));
-            writeln!(page, "| {names} | {summary}{only} | {default} | {values} |")?;
-        }
-    }
-    Ok(page)
-}
-
-#[test]
-fn the_page_is_up_to_date() {
-    let page = page().unwrap();
-    if std::env::var_os("COMITY_UPDATE").is_some() {
-        std::fs::write(PAGE, &page).unwrap();
-    }
-    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(
-        written == page,
-        "docs/uri.md is not what the table says; write it anew with COMITY_UPDATE=1"
-    );
 }

@@ -16,7 +16,7 @@ use comity::session::{
     Caller, CallerConfig, CallerCredentials, Ecn, Listener, ListenerConfig, ListenerCredentials,
     PresharedKey, Randomness, Retry,
 };
-use comity::{Deliver, Importance, Options, StreamId, Transport};
+use comity::{Config, Deliver, Importance, StreamId, Transport};
 use comity_transport::timeline::{Delivery, Outgoing};
 use comity_units::{Seed, Span, Time};
 
@@ -29,8 +29,8 @@ const MOST_KEPT: usize = 256;
 /// Bytes that one end may send at one instant: a flight that fills every window of these inputs many times.
 const MOST_AT_ONCE: usize = 4 << 20;
 
-static OPTIONS: LazyLock<Options> = LazyLock::new(|| {
-    Options::builder()
+static OPTIONS: LazyLock<Config> = LazyLock::new(|| {
+    Config::builder()
         .preshared_key(PresharedKey::new([1; 32]))
         .deliver(Deliver::Early)
         .build()

@@ -8,15 +8,13 @@ pub fn check(bytes: &[u8]) {
         return;
     };
     match text.parse::<Uri>() {
-        Ok(Uri::Comity(mut uri)) => {
+        Ok(mut uri) => {
             if matches!(uri.credentials, Credentials::Passphrase(_)) {
                 assert!(uri.to_string().contains("passphrase=***"));
                 uri.credentials = Credentials::Missing;
             }
-            let uri = Uri::Comity(uri);
             assert_eq!(uri.to_string().parse(), Ok(uri));
         }
-        Ok(uri) => assert_eq!(uri.to_string().parse(), Ok(uri)),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::session::PresharedKey;
 use comity::{
-    Connection, Endpoint, GapReason, Importance, Item, Options, Qlog, Reason, Section, SectionId,
+    Config, Connection, Endpoint, GapReason, Importance, Item, Qlog, Reason, Section, SectionId,
     StreamId,
 };
 use comity_frames::{Frame, FrameType, Verdict};
@@ -23,8 +23,6 @@ use crate::child::Role;
 use crate::clock::Clock;
 use crate::error::Error;
 
-/// What a header and a tag take of each datagram.
-pub(crate) const SEALING: u32 = 29;
 /// The packets of the first window.
 const FIRST_PACKETS: u64 = 10;
 /// How long after the end of the run a receiver still waits for what it will never know otherwise.
@@ -188,8 +186,7 @@ pub(crate) fn check(flow: &FlowSpec, spec: &SectionsSpec) -> Result<(), Error> {
             "Comity's endpoints do not let `{key}` be set; leave it out"
         )));
     }
-    let options = options(spec, [0; 32], None);
-    options
+    configured(spec, [0; 32], None)
         .map(|_| ())
         .map_err(|error| refuse(error.to_string()))
 }
@@ -221,16 +218,16 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
         ),
         None => None,
     };
-    let options =
-        options(sections, task.key, qlog.clone()).map_err(|error| refuse(error.to_string()))?;
+    let config =
+        configured(sections, task.key, qlog.clone()).map_err(|error| refuse(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .map_err(Error::system("cannot start a runtime"))?;
     let log = runtime.block_on(async {
         match task.role {
-            Role::Source => send(network, sections, plan, task, options).await,
-            Role::Destination => receive(network, task, options).await,
+            Role::Source => send(network, sections, plan, task, config).await,
+            Role::Destination => receive(network, task, config).await,
         }
     })?;
     if let Some(qlog) = qlog {
@@ -239,20 +236,20 @@ pub fn run(network: &Network, task: &Task) -> Result<String, Error> {
     serde_json::to_string(&log).map_err(|error| refuse(error.to_string()))
 }
 
-fn options(
+fn configured(
     spec: &SectionsSpec,
     key: [u8; 32],
     qlog: Option<Qlog>,
-) -> Result<Options, comity::OptionsError> {
+) -> Result<Config, comity::ConfigError> {
     let config = &spec.config;
-    let mut builder = Options::builder()
+    let mut builder = Config::builder()
         .preshared_key(PresharedKey::new(key))
         .controller(&spec.controller)
         .controller_parameters(spec.parameters.clone())
         .reliability(config.reliability)
         .drop_policy(config.drop)
         .deliver(config.deliver)
-        .datagram_size(config.payload + SEALING)
+        .payload(config.payload)
         .ack_frequency(config.ack_frequency)
         .ecn(config.ecn)
         .send_buffer(config.send_buffer)
@@ -296,7 +293,7 @@ async fn send(
     spec: &SectionsSpec,
     plan: &FlowPlan,
     task: &Task,
-    options: Options,
+    config: Config,
 ) -> Result<Log, Error> {
     let clock = task.clock;
     let mut log = Log {
@@ -305,7 +302,7 @@ async fn send(
     };
     sleep_until(clock, plan.started_at).await;
     let address = SocketAddr::new(task.address, task.port);
-    let connection = match comity::connect(address, options).await {
+    let connection = match comity::connect(address, config).await {
         Ok(connection) => connection,
         Err(error) => {
             log.failure = Some(format!("cannot connect: {error}"));
@@ -451,11 +448,11 @@ fn section(frame: &Frame, payload: &mut Bytes, clock: Clock, spec: &SectionsSpec
     section
 }
 
-async fn receive(network: &Network, task: &Task, options: Options) -> Result<Log, Error> {
+async fn receive(network: &Network, task: &Task, config: Config) -> Result<Log, Error> {
     let clock = task.clock;
     let mut log = Log::default();
     let address = SocketAddr::new(task.address, task.port);
-    let endpoint = Endpoint::bind(address, options).map_err(|error| {
+    let endpoint = Endpoint::bind(address, config).map_err(|error| {
         Error::system(format!("cannot listen on {address}"))(std::io::Error::other(error))
     })?;
     log.ready_ns = clock.now().as_nanos();

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use comity_sim::host::{FlowPlan, Source, link_stream, plans};
 use comity_sim::network::{FlowSpec, Network, NetworkError, TransportSpec};
 use comity_sim::report::{Cost, Lateness, RunReport, Series, World};
+use comity_transport::wire::limits::{SEALING, UDP_IPV4};
 use comity_units::{Seed, Span, Time};
 
 use crate::capture::Captures;
@@ -23,7 +24,6 @@ use crate::requirements::missing;
 use crate::router::{Interval, LaneOf, Outcome, Port, Router};
 use crate::settings::Settings;
 use crate::tcp::{KernelSettings, Load, kernel_settings};
-use crate::udp;
 
 /// How long the flows have to get ready before the run starts.
 const LEAD: Span = Span::from_millis(500);
@@ -330,7 +330,7 @@ fn host_settings(flow: &FlowSpec) -> Result<KernelSettings, Error> {
         TransportSpec::Datagram(datagram) => datagram.wire.get(),
         TransportSpec::Sections(sections) => {
             endpoint::check(flow, sections)?;
-            u64::from(sections.config.payload + endpoint::SEALING) + udp::HEADERS as u64
+            u64::from(sections.config.payload + SEALING + UDP_IPV4)
         }
         TransportSpec::Command(_) => 0,
     };

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use comity_sim::host::{FlowPlan, Source};
+use comity_transport::wire::limits::UDP_IPV4;
 
 use crate::clock::RunClock;
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::tcp::Ends;
 /// How long a read may block before the thread looks whether the run is over.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// What IPv4 and UDP take of each packet.
-pub(crate) const HEADERS: usize = 28;
+const HEADERS: usize = UDP_IPV4 as usize;
 /// The largest datagram.
 const LARGEST: usize = 65_507;
 /// What the socket of a receiver holds while its thread is elsewhere, as far as the system allows.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use comity::uri::Uri;
 use comity::{
-    Connection, Endpoint, Event, Importance, Item, Options, Qlog, Section, SectionId, SendError,
+    Config, Connection, Endpoint, Event, Importance, Item, Qlog, Section, SectionId, SendError,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -23,8 +23,6 @@ use crate::send::{Outgoing, sleep_until};
 use crate::source::Frame;
 use crate::transports::PASSPHRASE;
 
-/// What header and tag take of each datagram.
-const SEALING: u32 = 29;
 /// Keys that the command `comity` serves and the library does not have, or that this program sets.
 const NOT_HERE: [&str; 9] = [
     "mode",
@@ -39,8 +37,8 @@ const NOT_HERE: [&str; 9] = [
 ];
 const QLOG_BYTES: u64 = 1 << 30;
 
-/// The options of both ends, by the same table of keys as URIs.
-fn options(common: &Common, address: SocketAddr) -> Result<(Options, Option<Qlog>)> {
+/// The configuration of both ends, by the same table of keys as URIs.
+fn configure(common: &Common, address: SocketAddr) -> Result<(Config, Option<Qlog>)> {
     let deliver = match common.deliver {
         Deliver::Early => "early",
         Deliver::Paced => "paced",
@@ -67,33 +65,13 @@ fn options(common: &Common, address: SocketAddr) -> Result<(Options, Option<Qlog
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     let text = format!("comity://{address}?mode=caller&{}", pairs.join("&"));
-    let uri = match text
+    let uri: Uri = text
         .parse()
+        .context(format!("{text}; correct --cc or --option"))?;
+    let mut builder = uri
+        .builder()
         .context(format!("{text}; correct --cc or --option"))?
-    {
-        Uri::Comity(uri) => uri,
-        _ => unreachable!("the text begins with comity://"),
-    };
-    let mut builder = Options::builder()
-        .passphrase(PASSPHRASE)
-        .controller(uri.controller.name)
-        .controller_parameters(uri.controller.parameters.clone())
-        .latency(uri.latency.into())
-        .reliability(uri.reliability)
-        .drop_policy(uri.drop)
-        .deliver(uri.deliver)
-        .datagram_size(uri.payload + SEALING)
-        .ecn(uri.ecn)
-        .connect_timeout(uri.connect_timeout.into())
-        .idle_timeout(uri.idle_timeout.into())
-        .keep_alive(uri.keep_alive.into())
-        .max_rate(uri.max_rate)
-        .type_of_service(uri.type_of_service)
-        .send_buffer(uri.send_buffer.get())
-        .receive_buffer(uri.receive_buffer.get());
-    if let Some(hops) = uri.time_to_live {
-        builder = builder.time_to_live(hops);
-    }
+        .passphrase(PASSPHRASE);
     let qlog = common.qlog.as_ref().map(|file| {
         Qlog::create(file, QLOG_BYTES).context(format!(
             "--qlog {}; name a file that can be written",
@@ -104,10 +82,10 @@ fn options(common: &Common, address: SocketAddr) -> Result<(Options, Option<Qlog
     if let Some(qlog) = &qlog {
         builder = builder.qlog(qlog.clone());
     }
-    let options = builder
+    let config = builder
         .build()
         .context(format!("{text}; correct --cc or --option"))?;
-    Ok((options, qlog))
+    Ok((config, qlog))
 }
 
 pub struct Sender {
@@ -124,14 +102,14 @@ pub struct Sender {
 
 pub async fn connect(arguments: &Send) -> Result<Sender> {
     let common = &arguments.common;
-    let (options, qlog) = options(common, arguments.connect)?;
+    let (config, qlog) = configure(common, arguments.connect)?;
     let log = common
         .gap_log
         .as_ref()
         .map(|file| Log::create(file))
         .transpose()?;
     let any = super::any_port(arguments.connect);
-    let endpoint = Endpoint::for_calls(any, options).context(format!("cannot bind {any}"))?;
+    let endpoint = Endpoint::for_calls(any, config).context(format!("cannot bind {any}"))?;
     let give_up = now_ns() + common.wait.as_nanos() as u64;
     let connection = loop {
         match endpoint.connect(arguments.connect).await {
@@ -257,7 +235,7 @@ impl Outgoing for Sender {
 
 pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     let common = &arguments.common;
-    let (options, qlog) = options(common, arguments.listen)?;
+    let (config, qlog) = configure(common, arguments.listen)?;
     let mut log = common
         .gap_log
         .as_ref()
@@ -266,7 +244,7 @@ pub async fn receive(arguments: &Receive, sink: &Sink) -> Result<Ended> {
     if let Some(log) = &mut log {
         log.line(format_args!("at_ns,section,reason,length,missing_bytes"));
     }
-    let endpoint = Endpoint::bind(arguments.listen, options).context(format!(
+    let endpoint = Endpoint::bind(arguments.listen, config).context(format!(
         "cannot listen at {}; choose an address of this host and a free port",
         arguments.listen
     ))?;

@@ -105,7 +105,7 @@ fn scaled(demand: Rate, flows: u16) -> Rate {
 fn refuse(trouble: &Trouble) -> Failure {
     say(&format!("error: {trouble}"));
     match trouble {
-        Trouble::Options(_) => Failure::Usage,
+        Trouble::Config(_) => Failure::Usage,
         Trouble::Emulator(
             comity_emulator::Error::Link { .. } | comity_emulator::Error::NoRate { .. },
         ) => Failure::Usage,

@@ -2,11 +2,13 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// The UDP payload of the first packets of a connection: a path that does not carry them carries no connection
-/// (`docs/protocol.md`).
-const FIRST: u32 = 1_200;
-/// That of full packets, where the URI says nothing else: 1,423 bytes, and 29 of header and tag.
-const FULL: u32 = 1_452;
+use comity::sizes::{DEFAULT_DATAGRAM, MIN_INITIAL, UDP_IPV4, UDP_IPV6};
+
+/// The UDP payload of the first packets of a connection: a path that does not carry them carries
+/// no connection (`docs/protocol.md`).
+const FIRST: u32 = MIN_INITIAL as u32;
+/// That of full packets, where the URI says nothing else.
+const FULL: u32 = DEFAULT_DATAGRAM as u32;
 
 /// The MTU of a way out, as the system knows it: that of the interface, or of the route where that is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,10 @@ pub(crate) struct Mtu {
 impl Mtu {
     #[cfg(test)]
     pub(crate) const fn of_ipv4(bytes: u32) -> Self {
-        Self { bytes, headers: 28 }
+        Self {
+            bytes,
+            headers: UDP_IPV4,
+        }
     }
 
     /// The MTU on the way to an address; `None` where there is no way, or the system does not tell. Connecting a UDP
@@ -33,8 +38,8 @@ impl Mtu {
         let socket = UdpSocket::bind(any).ok()?;
         socket.connect(address).ok()?;
         let (bytes, headers) = match address {
-            SocketAddr::V4(_) => (rustix::net::sockopt::ip_mtu(&socket).ok()?, 28),
-            SocketAddr::V6(_) => (rustix::net::sockopt::ipv6_mtu(&socket).ok()?, 48),
+            SocketAddr::V4(_) => (rustix::net::sockopt::ip_mtu(&socket).ok()?, UDP_IPV4),
+            SocketAddr::V6(_) => (rustix::net::sockopt::ipv6_mtu(&socket).ok()?, UDP_IPV6),
         };
         Some(Self { bytes, headers })
     }

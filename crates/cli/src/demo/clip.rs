@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use comity::sizes::{SEALING, UDP_IPV4};
 use comity_media::{Event, FrameType, MediaSection, ReadError, Reader, ReaderConfig};
 use comity_units::{Bytes, Rate, Span, Time};
 use thiserror::Error;
@@ -18,11 +19,11 @@ const CLIP: &[u8] = include_bytes!("../../../../experiments/demo/clip/clip.ts");
 /// A file is read in pieces of so many bytes.
 const PIECE: usize = 64 << 10;
 
-/// What each datagram has on the wire beside bytes of sections: IP and UDP 28, header and tag 29, some 20 for
+/// What each datagram has on the wire beside bytes of sections: IP, UDP, header and tag, some 20 for
 /// the departure and the frame, and, measured on an empty path, 33 for the packets without sections.
 const OVERHEAD: u64 = WITH_SECTIONS + 33;
 /// That of it which a datagram with sections has.
-const WITH_SECTIONS: u64 = 28 + 29 + 20;
+const WITH_SECTIONS: u64 = (UDP_IPV4 + SEALING) as u64 + 20;
 /// Bytes of sections in a full datagram of 1,452 bytes.
 const PER_DATAGRAM: u64 = 1_400;
 /// The part of a full datagram on the wire that is sections.

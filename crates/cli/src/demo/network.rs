@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use comity::session::{Cipher, PresharedKey, Randomness};
 use comity::{
-    BindError, CloseCode, ConnectError, Connection, DropPolicy, End, Endpoint, GapReason, Item,
-    Options, OptionsError, Reason, Reliability, Section, SectionId, SendError, StreamId, connect,
+    BindError, CloseCode, Config, ConfigError, ConnectError, Connection, DropPolicy, End, Endpoint,
+    GapReason, Item, Reason, Reliability, Section, SectionId, SendError, StreamId, connect,
 };
-use comity_emulator::{Config, Emulator, Error as EmulatorError, Report};
+use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
 use comity_media::{Shedder, ShedderConfig, Verdict};
 use comity_units::{Seed, Span, Time};
@@ -52,9 +52,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Why there was no demonstration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The options of the connections.
+    /// The configuration of the connections.
     #[error(transparent)]
-    Options(#[from] OptionsError),
+    Config(#[from] ConfigError),
     /// The receiver's socket.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -128,7 +128,7 @@ pub(crate) async fn play(
     mut tell: impl FnMut(&Progress),
 ) -> Result<Recording, Trouble> {
     let key = PresharedKey::new(Randomness::system().bytes());
-    let video = Options::builder()
+    let video = Config::builder()
         .preshared_key(key.clone())
         .latency(setup.latency.into())
         .controller(&setup.controller)
@@ -144,7 +144,7 @@ pub(crate) async fn play(
     let mut flows = vec![join(VIDEO.into(), &endpoint, bottleneck, video).await?];
     for number in 1..=setup.flows {
         let name = format!("{} {number}", setup.rival());
-        let options = Options::builder()
+        let config = Config::builder()
             .preshared_key(key.clone())
             .controller(&setup.rivals)
             .reliability(Reliability::Full)
@@ -153,7 +153,7 @@ pub(crate) async fn play(
             .send_buffer(1 << 20)
             .stream_name(&name)
             .build()?;
-        flows.push(join(name, &endpoint, bottleneck, options).await?);
+        flows.push(join(name, &endpoint, bottleneck, config).await?);
     }
     begin();
     let [main, competitors @ ..] = flows.as_slice() else {
@@ -237,7 +237,7 @@ pub(crate) async fn play(
     })
 }
 
-fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> Config {
+fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> EmulatorConfig {
     let losses = if setup.loss > 0.0 {
         vec![Loss {
             model: LossModel::Bernoulli(setup.loss),
@@ -251,12 +251,12 @@ fn emulation(setup: &Setup, target: SocketAddr, listen: SocketAddr) -> Config {
         losses,
         ..LinkConfig::new(setup.rate, setup.delay)
     };
-    Config {
+    EmulatorConfig {
         forward: link.clone(),
         backward: link,
         seed: Seed::new(setup.seed),
         record: MOST_RECORDS,
-        ..Config::new(listen, target)
+        ..EmulatorConfig::new(listen, target)
     }
 }
 
@@ -265,9 +265,9 @@ async fn join(
     name: String,
     endpoint: &Endpoint,
     bottleneck: SocketAddr,
-    options: Options,
+    config: Config,
 ) -> Result<Ends, Trouble> {
-    let (sender, receiver) = tokio::join!(connect(bottleneck, options), async {
+    let (sender, receiver) = tokio::join!(connect(bottleneck, config), async {
         timeout(PATIENCE, endpoint.accept()).await.ok().flatten()
     });
     match (sender, receiver) {

@@ -28,7 +28,7 @@ fn mistakes_are_named_with_what_to_do() {
     let (media, link) = (folder.path("media.ts"), folder.path("link.ts"));
     fs::copy(clip, &media).unwrap();
     std::os::unix::fs::symlink(&media, &link).unwrap();
-    let cases: [(i32, &[&str], &[&str]); 18] = [
+    let cases: [(i32, &[&str], &[&str]); 21] = [
         (
             USAGE,
             &["relay", &media, &link],
@@ -105,8 +105,23 @@ fn mistakes_are_named_with_what_to_do() {
         ),
         (
             USAGE,
-            &["relay", "udp://127.0.0.1:9", "out.ts"],
-            &["udp://:5000"],
+            &["relay", "udp://localhost:9", "out.ts"],
+            &["udp://:5000", "udp://127.0.0.1:5000"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "srt://h:9?latency=200000"],
+            &["srt-live-transmit", "comity send - comity://host:9000"],
+        ),
+        (
+            USAGE,
+            &["send", clip, "127.0.0.1:9"],
+            &["did you mean comity://127.0.0.1:9?"],
+        ),
+        (
+            USAGE,
+            &["recv", ":9", "out.ts"],
+            &["did you mean comity://:9?"],
         ),
     ];
     for (code, args, parts) in cases {
@@ -225,7 +240,7 @@ fn connections_that_cannot_be_made_say_why() {
     let foreign = format!("comity://192.0.2.1:{port}?mode=listener&{SECRET}");
     let said = ends(5, &["recv", &foreign, "/dev/null"]);
     assert!(
-        said.contains("no address of this host") && said.contains("ip addr"),
+        said.contains("is not an address of this host") && said.contains("ip addr"),
         "{said}"
     );
     // The listener says whom it turned away and why, each reason once in a while.

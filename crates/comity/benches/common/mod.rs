@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use comity::session::PresharedKey;
-use comity::{Deliver, Options, OptionsBuilder};
+use comity::{Config, ConfigBuilder, Deliver};
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Both ends have a key, and sections are handed out as soon as they are whole.
-pub(crate) fn options() -> OptionsBuilder {
-    Options::builder()
+pub(crate) fn options() -> ConfigBuilder {
+    Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
 }

@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use super::Handle;
 use super::connection::Connection;
+use crate::config::Config;
 use crate::core::Transport;
 use crate::error::ConnectError;
-use crate::options::Options;
 use crate::session::{Caller, ConnectionId};
 
 /// Who waits for a call to be answered.
@@ -23,7 +23,7 @@ pub(super) struct Waiting {
 pub(super) struct Call {
     pub(super) caller: Caller<Transport>,
     pub(super) address: SocketAddr,
-    pub(super) options: Box<Options>,
+    pub(super) config: Box<Config>,
     pub(super) waiting: Option<Waiting>,
     timer: Time,
     is_ready: bool,
@@ -51,7 +51,7 @@ impl Callers {
         &mut self,
         caller: Caller<Transport>,
         address: SocketAddr,
-        options: Box<Options>,
+        config: Box<Config>,
         waiting: Waiting,
     ) {
         let id = caller.id();
@@ -60,7 +60,7 @@ impl Callers {
             Box::new(Call {
                 caller,
                 address,
-                options,
+                config,
                 waiting: Some(waiting),
                 timer: Time::MAX,
                 is_ready: false,

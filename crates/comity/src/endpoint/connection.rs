@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use comity_transport::timeline::Outgoing;
+use comity_transport::timeline::{MAX_STREAMS, Outgoing};
 use comity_transport::wire::CloseCode;
 use comity_units::{Rate, Span, Time};
 use tokio::sync::{broadcast, oneshot, watch};
@@ -16,9 +16,6 @@ use crate::error::{End, SendError};
 use crate::section::{Item, Outcome, Reason, Section, SectionId, StreamId};
 use crate::session::{Cipher, PublicKey};
 use crate::statistics::Statistics;
-
-/// As many streams as the transport carries in one connection.
-const MOST_STREAMS: usize = 64;
 
 /// One connection to a peer: sections in both directions, over encrypted datagrams.
 ///
@@ -498,7 +495,7 @@ impl Connection {
     /// Ends all streams, waits until every section has its outcome and the peer knows, and closes.
     ///
     /// That takes as long as the last deadline is away, and without deadlines until the peer has everything or is
-    /// [given up](crate::OptionsBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
+    /// [given up](crate::ConfigBuilder::idle_timeout). A call that is dropped before it is ready has begun to end
     /// the connection all the same; another one waits for the rest.
     ///
     /// # Errors
@@ -547,8 +544,8 @@ fn next_number(outbound: &Outbound, stream: StreamId) -> Result<SectionId, SendE
     match outbound.streams.get(&stream) {
         Some(known) if known.has_ended => Err(SendError::StreamEnded { stream }),
         Some(known) => Ok(SectionId(known.next)),
-        None if outbound.streams.len() >= MOST_STREAMS => {
-            let most = MOST_STREAMS;
+        None if outbound.streams.len() >= MAX_STREAMS => {
+            let most = MAX_STREAMS;
             Err(SendError::TooManyStreams { stream, most })
         }
         None => Ok(SectionId(0)),

@@ -21,9 +21,9 @@ use super::link::{Link, Scratch, Served};
 use super::shared::{Accepting, ConnectionShared, EndpointShared, Facts, Request};
 use super::socket::Socket;
 use super::{EndpointEvent, Handle};
+use crate::config::Config;
 use crate::core::Transport;
 use crate::error::ConnectError;
-use crate::options::Options;
 use crate::session::{
     Addresses, Caller, CallerConfig, CallerEvent, ConnectionId, Datagram, Ecn, Listener,
     ListenerEvent, Randomness, Session,
@@ -66,7 +66,7 @@ pub(super) struct Driver {
     listener: Option<Listener<Transport>>,
     callers: Callers,
     links: BTreeMap<ConnectionId, Link>,
-    options: Arc<Options>,
+    config: Arc<Config>,
     accepting: Accepting,
     handle: Weak<Handle>,
     randomness: Randomness,
@@ -86,7 +86,7 @@ impl Driver {
         shared: Arc<EndpointShared>,
         socket: Socket,
         listener: Option<Listener<Transport>>,
-        options: Arc<Options>,
+        config: Arc<Config>,
         accepting: Accepting,
         handle: Weak<Handle>,
         randomness: Randomness,
@@ -97,7 +97,7 @@ impl Driver {
             listener,
             callers: Callers::default(),
             links: BTreeMap::new(),
-            options,
+            config,
             accepting,
             handle,
             randomness,
@@ -167,10 +167,10 @@ impl Driver {
             match request {
                 Request::Call {
                     address,
-                    options,
+                    config,
                     handle,
                     reply,
-                } => self.call(address, options, Waiting { reply, handle }),
+                } => self.call(address, config, Waiting { reply, handle }),
                 Request::Statistics(reply) => {
                     // It fails when nobody waits any more.
                     let _ = reply.send(self.statistics());
@@ -234,7 +234,7 @@ impl Driver {
         }
     }
 
-    fn call(&mut self, address: SocketAddr, options: Box<Options>, waiting: Waiting) {
+    fn call(&mut self, address: SocketAddr, config: Box<Config>, waiting: Waiting) {
         let now = self.now();
         let address = self.socket.reach(address);
         let fail = |waiting: Waiting, error| {
@@ -244,23 +244,23 @@ impl Driver {
         if self.until.is_some() {
             return fail(waiting, ConnectError::EndpointClosed);
         }
-        let credentials = match options.caller_credentials() {
+        let credentials = match config.caller_credentials() {
             Ok(credentials) => credentials,
             Err(error) => return fail(waiting, error.into()),
         };
         let mut parameters = Vec::new();
-        options
+        config
             .parameters()
             .encode(&mut parameters)
-            .expect("valid options give valid parameters");
-        let config = CallerConfig {
-            timeout: options.connect_timeout().into(),
+            .expect("a valid configuration gives valid parameters");
+        let caller = CallerConfig {
+            timeout: config.settings().connect_timeout.into(),
             ..CallerConfig::new(credentials, parameters)
         };
         let seed = Seed::new(u64::from_be_bytes(self.randomness.bytes()));
-        let opener = Transport::opener((*options).clone(), seed);
-        match Caller::new(now, address, config, opener, self.randomness.split()) {
-            Ok(caller) => self.callers.insert(caller, address, options, waiting),
+        let opener = Transport::opener((*config).clone(), seed);
+        match Caller::new(now, address, caller, opener, self.randomness.split()) {
+            Ok(caller) => self.callers.insert(caller, address, config, waiting),
             Err(error) => fail(waiting, error.into()),
         }
     }
@@ -307,7 +307,7 @@ impl Driver {
         };
         if session.is_confirmed() {
             if !self.links.contains_key(&id) {
-                let link = new_link(now, session, &self.options);
+                let link = new_link(now, session, &self.config);
                 offer(
                     &link,
                     session,
@@ -363,7 +363,7 @@ impl Driver {
             }
             Some(session) => {
                 if let Some(waiting) = call.waiting.take() {
-                    let link = new_link(now, session, &call.options);
+                    let link = new_link(now, session, &call.config);
                     let connection = Connection::new(link.shared.clone(), waiting.handle);
                     // Whoever does not wait any more drops the connection, which closes it.
                     let _ = waiting.reply.send(Ok(connection));
@@ -686,9 +686,9 @@ fn route(
     }
 }
 
-fn new_link(now: Time, session: &Session<Transport>, options: &Options) -> Link {
+fn new_link(now: Time, session: &Session<Transport>, config: &Config) -> Link {
     let core = session.core();
-    let config = options.config();
+    let transport = config.transport();
     let facts = Facts {
         id: session.id(),
         peer_address: session.address(),
@@ -697,17 +697,17 @@ fn new_link(now: Time, session: &Session<Transport>, options: &Options) -> Link 
         stream_name: core.peer().stream_name.clone(),
         latency: core.latency(),
         opened_at: now,
-        send_buffer: config.send_buffer,
+        send_buffer: transport.send_buffer,
         longest: u64::from(MAX_SECTION)
-            .min(config.send_buffer)
+            .min(transport.send_buffer)
             .min(core.peer().initial_credit),
-        send_sections: config.send_sections,
-        receive_buffer: config.receive_buffer,
+        send_sections: transport.send_sections,
+        receive_buffer: transport.receive_buffer,
     };
     Link::new(
         Arc::new(ConnectionShared::new(facts)),
-        config.idle_timeout.into(),
-        options.controller(),
+        transport.idle_timeout.into(),
+        config.controller(),
     )
 }
 

@@ -43,9 +43,9 @@ pub use socket::SYSTEM_BUFFER;
 use self::driver::Driver;
 use self::shared::{EndpointShared, Request};
 use self::socket::Socket;
+use crate::config::Config;
 use crate::core::Transport;
 use crate::error::{BindError, ConnectError};
-use crate::options::Options;
 use crate::session::{Listener, ListenerConfig, Opener, Randomness, RefusedCaller};
 use crate::statistics::EndpointStatistics;
 
@@ -55,7 +55,7 @@ use crate::statistics::EndpointStatistics;
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     handle: Arc<Handle>,
-    options: Arc<Options>,
+    config: Arc<Config>,
     accepted: Arc<Mutex<mpsc::Receiver<Connection>>>,
 }
 
@@ -107,15 +107,15 @@ impl EndpointEvents {
 }
 
 impl Endpoint {
-    /// Opens a socket at `address` that answers callers, as far as `options` say whom; it may call others too.
+    /// Opens a socket at `address` that answers callers, as far as `config` says whom; it may call others too.
     ///
     /// Port 0 takes one that is free, which [`local_address`](Self::local_address) tells.
     ///
     /// # Errors
     ///
-    /// [`BindError`]: the address is taken, not of this host, or the options are not for listening.
-    pub fn bind(address: SocketAddr, options: Options) -> Result<Self, BindError> {
-        Self::open(address, options, true)
+    /// [`BindError`]: the address is taken, not of this host, or the configuration is not for listening.
+    pub fn bind(address: SocketAddr, config: Config) -> Result<Self, BindError> {
+        Self::open(address, config, true)
     }
 
     /// Opens a socket at `address` that answers nobody, for calls alone.
@@ -123,13 +123,13 @@ impl Endpoint {
     /// # Errors
     ///
     /// [`BindError`]: the address is taken or not of this host.
-    pub fn for_calls(address: SocketAddr, options: Options) -> Result<Self, BindError> {
-        Self::open(address, options, false)
+    pub fn for_calls(address: SocketAddr, config: Config) -> Result<Self, BindError> {
+        Self::open(address, config, false)
     }
 
-    fn open(address: SocketAddr, options: Options, listens: bool) -> Result<Self, BindError> {
+    fn open(address: SocketAddr, config: Config, listens: bool) -> Result<Self, BindError> {
         let credentials = match listens {
-            true => Some(options.listener_credentials()?),
+            true => Some(config.listener_credentials()?),
             false => None,
         };
         let system = |purpose| {
@@ -139,7 +139,7 @@ impl Endpoint {
                 reason,
             }
         };
-        let socket = Socket::bind(address, !listens, options.marking()).map_err(|reason| {
+        let socket = Socket::bind(address, !listens, config.settings()).map_err(|reason| {
             match reason.kind() {
                 io::ErrorKind::AddrInUse => BindError::InUse { address },
                 io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
@@ -158,33 +158,33 @@ impl Endpoint {
             None => None,
             Some(credentials) => {
                 let mut parameters = Vec::new();
-                options
+                config
                     .parameters()
                     .encode(&mut parameters)
-                    .expect("valid options give valid parameters");
-                let config = ListenerConfig {
-                    most_connections: options.most_connections(),
-                    most_served: options.most_served(),
+                    .expect("a valid configuration gives valid parameters");
+                let answering = ListenerConfig {
+                    most_connections: config.settings().max_connections,
+                    most_served: config.settings().max_served,
                     ..ListenerConfig::new(credentials, parameters)
                 };
                 let seed = Seed::new(u64::from_be_bytes(randomness.bytes()));
-                let opener = awaiting_taker(Transport::opener(options.clone(), seed));
+                let opener = awaiting_taker(Transport::opener(config.clone(), seed));
                 let now = shared.clock.now();
-                let listener = Listener::new(now, config, opener, randomness.split())
-                    .expect("valid options give a valid configuration");
+                let listener = Listener::new(now, answering, opener, randomness.split())
+                    .expect("a valid configuration gives a valid one");
                 Some(listener)
             }
         };
         let handle = Arc::new(Handle {
             shared: shared.clone(),
         });
-        let (accepting, accepted) = mpsc::channel(options.most_waiting());
-        let options = Arc::new(options);
+        let (accepting, accepted) = mpsc::channel(config.settings().max_waiting);
+        let config = Arc::new(config);
         let driver = Driver::new(
             shared,
             socket,
             listener,
-            options.clone(),
+            config.clone(),
             accepting,
             Arc::downgrade(&handle),
             randomness,
@@ -195,7 +195,7 @@ impl Endpoint {
             .map_err(system("cannot start a thread"))?;
         Ok(Self {
             handle,
-            options,
+            config,
             accepted: Arc::new(Mutex::new(accepted)),
         })
     }
@@ -212,7 +212,7 @@ impl Endpoint {
         Some(connection)
     }
 
-    /// Opens a connection to the endpoint that listens at `address`, with the options of this one.
+    /// Opens a connection to the endpoint that listens at `address`, with the configuration of this one.
     ///
     /// When a call is dropped before it is ready, the connection that may come of it is closed at once.
     ///
@@ -220,10 +220,10 @@ impl Endpoint {
     ///
     /// [`ConnectError`]: nobody answers, or refuses, or wants other credentials.
     pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
-        self.connect_with(address, (*self.options).clone()).await
+        self.connect_with(address, (*self.config).clone()).await
     }
 
-    /// Opens a connection with other options.
+    /// Opens a connection with another configuration.
     ///
     /// # Errors
     ///
@@ -231,13 +231,13 @@ impl Endpoint {
     pub async fn connect_with(
         &self,
         address: SocketAddr,
-        options: Options,
+        config: Config,
     ) -> Result<Connection, ConnectError> {
-        options.caller_credentials()?;
+        config.caller_credentials()?;
         let (reply, answer) = oneshot::channel();
         self.handle.shared.request(Request::Call {
             address,
-            options: Box::new(options),
+            config: Box::new(config),
             handle: self.handle.clone(),
             reply,
         });
@@ -286,11 +286,11 @@ fn awaiting_taker(mut opener: Opener<Transport>) -> Opener<Transport> {
 /// # Errors
 ///
 /// [`ConnectError`].
-pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection, ConnectError> {
+pub async fn connect(address: SocketAddr, config: Config) -> Result<Connection, ConnectError> {
     let any: SocketAddr = if address.is_ipv4() {
         ([0, 0, 0, 0], 0).into()
     } else {
         ([0_u16; 8], 0).into()
     };
-    Endpoint::for_calls(any, options)?.connect(address).await
+    Endpoint::for_calls(any, config)?.connect(address).await
 }

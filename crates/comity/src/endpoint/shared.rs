@@ -20,8 +20,8 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use super::clock::Clock;
 use super::connection::{Connection, Event, PathSize};
 use super::{EndpointEvent, Handle};
+use crate::config::Config;
 use crate::error::{ConnectError, End};
-use crate::options::Options;
 use crate::section::{Item, Reason, SectionId, StreamId};
 use crate::session::{Cipher, ConnectionId, PublicKey};
 use crate::statistics::{EndpointStatistics, Statistics};
@@ -35,7 +35,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) enum Request {
     Call {
         address: SocketAddr,
-        options: Box<Options>,
+        config: Box<Config>,
         handle: Arc<Handle>,
         reply: oneshot::Sender<Result<Connection, ConnectError>>,
     },

@@ -10,7 +10,7 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 
 use rustix::net::sockopt;
 
-use crate::options::Marking;
+use crate::config::Settings;
 use crate::session::{Addresses, Datagram, Ecn};
 
 /// What an endpoint asks the system to hold in either direction, in bytes; the system may allow less.
@@ -36,7 +36,7 @@ impl Socket {
     pub(super) fn bind(
         address: SocketAddr,
         tells_errors: bool,
-        marking: Marking,
+        marking: &Settings,
     ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         if let Some(hops) = marking.time_to_live {

@@ -42,15 +42,18 @@ pub struct CallerConfig {
     pub longest_resend: Span,
 }
 
+/// After how long without an answer a caller gives up that does not choose a time.
+pub(crate) const CALL_TIMEOUT: Span = Span::from_secs(3);
+
 impl CallerConfig {
-    /// Gives up after 10 s; sends again after 250 ms, then 375 ms, then every 500 ms.
+    /// Gives up after [`CALL_TIMEOUT`]; sends again after 250 ms, then 375 ms, then every 500 ms.
     pub fn new(credentials: CallerCredentials, parameters: Vec<u8>) -> Self {
         Self {
             credentials,
             parameters,
             cipher: Cipher::of_this_machine(),
             key_limits: KeyLimits::default(),
-            timeout: Span::from_secs(10),
+            timeout: CALL_TIMEOUT,
             first_resend: Span::from_millis(250),
             longest_resend: Span::from_millis(500),
         }

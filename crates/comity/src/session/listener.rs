@@ -66,6 +66,9 @@ pub struct ListenerConfig {
     pub half_open_for: Span,
 }
 
+/// The most connections of a listener that does not choose a number.
+pub(crate) const USUAL_CONNECTIONS: usize = 4_096;
+
 impl ListenerConfig {
     /// At most 4096 connections, 256 of them half open for at most 5 s; every caller proves its address.
     pub fn new(credentials: ListenerCredentials, parameters: Vec<u8>) -> Self {
@@ -76,7 +79,7 @@ impl ListenerConfig {
             key_limits: KeyLimits::default(),
             retry: Retry::Always,
             most_half_open: 256,
-            most_connections: 4096,
+            most_connections: USUAL_CONNECTIONS,
             most_served: usize::MAX,
             half_open_for: Span::from_secs(5),
         }

@@ -28,6 +28,7 @@ mod protection;
 mod randomness;
 mod refusal;
 mod replay;
+mod secret;
 #[expect(
     clippy::module_inception,
     reason = "the module is about sessions, and this part is the session"
@@ -37,6 +38,7 @@ mod session;
 mod vector;
 
 pub use allow_list::{AllowList, AllowListError};
+pub(crate) use caller::CALL_TIMEOUT;
 pub use caller::{CallError, Caller, CallerConfig, CallerEvent};
 pub use comity_transport::datagram::Ecn;
 pub use comity_transport::wire::header::{ConnectionId, Pattern};
@@ -47,6 +49,7 @@ pub use credentials::{
     Allow, CallerCredentials, CredentialError, ListenerCredentials, Passphrase, PresharedKey,
     PublicKey, StaticKey,
 };
+pub(crate) use listener::USUAL_CONNECTIONS;
 pub use listener::{
     Listener, ListenerConfig, ListenerConfigError, ListenerEvent, ListenerStatistics,
     RefusedCaller, Retry,
@@ -54,6 +57,7 @@ pub use listener::{
 pub use protection::{Cipher, KeyLimits, KeyUsedUp, OpenError, Protection, Role};
 pub use randomness::Randomness;
 pub use replay::{ReplayWindow, Stale};
+pub use secret::Secret;
 pub use session::{Closed, Event, Session, SessionStatistics};
 
 /// The two addresses of a datagram that has arrived.

@@ -66,7 +66,7 @@ pub struct Local {
 
 impl Local {
     /// Reads `192.0.2.1`, `192.0.2.1:5000`, `2001:db8::1`, `[2001:db8::1]:5000` or `:5000`.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         if let Ok(ip) = text.parse::<IpAddr>() {
             return Some(Self {
                 address: Some(ip),

@@ -3,26 +3,24 @@
 use core::fmt;
 
 use comity_congestion::table::{ParameterError, UnknownController};
+use comity_units::Span;
 use thiserror::Error;
 
-use super::keys::{Mode, Scheme};
-use super::percent::PercentError;
+use super::parts::is_address;
+use super::{Mode, PercentError};
 use crate::session::CredentialError;
 
-/// Why a text is no URI. No message has a passphrase in it.
+/// Why a text is no `comity://` URI. No message has a passphrase in it.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum UriError {
-    /// A scheme that sends nothing to anybody has something before its path.
-    #[error("file: the host is {0:?}; expected none, as in file:///path")]
-    FileHost(String),
     /// The host or the port do not read.
     #[error("address: is {found:?}; expected {expected}")]
     Address {
         /// What stands there.
         found: String,
         /// What could stand there.
-        expected: &'static str,
+        expected: String,
     },
     /// A key is there that the other way of connecting has.
     #[error("{key}: belongs to a {belongs}; this URI is a {mode}'s")]
@@ -33,16 +31,6 @@ pub enum UriError {
         belongs: Mode,
         /// What the URI is.
         mode: Mode,
-    },
-    /// A key is there that only other schemes have.
-    #[error("{key}: is not known to {scheme}://; it belongs to {}", List(.belongs))]
-    BelongsToOtherScheme {
-        /// The key.
-        key: &'static str,
-        /// The scheme of the URI.
-        scheme: Scheme,
-        /// The schemes that have the key.
-        belongs: &'static [Scheme],
     },
     /// Two keys cannot be set together.
     #[error("{first} and {second} exclude each other; leave one of them out")]
@@ -63,21 +51,29 @@ pub enum UriError {
         /// What is wrong with it.
         error: CredentialError,
     },
-    /// There is nothing.
-    #[error(
-        "the URI is empty; expected one such as \"comity://host:9000\", \"udp://:5000\", a path, or \"-\""
-    )]
-    Empty,
     /// A `#` begins a part that these URIs do not have.
     #[error("\"#\" ends a URI; expected \"%23\" where the character itself is meant")]
     Fragment,
     /// A key needs another one.
-    #[error("{key}: is missing; {because} needs it")]
+    #[error("{because} also needs {key}=")]
     Missing {
+        /// Why it has to be there.
+        because: &'static str,
         /// The key that is not there.
         key: &'static str,
-        /// Why it has to be.
-        because: &'static str,
+    },
+    /// A time that is one in the microseconds of ffmpeg.
+    #[error(
+        "{key}: is {found:?} without a unit, which is in milliseconds here and in microseconds for \
+         ffmpeg; expected {span} if those were meant, or a number with its unit"
+    )]
+    Microseconds {
+        /// The key.
+        key: &'static str,
+        /// What stands there.
+        found: String,
+        /// What it is in microseconds.
+        span: Span,
     },
     /// A caller has nobody to call.
     #[error("mode: is caller; expected a host to call, as in comity://host:9000")]
@@ -99,22 +95,19 @@ pub enum UriError {
     /// A key stands there twice.
     #[error("{0}: stands there twice")]
     Repeated(String),
-    /// A scheme that is not known.
-    #[error("there is no scheme {found:?}; {}", DidYouMean(*.nearest, &Scheme::ALL))]
-    Scheme {
-        /// What stands there.
+    /// The text is no URI of this scheme.
+    #[error("is {found:?}; {}", did_you_mean_address(.found))]
+    NoUri {
+        /// What stands there, without settings.
         found: String,
-        /// The known scheme that comes nearest.
-        nearest: Option<&'static str>,
     },
-    /// Nothing but a colon behind a scheme.
-    #[error("{0}: is followed by \":\"; expected \"{0}://\"")]
-    Slashes(Scheme),
     /// A key of another protocol's tools.
-    #[error("there is no key {key:?} for comity://: {hint}")]
+    #[error("there is no key {key:?} for {scheme}://: {hint}")]
     ForeignKey {
         /// What stands there.
         key: String,
+        /// The scheme.
+        scheme: &'static str,
         /// What to do instead.
         hint: &'static str,
     },
@@ -124,7 +117,7 @@ pub enum UriError {
         /// What stands there.
         key: String,
         /// The scheme.
-        scheme: Scheme,
+        scheme: &'static str,
         /// The known key that comes nearest.
         nearest: Option<&'static str>,
         /// The keys that there are.
@@ -150,6 +143,23 @@ pub enum UriError {
     },
 }
 
+impl UriError {
+    /// The text, whose settings may hold a passphrase, is no URI of this scheme.
+    pub(super) fn no_uri(text: &str) -> Self {
+        Self::NoUri {
+            found: text.split('?').next().unwrap_or_default().into(),
+        }
+    }
+}
+
+/// What would be a URI.
+fn did_you_mean_address(found: &str) -> String {
+    match is_address(found) {
+        true => format!("did you mean comity://{found}?"),
+        false => "expected comity://host:port or comity://:port".into(),
+    }
+}
+
 /// What is wrong, without the word before it, which is not the key's name.
 fn without_place(error: CredentialError) -> String {
     let text = error.to_string();
@@ -172,7 +182,7 @@ impl<T: fmt::Display> fmt::Display for DidYouMean<'_, T> {
 }
 
 /// `a, b and c`.
-pub(super) struct List<'a, T>(pub(super) &'a [T]);
+struct List<'a, T>(&'a [T]);
 
 impl<T: fmt::Display> fmt::Display for List<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -44,22 +44,24 @@ pub(super) fn hint(name: &str) -> Option<&'static str> {
             "what waits at each end is bounded by \"sndbuf\" and \"rcvbuf\""
         }
         "miface" | "localaddr" | "localport" => "the local address and port are \"bind\"",
-        "pkt_size" => "the size of a packet is \"payload\", or \"mtu\" with its headers",
+        "pkt_size" => {
+            "it says how SRT and UDP cut a transport stream, 1316 bytes being seven of its packets; here packets are as \
+             large as the path carries, up to \"payload\", and media is cut again behind the receiver; leave it out"
+        }
+        "buffer_size" | "fifo_size" | "send_buffer_size" | "recv_buffer_size" => {
+            "what waits at each end is bounded by \"sndbuf\" and \"rcvbuf\""
+        }
         _ => return None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::{KEYS, Scheme};
     use super::*;
 
     #[test]
     fn hints_are_for_names_that_are_none_here_and_name_what_is() {
-        let own = || {
-            KEYS.iter()
-                .filter(|key| key.schemes.contains(&Scheme::Comity))
-        };
+        let own = || crate::uri::keys().iter();
         for key in own() {
             assert_eq!(hint(key.name), None, "{}", key.name);
             for alias in key.aliases {
@@ -72,6 +74,9 @@ mod tests {
             "timeout",
             "packetfilter",
             "oheadbw",
+            "pkt_size",
+            "fifo_size",
+            "localaddr",
         ] {
             let hint = hint(name).expect(name);
             for word in hint.split('"').skip(1).step_by(2) {

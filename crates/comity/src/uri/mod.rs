@@ -1,30 +1,26 @@
-//! Where media comes from and goes to, in the form that people write: `comity://host:9000?latency=400ms`.
+//! `comity://` URIs: who opens a connection, and how, in the form that people write.
 //!
 //! ```text
-//! uri    = comity://[host]:port[?settings]      a host: caller; none, 0.0.0.0 or [::]: listener
-//!        | udp://host:port[?settings]           to host     (rtp:// alike)
-//!        | udp://[@[address]]:port[?settings]   from anybody who sends to the port, or to a multicast group
-//!        | file:///path | path | -              a file, or standard input and output
+//! uri      = comity://[host]:port[?settings]    a host: caller; none, 0.0.0.0 or [::]: listener
 //! settings = key=value[&key=value]..            percent-encoded; docs/uri.md lists the keys
 //! ```
 //!
-//! The shape and most names of keys are those of SRT. One table, [`KEYS`], drives parsing, printing, messages
-//! and documentation. Text becomes plain validated structs; nothing is looked up, opened or bound here.
+//! The shape and most names of keys are those of SRT. [`keys`] has those of the table of settings
+//! ([`SETTINGS`]) and those that say who connects where with what. Nothing is looked up, opened or
+//! bound here.
 //!
 //! Differs from SRT's URIs in:
-//! 1. every value can have its unit, and a bare number is in milliseconds, bit/s or bytes, whatever the key:
-//!    SRT counts `linger` in seconds and `maxbw` in bytes per second;
+//! 1. every value can have its unit, and a bare number is in milliseconds, bit/s or bytes, whatever
+//!    the key: SRT counts `linger` in seconds and `maxbw` in bytes per second;
 //! 2. `[::]` without a mode listens, as `0.0.0.0` does;
 //! 3. an unknown key is an error, and so is a known one that has no effect.
 //!
 //! ```
 //! use comity::uri::{Role, Uri};
 //!
-//! let Uri::Comity(uri) = "comity://media.example:9000?latency=400ms&cc=cubic".parse()? else {
-//!     unreachable!("it begins with comity://");
-//! };
+//! let uri: Uri = "comity://media.example:9000?latency=400ms&cc=cubic".parse()?;
 //! assert!(matches!(&uri.role, Role::Caller { port: 9_000, .. }));
-//! assert_eq!(uri.latency.as_millis(), 400);
+//! assert_eq!(uri.settings.latency.as_millis(), 400);
 //!
 //! let mistake = "comity://:9000?latensy=400".parse::<Uri>().unwrap_err();
 //! assert!(mistake.to_string().ends_with("did you mean \"latency\"?"));
@@ -32,194 +28,436 @@
 //! ```
 
 mod address;
-mod comity;
 mod error;
 mod foreign;
-mod keys;
-mod media;
+mod key;
+#[doc(hidden)]
+pub mod parts;
 mod percent;
-mod secret;
-mod settings;
+mod query;
 
 use core::fmt;
 use core::str::FromStr;
+use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
-use comity_congestion::table::nearest;
+use comity_congestion::table::{self, Domain, Setup, Value};
+use comity_transport::timeline::{DropPolicy, Reliability};
+use comity_transport::wire::limits::{SEALING, UDP_IPV6};
+use comity_units::Bytes;
 
+use crate::config::{Config, ConfigBuilder, SETTINGS, Settings, files};
+use crate::error::ConfigError;
+use crate::session::{Allow, PublicKey};
+
+pub use crate::config::{Kind, Mode};
+pub use crate::session::Secret;
 pub use address::{Host, Local};
-pub use comity::{ComityUri, Controller, Credentials, Role};
 pub use error::UriError;
-pub use keys::{KEYS, Key, Kind, Mode, Scheme};
-pub use media::{Direction, MediaUri};
+pub use key::Key;
 pub use percent::PercentError;
-pub use secret::Secret;
 
-use address::{Written, read_port, split_port};
-use percent::Encoded;
-use settings::Settings;
+use key::Given;
+use parts::{Query, read_address, split, write_settings};
 
-/// Where media comes from or goes to.
+const SCHEME: &str = "comity";
+
+/// What an IPv6 packet has besides its protected payload.
+const OVERHEAD: u32 = SEALING + UDP_IPV6;
+
+/// One end of a protected connection, before anything is opened. What the URI does not say has its
+/// default.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Uri {
-    /// `comity://`
-    Comity(Box<ComityUri>),
-    /// `file:///path`, or a path
-    File(PathBuf),
-    /// `-` or `file://con`: standard input or output.
-    Pipe,
-    /// `rtp://`
-    Rtp(MediaUri),
-    /// `udp://`
-    Udp(MediaUri),
+pub struct Uri {
+    /// Whom it calls, or where it listens.
+    pub role: Role,
+    /// What both ends prove themselves with.
+    pub credentials: Credentials,
+    /// Everything else.
+    pub settings: Settings,
+}
+
+/// Who opens the connection, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// This end calls.
+    Caller {
+        /// Whom.
+        host: Host,
+        /// The listener's port, not 0.
+        port: u16,
+        /// Where from.
+        bind: Option<Local>,
+    },
+    /// This end listens.
+    Listener {
+        /// On which address; `None` for all of the host.
+        host: Option<Host>,
+        /// On which port; 0 for any.
+        port: u16,
+    },
+}
+
+impl Role {
+    /// Which of the two it is.
+    pub const fn mode(&self) -> Mode {
+        match self {
+            Self::Caller { .. } => Mode::Caller,
+            Self::Listener { .. } => Mode::Listener,
+        }
+    }
+}
+
+/// The URI without its settings.
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller { host, port, .. }
+            | Self::Listener {
+                host: Some(host),
+                port,
+            } => write!(f, "comity://{host}:{port}"),
+            Self::Listener { host: None, port } => write!(f, "comity://:{port}"),
+        }
+    }
+}
+
+/// What an end proves itself with, and whom it believes, before any file is read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Credentials {
+    /// No protection, explicitly.
+    Insecure,
+    /// A static key, and the listener's public key.
+    CallerKey {
+        /// The file of the caller's own key.
+        key: PathBuf,
+        /// By which the listener is known.
+        listener: PublicKey,
+    },
+    /// A static key, and whom to let in.
+    ListenerKey {
+        /// The file of the listener's own key.
+        key: PathBuf,
+        /// The file of the public keys that are let in; `None` lets in everybody.
+        allow: Option<PathBuf>,
+    },
+    /// The URI says nothing about it. That is no permission: they have to come from elsewhere.
+    Missing,
+    /// A secret that both ends share.
+    Passphrase(Secret),
+}
+
+const FLAG: Kind = Kind::Domain(Domain::Flag);
+
+/// The keys that say who connects where.
+const ADDRESS_KEYS: [Key; 2] = [
+    Key::new(
+        "mode",
+        Kind::Domain(Domain::Choice(&["caller", "listener"])),
+        "",
+        "Who opens the connection. Without it, a URI with a host calls that host, and one without a \
+         host (or with `0.0.0.0` or `[::]`) listens.",
+    ),
+    parts::BIND,
+];
+
+/// The keys that say what both ends prove themselves with.
+const CREDENTIAL_KEYS: [Key; 5] = [
+    Key::new(
+        "passphrase",
+        Kind::Passphrase,
+        "",
+        "The secret that both ends share. Other users of a host can read command lines. Never \
+         printed.",
+    ),
+    Key::new(
+        "key",
+        Kind::Path,
+        "",
+        "The file of this end's own static key, from `comity keygen`.",
+    ),
+    Key::new("peerkey", Kind::PublicKey, "", "The listener's public key.").only(Mode::Caller),
+    Key::new(
+        "allow",
+        Kind::Path,
+        "",
+        "The file of the public keys that are let in, one on a line. Without it everybody is who \
+         knows the listener's key.",
+    )
+    .only(Mode::Listener),
+    Key::new(
+        "insecure",
+        FLAG,
+        "false",
+        "No protection whatsoever: everybody on the way can read, change and forge packets.",
+    ),
+];
+
+/// Every key, in the order of the documentation and of a printed URI.
+pub fn keys() -> &'static [Key] {
+    static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+        let mut keys: Vec<Key> = ADDRESS_KEYS.into_iter().chain(CREDENTIAL_KEYS).collect();
+        for setting in SETTINGS {
+            let Some(spelling) = setting.spelling else {
+                continue;
+            };
+            keys.push(Key {
+                name: spelling.key,
+                aliases: spelling.aliases,
+                kind: setting.kind,
+                words: spelling.words,
+                default: Cow::Owned(setting.default_text()),
+                summary: Cow::Borrowed(setting.summary()),
+                only: spelling.only,
+            });
+            if let ("payload", Kind::Domain(Domain::Bytes { max, .. })) =
+                (setting.name, setting.kind)
+            {
+                let kind = Kind::Domain(Domain::Bytes {
+                    min: Bytes::new(1_280),
+                    max: Bytes::new(max.get() + u64::from(OVERHEAD)),
+                });
+                let mut mtu = Key::new("mtu", kind, "", "").or(&["mss"]);
+                mtu.summary = Cow::Owned(format!(
+                    "The largest IP packet, where the path carries it; sets payload to {OVERHEAD} \
+                     bytes less."
+                ));
+                keys.push(mtu);
+            }
+        }
+        keys
+    });
+    &KEYS
 }
 
 impl FromStr for Uri {
     type Err = UriError;
 
     fn from_str(text: &str) -> Result<Self, UriError> {
-        match text {
-            "" => return Err(UriError::Empty),
-            "-" => return Ok(Self::Pipe),
-            _ => {}
-        }
-        let Some((found, rest)) = text.split_once(':').filter(|(found, _)| is_scheme(found)) else {
-            return Ok(Self::File(text.into()));
+        let rest = text
+            .split_once("://")
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(SCHEME));
+        let Some((_, rest)) = rest else {
+            return Err(UriError::no_uri(text));
         };
-        let known = |name: &str| {
-            let mut all = Scheme::ALL.into_iter();
-            all.find(|scheme| scheme.name().eq_ignore_ascii_case(name))
-        };
-        let (scheme, rest) = match (known(found), rest.strip_prefix("//")) {
-            (Some(scheme), Some(rest)) => (scheme, rest),
-            (Some(scheme), None) => return Err(UriError::Slashes(scheme)),
-            (None, Some(_)) => {
-                return Err(UriError::Scheme {
-                    found: found.into(),
-                    nearest: nearest(found, Scheme::ALL.map(Scheme::name)),
-                });
-            }
-            // A file whose name has a colon in it.
-            (None, None) => return Ok(Self::File(text.into())),
-        };
-        if scheme == Scheme::File {
-            return read_file(rest);
-        }
-        if rest.contains('#') {
-            return Err(UriError::Fragment);
-        }
-        let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let address = match address.split_once('/') {
-            None | Some((_, "")) => address.trim_end_matches('/'),
-            Some((_, path)) => return Err(UriError::Path(format!("/{path}"))),
-        };
-        let settings = Settings::read(scheme, query)?;
-        Ok(match scheme {
-            Scheme::Comity => Self::Comity(Box::new(ComityUri::read(address, &settings)?)),
-            Scheme::Rtp => Self::Rtp(MediaUri::read(scheme, address, &settings)?),
-            Scheme::Udp | Scheme::File => Self::Udp(MediaUri::read(scheme, address, &settings)?),
+        let (address, query) = split(rest)?;
+        let query = Query::read(keys(), SCHEME, query, foreign::hint)?;
+        let role = read_role(address, &query)?;
+        query.check_mode(role.mode())?;
+        let credentials = read_credentials(&query, role.mode())?;
+        let settings = read_settings(&query)?;
+        Ok(Self {
+            role,
+            credentials,
+            settings,
         })
     }
 }
 
-/// As it would be read again, with whatever differs from its default; `passphrase=***` stands for any
-/// passphrase.
-impl fmt::Display for Uri {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Comity(uri) => uri.fmt(f),
-            Self::File(path) => {
-                let path = path.to_string_lossy();
-                match path.parse() {
-                    Ok(Self::File(_)) => f.write_str(&path),
-                    // What a relative path begins with would be taken for a scheme or a pipe.
-                    _ if !path.starts_with('/') => write!(f, "./{path}"),
-                    _ => write!(f, "file://{}", Encoded(&path)),
+fn read_settings(query: &Query) -> Result<Settings, UriError> {
+    query.exclude("payload", "mtu")?;
+    let mut settings = Settings::default();
+    for setting in SETTINGS {
+        let Some(spelling) = setting.spelling else {
+            continue;
+        };
+        if let Some(Given::Value(value)) = query.given(spelling.key) {
+            settings.set(setting.name, value.clone());
+        }
+    }
+    if let Some(Given::Value(Value::Bytes(mtu))) = query.given("mtu") {
+        // The table keeps it in range, so that the difference is positive and below 2^16.
+        settings.payload = mtu.get() as u32 - OVERHEAD;
+    }
+    let is_full = settings.reliability == Some(Reliability::Full);
+    if is_full && query.has("drop") && settings.drop_policy != DropPolicy::Never {
+        return Err(UriError::Contradiction {
+            first: "reliability=full",
+            second: "drop",
+        });
+    }
+    let row = table::find(&settings.controller)?;
+    settings.controller_parameters = query.parameters(row)?;
+    // Some values exclude each other; only building both halves tells.
+    let setup = Setup::new(Bytes::new(settings.payload.into()));
+    row.build(&setup, &settings.controller_parameters)?;
+    if let Some(meter) = row.build_meter(&setup, &settings.controller_parameters) {
+        meter?;
+    }
+    Ok(settings)
+}
+
+impl Config {
+    /// Reads a `comity://` URI and the files that it names: who opens the connection, and how.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: the text is no such URI, has no credentials, or a file of it does not
+    /// serve.
+    pub fn from_uri(text: &str) -> Result<(Role, Self), ConfigError> {
+        let uri: Uri = text.parse()?;
+        let config = uri.builder()?.build()?;
+        Ok((uri.role, config))
+    }
+}
+
+impl Uri {
+    /// What the URI says, with the keys of the files that it names. Credentials that it does not
+    /// name remain to be given.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Open`] and [`ConfigError::KeyFile`].
+    pub fn builder(&self) -> Result<ConfigBuilder, ConfigError> {
+        let builder = Config::builder().settings(self.settings.clone());
+        Ok(match &self.credentials {
+            Credentials::Insecure => builder.insecure(),
+            Credentials::Missing => builder,
+            Credentials::Passphrase(secret) => builder.passphrase(secret.expose()),
+            Credentials::CallerKey { key, listener } => builder
+                .static_key(files::static_key(key)?)
+                .listener_key(*listener),
+            Credentials::ListenerKey { key, allow } => builder
+                .static_key(files::static_key(key)?)
+                .allow(match allow {
+                    Some(file) => Allow::Only(files::allowed(file)?),
+                    None => Allow::Anyone,
+                }),
+        })
+    }
+
+    fn pairs(&self) -> Vec<(String, String)> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        let mut add = |name: &str, text: String| pairs.push((name.into(), text));
+        let path = |path: &PathBuf| path.to_string_lossy().into_owned();
+        match &self.role {
+            Role::Listener { host: Some(_), .. } => add("mode", "listener".into()),
+            Role::Caller {
+                bind: Some(local), ..
+            } => add("bind", local.to_string()),
+            _ => {}
+        }
+        match &self.credentials {
+            Credentials::Insecure => add("insecure", "true".into()),
+            Credentials::CallerKey { key, listener } => {
+                add("key", path(key));
+                add("peerkey", listener.to_string());
+            }
+            Credentials::ListenerKey { key, allow } => {
+                add("key", path(key));
+                if let Some(list) = allow {
+                    add("allow", path(list));
                 }
             }
-            Self::Pipe => f.write_str("-"),
-            Self::Rtp(uri) => uri.write(f, Scheme::Rtp),
-            Self::Udp(uri) => uri.write(f, Scheme::Udp),
+            Credentials::Missing => {}
+            Credentials::Passphrase(secret) => add("passphrase", secret.to_string()),
         }
+        let usual = Settings::default();
+        for setting in SETTINGS {
+            let Some(spelling) = setting.spelling else {
+                continue;
+            };
+            let value = self.settings.get(setting.name);
+            if let Some(value) =
+                value.filter(|value| usual.get(setting.name).as_ref() != Some(value))
+            {
+                add(spelling.key, value.to_string());
+            }
+            if spelling.key == "cc" {
+                for (name, value) in self.settings.controller_parameters.iter() {
+                    add(&format!("cc.{name}"), value.to_string());
+                }
+            }
+        }
+        pairs
     }
 }
 
-/// RFC 3986, section 3.1; of a single letter it would be a drive.
-fn is_scheme(text: &str) -> bool {
-    text.len() > 1
-        && text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+/// As it would be read again, with whatever differs from its default; `passphrase=***` stands for
+/// any passphrase.
+impl fmt::Display for Uri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.role.fmt(f)?;
+        write_settings(f, &self.pairs())
+    }
 }
 
-fn read_file(rest: &str) -> Result<Uri, UriError> {
-    if rest == "con" {
-        return Ok(Uri::Pipe);
+fn read_role(address: &str, query: &Query) -> Result<Role, UriError> {
+    if address.contains('@') {
+        return Err(UriError::Address {
+            found: address.into(),
+            expected: "host:port, without a user; who one is says passphrase or key".into(),
+        });
     }
-    if rest.contains('#') {
-        return Err(UriError::Fragment);
-    }
-    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    Settings::read(Scheme::File, query)?;
-    let path = path.strip_prefix("localhost").unwrap_or(path);
-    if !path.starts_with('/') {
-        let host = path.split('/').next().unwrap_or_default();
-        return Err(UriError::FileHost(host.into()));
-    }
-    let path = percent::decode(path).map_err(|error| UriError::Percent {
-        place: "path".into(),
-        error,
-    })?;
-    Ok(Uri::File(path.into()))
-}
-
-/// The host, if there is one, and the port.
-fn read_address(text: &str, scheme: Scheme) -> Result<(Option<Host>, u16), UriError> {
-    let wrong = |expected| UriError::Address {
-        found: text.into(),
-        expected,
+    let (host, port) = read_address(address, "comity://host:9000")?;
+    let host = host.filter(|host| !host.is_unspecified());
+    let bind = query.local("bind");
+    let mode = match query.given("mode") {
+        Some(Given::Value(Value::Text(word))) if word == "caller" => Some(Mode::Caller),
+        Some(_) => Some(Mode::Listener),
+        None => None,
     };
-    let (host, port) = split_port(text).ok_or_else(|| {
-        wrong("host:port, with the brackets of an IPv6 address around it, as in [2001:db8::1]:9000")
-    })?;
-    let host = match host {
-        Written::Absent => None,
-        Written::Bare(host) => Some(Host::read(host, false).ok_or_else(|| {
-            wrong("a host that is an address or a name of letters, digits, hyphens and dots")
-        })?),
-        Written::Bracketed(host) => Some(
-            Host::read(host, true)
-                .ok_or_else(|| wrong("an IPv6 address between the brackets, without a zone"))?,
-        ),
-    };
-    let port = port.ok_or_else(|| match scheme {
-        Scheme::Comity => wrong("a port, as in comity://host:9000"),
-        _ => wrong("a port, as in udp://host:5000"),
-    })?;
-    let port = read_port(port).ok_or_else(|| wrong("a port from 0 to 65535"))?;
-    Ok((host, port))
+    match (mode, host) {
+        (Some(Mode::Caller), None) => Err(UriError::NobodyToCall),
+        (None | Some(Mode::Caller), Some(host)) => match port {
+            0 => Err(UriError::Address {
+                found: address.into(),
+                expected: "a port from 1 to 65535 to call".into(),
+            }),
+            port => Ok(Role::Caller { host, port, bind }),
+        },
+        (None | Some(Mode::Listener), host) => {
+            if let Some(local) = bind
+                && (host.is_some() || local.port != 0)
+            {
+                return Err(UriError::Contradiction {
+                    first: "bind",
+                    second: "the address to listen on",
+                });
+            }
+            let bound = bind
+                .and_then(|local| local.address)
+                .map(Host::Ip)
+                .filter(|host| !host.is_unspecified());
+            Ok(Role::Listener {
+                host: host.or(bound),
+                port,
+            })
+        }
+    }
 }
 
-/// Writes `?key=value&key=value`, leaving out what is as the table has it anyway.
-fn write_settings(
-    f: &mut fmt::Formatter<'_>,
-    scheme: Scheme,
-    pairs: &[(&str, Option<String>)],
-) -> fmt::Result {
-    let mut before = '?';
-    for (name, text) in pairs {
-        let Some(text) = text else { continue };
-        let read = Key::find(scheme, name).and_then(|key| key.read(text).ok());
-        if read.is_some() && read == settings::default(scheme, name) {
-            continue;
+fn read_credentials(query: &Query, mode: Mode) -> Result<Credentials, UriError> {
+    if query.flag("insecure") == Some(true) {
+        for second in ["passphrase", "key", "peerkey", "allow"] {
+            query.exclude("insecure", second)?;
         }
-        let stars = *name == "passphrase";
-        match stars {
-            true => write!(f, "{before}{name}=***")?,
-            false => write!(f, "{before}{}={}", Encoded(name), Encoded(text))?,
-        }
-        before = '&';
+        return Ok(Credentials::Insecure);
     }
-    Ok(())
+    for second in ["key", "peerkey", "allow"] {
+        query.exclude("passphrase", second)?;
+    }
+    if let Some(Given::Passphrase(secret)) = query.given("passphrase") {
+        return Ok(Credentials::Passphrase(secret.clone()));
+    }
+    let path = |name| match query.given(name) {
+        Some(Given::Path(path)) => Some(path.clone()),
+        _ => None,
+    };
+    let peer = match query.given("peerkey") {
+        Some(Given::PublicKey(peer)) => Some(*peer),
+        _ => None,
+    };
+    let missing = |because, key| Err(UriError::Missing { because, key });
+    match (mode, path("key"), peer, path("allow")) {
+        (_, None, None, None) => Ok(Credentials::Missing),
+        (_, None, Some(_), _) => missing("peerkey=", "key"),
+        (_, None, _, Some(_)) => missing("allow=", "key"),
+        (Mode::Caller, Some(_), None, _) => missing("key= of a caller", "peerkey"),
+        (Mode::Caller, Some(key), Some(listener), _) => {
+            Ok(Credentials::CallerKey { key, listener })
+        }
+        (Mode::Listener, Some(key), _, allow) => Ok(Credentials::ListenerKey { key, allow }),
+    }
 }

@@ -27,7 +27,11 @@ impl fmt::Display for PercentError {
 }
 
 /// Replaces each `%` and its two digits by their byte. A `+` stays what it is.
-pub(super) fn decode(text: &str) -> Result<String, PercentError> {
+///
+/// # Errors
+///
+/// [`PercentError`].
+pub fn decode(text: &str) -> Result<String, PercentError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes().enumerate();
     while let Some((at, byte)) = rest.next() {
@@ -48,7 +52,8 @@ pub(super) fn decode(text: &str) -> Result<String, PercentError> {
 }
 
 /// Writes a text so that [`decode`] gives it back and no byte of it ends a key, a value or a path.
-pub(super) struct Encoded<'a>(pub(super) &'a str);
+#[derive(Debug)]
+pub struct Encoded<'a>(pub &'a str);
 
 impl fmt::Display for Encoded<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

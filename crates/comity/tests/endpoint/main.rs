@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use comity::session::{PresharedKey, RefusedCaller, StaticKey};
+use comity::sizes::SEALING;
 use comity::{
-    BindError, CloseCode, ConnectError, Connection, Deliver, End, Endpoint, EndpointEvent, Event,
-    Fate, GapReason, Item, Options, OptionsBuilder, OptionsError, Reason, Reliability, Section,
+    BindError, CloseCode, Config, ConfigBuilder, ConfigError, ConnectError, Connection, Deliver,
+    End, Endpoint, EndpointEvent, Event, Fate, GapReason, Item, Reason, Reliability, Section,
     SectionId, SendError, StreamId, connect,
 };
 
-fn options() -> OptionsBuilder {
-    Options::builder()
+fn options() -> ConfigBuilder {
+    Config::builder()
         .preshared_key(PresharedKey::new([7; 32]))
         .deliver(Deliver::Early)
 }
@@ -26,7 +27,7 @@ fn loopback() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-async fn pair(caller: Options, listener: Options) -> (Connection, Connection, Endpoint) {
+async fn pair(caller: Config, listener: Config) -> (Connection, Connection, Endpoint) {
     let endpoint = Endpoint::bind(loopback(), listener).unwrap();
     let address = endpoint.local_address();
     let (called, accepted) = tokio::join!(connect(address, caller), endpoint.accept());
@@ -134,8 +135,8 @@ async fn a_wrong_passphrase_is_told() {
     assert!((1..10).contains(&endpoint.statistics().await.callers_refused));
 }
 
-fn options_with(key: [u8; 32]) -> OptionsBuilder {
-    Options::builder().preshared_key(PresharedKey::new(key))
+fn options_with(key: [u8; 32]) -> ConfigBuilder {
+    Config::builder().preshared_key(PresharedKey::new(key))
 }
 
 #[tokio::test]
@@ -164,7 +165,7 @@ async fn an_address_where_nobody_listens_is_told() {
 #[tokio::test]
 async fn two_hundred_connections_share_a_socket() {
     const CONNECTIONS: u64 = 200;
-    let options = options().most_waiting(256).build().unwrap();
+    let options = options().max_waiting(256).build().unwrap();
     let endpoint = Endpoint::bind(loopback(), options.clone()).unwrap();
     let callers = Endpoint::for_calls(loopback(), options).unwrap();
     let address = endpoint.local_address();
@@ -196,7 +197,7 @@ async fn two_hundred_connections_share_a_socket() {
 #[tokio::test]
 async fn a_full_listener_is_told() {
     let options = options()
-        .most_connections(1)
+        .max_connections(1)
         .connect_timeout(Duration::from_millis(300))
         .build()
         .unwrap();
@@ -483,7 +484,7 @@ async fn exchange(controller: &str) {
 #[test]
 fn a_law_whose_paper_repeats_nothing_repeats_nothing() {
     for (controller, usual) in [("steady", "Timeline"), ("iftp", "None"), ("psp", "None")] {
-        let told = |builder: OptionsBuilder| {
+        let told = |builder: ConfigBuilder| {
             let options = builder.build().unwrap();
             format!("{:?}", options.parameters().reliability)
         };
@@ -499,8 +500,8 @@ fn a_law_whose_paper_repeats_nothing_repeats_nothing() {
 
 #[tokio::test]
 async fn options_that_are_none_say_why() {
-    let no_credentials = Options::builder().build().unwrap_err();
-    assert!(matches!(no_credentials, OptionsError::NoCredentials));
+    let no_credentials = Config::builder().build().unwrap_err();
+    assert!(matches!(no_credentials, ConfigError::NoCredentials));
     let two = options().insecure().build().unwrap_err();
     assert_eq!(
         two.to_string(),
@@ -509,12 +510,12 @@ async fn options_that_are_none_say_why() {
     let latency = options().latency(Duration::ZERO).build().unwrap_err();
     assert_eq!(
         latency.to_string(),
-        "latency (ms): is 0, expected 1 to 3600000"
+        "latency: is 0s; expected a time from 1ms to 3600s"
     );
     let own = StaticKey::new([3; 32]);
-    let one_way = Options::builder().static_key(own).build().unwrap();
+    let one_way = Config::builder().static_key(own).build().unwrap();
     let call = connect(loopback(), one_way.clone()).await.unwrap_err();
-    assert!(matches!(call, ConnectError::Options(_)), "{call}");
+    assert!(matches!(call, ConnectError::Config(_)), "{call}");
     let listen = Endpoint::bind(loopback(), one_way).unwrap_err();
     assert_eq!(
         listen.to_string(),
@@ -669,7 +670,7 @@ async fn nothing_is_acknowledged_before_it_is_accepted() {
 
 #[tokio::test]
 async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room() {
-    let listener = options().most_served(1).build().unwrap();
+    let listener = options().max_served(1).build().unwrap();
     let endpoint = Endpoint::bind(loopback(), listener).unwrap();
     let address = endpoint.local_address();
     let mut events = endpoint.events();
@@ -703,7 +704,7 @@ async fn callers_beyond_those_served_are_refused_and_let_in_when_there_is_room()
 
 #[tokio::test]
 async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
-    let options = || Options::builder().preshared_key(PresharedKey::new([7; 32]));
+    let options = || Config::builder().preshared_key(PresharedKey::new([7; 32]));
     let options = options()
         .latency(Duration::from_millis(300))
         .build()
@@ -743,8 +744,8 @@ async fn who_stops_receiving_still_has_all_that_the_peer_counts() {
 /// A handshake has datagrams of 1,200 bytes whatever those behind it have.
 #[tokio::test]
 async fn every_size_of_datagrams_that_is_taken_carries_sections() {
-    for size in [700, 1_029, 1_199, 65_000] {
-        let options = options().datagram_size(size).build().unwrap();
+    for size in [629, 1_029, 1_199, 65_000] {
+        let options = options().payload(size - SEALING).build().unwrap();
         let (caller, listener, _endpoint) = pair(options.clone(), options).await;
         let given = Section::new(payload(3, 200_000)).deadline(Duration::MAX);
         caller.send(given).await.unwrap();
@@ -754,7 +755,7 @@ async fn every_size_of_datagrams_that_is_taken_carries_sections() {
         let packets = caller.statistics().await.sent.packets;
         assert!(packets >= u64::from(200_000 / size), "{size}: {packets}");
     }
-    for size in [699, 65_001] {
-        assert!(options().datagram_size(size).build().is_err());
+    for size in [628, 65_001] {
+        assert!(options().payload(size - SEALING).build().is_err());
     }
 }

@@ -207,6 +207,8 @@ fn without_an_answer_it_backs_off_and_gives_up_in_time() {
 
 #[test]
 fn the_back_off_has_the_documented_times() {
+    let usual = CallerConfig::new(CallerCredentials::Insecure, Vec::new());
+    assert_eq!(usual.timeout, Span::from_secs(3));
     let mut world = World::with_shared_secret(1, Path::GOOD);
     world.dead.insert(address(LISTENER));
     let mut sent = 0;

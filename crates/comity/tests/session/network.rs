@@ -216,6 +216,8 @@ pub(crate) fn listener_config(credentials: ListenerCredentials) -> ListenerConfi
 pub(crate) fn caller_config(credentials: CallerCredentials) -> CallerConfig {
     CallerConfig {
         cipher: Cipher::Aes128Gcm,
+        // Paths here lose up to a third of all packets.
+        timeout: Span::from_secs(10),
         ..CallerConfig::new(credentials, b"caller's".to_vec())
     }
 }

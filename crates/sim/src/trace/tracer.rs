@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 
 use comity_link::{DropCause, RateProfile};
 use comity_transport::tcp::Segment;
+use comity_transport::wire::limits::UDP_IPV4;
 use comity_units::{Bytes, SeqNo, Span, Time};
 
 use super::pcapng::{InterfaceDescription, PacketKind, PacketRecord, PcapngError, PcapngWriter};
@@ -21,9 +22,6 @@ use crate::engine::{
     Body, Fate, FlowEvent, FlowEventKind, LinkEvent, Observer, Packet, SenderState,
 };
 use crate::network::Network;
-
-/// Bytes of an IPv4 and a UDP header.
-const DATAGRAM_HEADERS: u32 = 28;
 
 /// Writes a run down; each output is optional, and what is written is that of the chosen links and flows.
 pub struct Tracer<'n, W: Write> {
@@ -265,7 +263,7 @@ impl<'n, W: Write> Tracer<'n, W> {
         let kind = match &packet.body {
             Body::Tcp(segment) => PacketKind::Tcp(segment),
             Body::Datagram(_) | Body::Sections(_) => PacketKind::Udp {
-                payload: packet.wire.saturating_sub(DATAGRAM_HEADERS),
+                payload: packet.wire.saturating_sub(UDP_IPV4),
             },
         };
         let record = PacketRecord {

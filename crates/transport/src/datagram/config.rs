@@ -1,12 +1,13 @@
 //! What a connection is configured with.
 
 use core::fmt;
+use core::ops::RangeInclusive;
 
 use comity_units::{Rate, Seed, Span};
 
-use crate::timeline::{Deliver, DropPolicy, Reliability};
-use crate::wire::limits::{DATA_HEADER, TAG};
-use crate::wire::parameters::{ACK_DELAY_DEFAULT, DATAGRAM_DEFAULT};
+use crate::timeline::{DEFAULT_BUFFER, DEFAULT_SECTIONS, Deliver, DropPolicy, Reliability};
+use crate::wire::limits::{DEFAULT_DATAGRAM, SEALING, UDP_IPV4};
+use crate::wire::parameters::ACK_DELAY_DEFAULT;
 
 /// The settings of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +28,8 @@ pub struct Config {
     /// ones up to [`Config::payload`] are tried first, and when the path swallows them packets have this size again.
     /// `None`: the path carries [`Config::payload`].
     pub base_payload: Option<u32>,
-    /// What a packet has on the wire besides its protected payload: header and tag of the protocol (29), UDP
-    /// (8) and IPv4 (20) or IPv6 (40).
+    /// What a packet has on the wire besides its protected payload:
+    /// [`SEALING`](crate::wire::limits::SEALING), and the headers of UDP and IP.
     pub overhead: u32,
     /// An acknowledgement leaves at the latest after so many packets that ask for one.
     pub ack_frequency: u32,
@@ -36,8 +37,9 @@ pub struct Config {
     pub ack_delay: Span,
     /// A packet leaves at the latest so long after the one before it, to keep state in the network alive.
     pub keep_alive: Span,
-    /// The most that is sent, headers included, whatever the controller allows; [`Rate::MAX`] for no limit. At least
-    /// [`MIN_RATE`]. Acknowledgements and probes do not wait for it, but sections wait for what they have used.
+    /// The most that is sent, headers included, whatever the controller allows; [`Rate::MAX`] for
+    /// no limit. Acknowledgements and probes do not wait for it, but sections wait for what they
+    /// have used.
     pub max_rate: Rate,
     /// The connection ends when nothing has arrived for so long.
     pub idle_timeout: Span,
@@ -59,46 +61,75 @@ pub struct Config {
     pub seed: Seed,
 }
 
+impl Config {
+    /// What holds where nobody says otherwise.
+    pub const DEFAULT: Self = Self {
+        reliability: Reliability::Timeline,
+        drop: DropPolicy::Infeasible,
+        deliver: Deliver::Paced,
+        expect_deadlines: true,
+        payload: DEFAULT_DATAGRAM as u32 - SEALING,
+        base_payload: None,
+        overhead: SEALING + UDP_IPV4,
+        // Each costs a call of the system at both ends; holes and marks are told at once all the
+        // same, and controllers count bytes, not acknowledgements.
+        ack_frequency: 4,
+        ack_delay: ACK_DELAY_DEFAULT,
+        keep_alive: Span::from_secs(1),
+        max_rate: Rate::MAX,
+        idle_timeout: Span::from_secs(5),
+        pace_windows: true,
+        ecn: true,
+        send_buffer: DEFAULT_BUFFER,
+        send_sections: DEFAULT_SECTIONS,
+        receive_buffer: DEFAULT_BUFFER,
+        receive_sections: DEFAULT_SECTIONS,
+        pad: false,
+        seed: Seed::new(0),
+    };
+}
+
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            reliability: Reliability::default(),
-            drop: DropPolicy::default(),
-            deliver: Deliver::default(),
-            expect_deadlines: true,
-            payload: DATAGRAM_DEFAULT as u32 - SEALING,
-            base_payload: None,
-            overhead: SEALING + 8 + 20,
-            // Each costs a call of the system at both ends; holes and marks are told at once all the same, and laws
-            // count bytes, not acknowledgements.
-            ack_frequency: 4,
-            ack_delay: ACK_DELAY_DEFAULT,
-            keep_alive: Span::from_secs(1),
-            max_rate: Rate::MAX,
-            idle_timeout: Span::from_secs(5),
-            pace_windows: true,
-            ecn: true,
-            send_buffer: 16 << 20,
-            send_sections: 4_096,
-            receive_buffer: 16 << 20,
-            receive_sections: 4_096,
-            pad: false,
-            seed: Seed::new(0),
-        }
+        Self::DEFAULT
     }
 }
 
-/// What a datagram has besides its protected payload: header and tag.
-const SEALING: u32 = (DATA_HEADER + TAG) as u32;
+/// What each setting may be.
+pub mod bounds {
+    use core::ops::RangeInclusive;
 
-/// The least that [`Config::max_rate`] may be.
-pub const MIN_RATE: Rate = Rate::from_kbps(1);
+    use comity_units::{Rate, Span};
 
-/// The least protected payload: every frame but sections fits into it whole.
-pub const MIN_PAYLOAD: u32 = 600;
+    use crate::wire::limits::DATA_HEADER;
 
-/// The largest protected payload: what a UDP datagram can hold, roughly.
-pub const MAX_PAYLOAD: u32 = 65_000;
+    const DAY: Span = Span::from_secs(86_400);
+
+    /// The largest datagram in bytes: UDP just carries it.
+    pub const MAX_DATAGRAM: u32 = 65_000;
+    /// [`Config::payload`](super::Config::payload) in bytes. Every frame but sections fits into the
+    /// least one whole; the largest is that of a packet without protection.
+    pub const PAYLOAD: RangeInclusive<u32> = 600..=MAX_DATAGRAM - DATA_HEADER as u32;
+    /// [`Config::ack_frequency`](super::Config::ack_frequency) in packets.
+    pub const ACK_FREQUENCY: RangeInclusive<u32> = 1..=1_000;
+    /// [`Config::ack_delay`](super::Config::ack_delay).
+    pub const ACK_DELAY: RangeInclusive<Span> = Span::ZERO..=Span::from_secs(1);
+    /// [`Config::keep_alive`](super::Config::keep_alive).
+    pub const KEEP_ALIVE: RangeInclusive<Span> = Span::from_millis(10)..=DAY;
+    /// [`Config::idle_timeout`](super::Config::idle_timeout).
+    pub const IDLE_TIMEOUT: RangeInclusive<Span> = Span::from_millis(100)..=DAY;
+    /// [`Config::max_rate`](super::Config::max_rate).
+    pub const MAX_RATE: RangeInclusive<Rate> = Rate::from_kbps(1)..=Rate::MAX;
+    /// [`Config::send_buffer`](super::Config::send_buffer) and
+    /// [`Config::receive_buffer`](super::Config::receive_buffer) in bytes.
+    pub const BUFFER: RangeInclusive<u64> = 1..=1 << 32;
+    /// [`Config::send_sections`](super::Config::send_sections) and
+    /// [`Config::receive_sections`](super::Config::receive_sections).
+    pub const SECTIONS: RangeInclusive<u32> = 1..=1 << 20;
+}
+
+/// The least protected payload.
+pub const MIN_PAYLOAD: u32 = *bounds::PAYLOAD.start();
 
 /// A setting is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,67 +169,67 @@ impl Config {
     /// # Errors
     /// The first setting that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        const DAY: u64 = 86_400_000_000_000;
+        let whole =
+            |range: RangeInclusive<u32>| u64::from(*range.start())..=u64::from(*range.end());
+        let span = |range: RangeInclusive<Span>| range.start().as_nanos()..=range.end().as_nanos();
+        let base = self.base_payload.unwrap_or(self.payload);
+        let rate = bounds::MAX_RATE.start().as_bps()..=bounds::MAX_RATE.end().as_bps();
         let checks = [
             (
                 "payload (bytes)",
-                u64::from(self.payload),
-                u64::from(MIN_PAYLOAD),
-                u64::from(MAX_PAYLOAD),
+                self.payload.into(),
+                whole(bounds::PAYLOAD),
             ),
             (
                 "base_payload (bytes)",
-                u64::from(self.base_payload.unwrap_or(self.payload)),
-                u64::from(MIN_PAYLOAD),
-                u64::from(self.payload),
+                base.into(),
+                whole(MIN_PAYLOAD..=self.payload),
             ),
             (
                 "ack_frequency (packets)",
-                u64::from(self.ack_frequency),
-                1,
-                1_000,
+                self.ack_frequency.into(),
+                whole(bounds::ACK_FREQUENCY),
             ),
             (
                 "ack_delay (ns)",
                 self.ack_delay.as_nanos(),
-                0,
-                1_000_000_000,
+                span(bounds::ACK_DELAY),
             ),
             (
                 "keep_alive (ns)",
                 self.keep_alive.as_nanos(),
-                10_000_000,
-                DAY,
+                span(bounds::KEEP_ALIVE),
             ),
             (
                 "idle_timeout (ns)",
                 self.idle_timeout.as_nanos(),
-                100_000_000,
-                DAY,
+                span(bounds::IDLE_TIMEOUT),
+            ),
+            ("max_rate (bit/s)", self.max_rate.as_bps(), rate),
+            ("send_buffer (bytes)", self.send_buffer, bounds::BUFFER),
+            (
+                "send_sections",
+                self.send_sections.into(),
+                whole(bounds::SECTIONS),
             ),
             (
-                "max_rate (bit/s)",
-                self.max_rate.as_bps(),
-                MIN_RATE.as_bps(),
-                u64::MAX,
+                "receive_buffer (bytes)",
+                self.receive_buffer,
+                bounds::BUFFER,
             ),
-            ("send_buffer (bytes)", self.send_buffer, 1, u64::MAX),
-            ("send_sections", u64::from(self.send_sections), 1, 1 << 20),
-            ("receive_buffer (bytes)", self.receive_buffer, 1, u64::MAX),
             (
                 "receive_sections",
-                u64::from(self.receive_sections),
-                1,
-                1 << 20,
+                self.receive_sections.into(),
+                whole(bounds::SECTIONS),
             ),
         ];
-        for (name, value, min, max) in checks {
-            if value < min || value > max {
+        for (name, value, range) in checks {
+            if !range.contains(&value) {
                 return Err(ConfigError {
                     name,
                     value,
-                    min,
-                    max,
+                    min: *range.start(),
+                    max: *range.end(),
                 });
             }
         }

@@ -58,7 +58,7 @@ mod target;
 mod timers;
 mod transmit;
 
-pub use config::{Config, ConfigError, MAX_PAYLOAD, MIN_PAYLOAD, MIN_RATE};
+pub use config::{Config, ConfigError, MIN_PAYLOAD, bounds};
 pub use connection::Connection;
 pub use events::{CloseReason, Event, LostPacket, PathFrame, Target, Violation};
 pub use received::Ecn;

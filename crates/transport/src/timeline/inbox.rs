@@ -15,6 +15,7 @@ pub use accounts::{Accounts, GapAccounts, Slack};
 pub use streams::Inbox;
 
 use super::section::{Deliver, Meta, Reason, SectionId, StreamId};
+use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 
 /// How an [`Inbox`] behaves and how much it may hold, whatever the peer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +46,9 @@ impl Default for Config {
         Self {
             deliver: Deliver::Paced,
             enforce_deadlines: true,
-            max_bytes: 16 << 20,
-            max_sections: 4_096,
-            max_streams: 64,
+            max_bytes: DEFAULT_BUFFER,
+            max_sections: DEFAULT_SECTIONS.into(),
+            max_streams: MAX_STREAMS,
             max_fragments: 2_048,
             max_skip: 1 << 20,
             max_records: 1 << 16,

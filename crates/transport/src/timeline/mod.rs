@@ -19,6 +19,13 @@
 //!    exist.
 //! 4. Obsolete sections are named with a reason, not skipped over alone.
 
+/// The most streams of a connection.
+pub const MAX_STREAMS: usize = 64;
+/// The most bytes of sections that an end holds, where nobody says otherwise.
+pub const DEFAULT_BUFFER: u64 = 16 << 20;
+/// The most sections that an end holds, where nobody says otherwise.
+pub const DEFAULT_SECTIONS: u32 = 4_096;
+
 pub mod clock;
 pub mod feasible;
 pub mod inbox;

@@ -16,6 +16,7 @@ pub use queue::Outbox;
 
 use super::savings::{Overdraft, Savings};
 use super::section::{DropPolicy, Reason, Reliability, SectionId, StreamId};
+use super::{DEFAULT_BUFFER, DEFAULT_SECTIONS, MAX_STREAMS};
 
 /// How an [`Outbox`] behaves and how much it may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +49,9 @@ impl Default for Config {
         Self {
             reliability: Reliability::Timeline,
             drop: DropPolicy::Infeasible,
-            max_bytes: 16 << 20,
-            max_sections: 4_096,
-            max_streams: 64,
+            max_bytes: DEFAULT_BUFFER,
+            max_sections: DEFAULT_SECTIONS as usize,
+            max_streams: MAX_STREAMS,
             tolerance_percent: 12,
             rate_change_percent: 5,
         }

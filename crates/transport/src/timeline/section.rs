@@ -8,6 +8,7 @@ use comity_congestion::table::Row;
 use comity_units::Time;
 
 pub use crate::wire::frame::Reason;
+pub use crate::wire::parameters::{Deliver, Reliability};
 
 /// One of several independent sequences of sections in a connection, such as a video and its sound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -184,18 +185,6 @@ pub struct Meta {
     pub needs: Option<SectionId>,
 }
 
-/// How long lost bytes are sent again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reliability {
-    /// For ever: deadlines are for the statistics only.
-    Full,
-    /// Never.
-    None,
-    /// Until the deadline of their section.
-    #[default]
-    Timeline,
-}
-
 impl Reliability {
     /// What stands for one that is not given, with this controller: until the deadline, but never where the
     /// controller's paper sends nothing again.
@@ -217,14 +206,4 @@ pub enum DropPolicy {
     Infeasible,
     /// Never: bytes that are sent late are counted.
     Never,
-}
-
-/// When a receiver hands sections to the application.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Deliver {
-    /// In order, as soon as they are complete and all before them are settled.
-    Early,
-    /// At their deadline on the receiver's clock.
-    #[default]
-    Paced,
 }

@@ -20,6 +20,19 @@ pub const DATA_HEADER: usize = 13;
 /// The authentication tag at the end of a sealed packet, in bytes (ChaCha20-Poly1305 and AES-GCM alike).
 pub const TAG: usize = 16;
 
+/// What protection adds to the payload of a Data packet: its header and the tag, in bytes.
+pub const SEALING: u32 = (DATA_HEADER + TAG) as u32;
+
+/// What the headers of UDP and IPv4 add to a datagram, in bytes.
+pub const UDP_IPV4: u32 = 8 + 20;
+
+/// What the headers of UDP and IPv6 add to a datagram, in bytes.
+pub const UDP_IPV6: u32 = 8 + 40;
+
+/// The largest datagram that an end accepts unless it says otherwise, in bytes: it fits a packet of
+/// 1,500 bytes, Ethernet's, under IPv6.
+pub const DEFAULT_DATAGRAM: u16 = 1_500 - UDP_IPV6 as u16;
+
 /// The departure in front of the frames of every payload, in bytes.
 pub const DEPARTURE: usize = 4;
 

@@ -32,30 +32,33 @@ use comity_units::Span;
 
 use super::cursor::{Count, Reader, Sink, Writer, within};
 use super::limits::{
-    MAX_DATAGRAM, MAX_METER_PARAMETERS, MAX_NAME, MAX_OPEN_SECTIONS, MAX_PARAMETER_COUNT,
-    MAX_PARAMETERS, MAX_STREAM_NAME, MAX_TIME_US, MIN_INITIAL,
+    DEFAULT_DATAGRAM, MAX_DATAGRAM, MAX_METER_PARAMETERS, MAX_NAME, MAX_OPEN_SECTIONS,
+    MAX_PARAMETER_COUNT, MAX_PARAMETERS, MAX_STREAM_NAME, MAX_TIME_US, MIN_INITIAL,
 };
 use super::{DecodeError, EncodeError, Part, Problem, varint};
 
-/// How long a sender stands by its sections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// How long lost bytes are retransmitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reliability {
-    /// What is lost is sent again until its deadline.
+    /// Until they arrive: deadlines are for the statistics only.
+    Full,
+    /// Never.
+    None,
+    /// Until the deadline of their section.
     #[default]
     Timeline,
-    /// Nothing is sent again.
-    None,
-    /// What is lost is sent again until it arrives; deadlines are not enforced.
-    Full,
 }
 
-/// When a receiver hands over a section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// When a receiver hands sections to its application.
+///
+/// The default is that of an application that does not choose. A peer that does not send the
+/// parameter delivers early ([`Parameters::default`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deliver {
-    /// As soon as it is whole.
-    #[default]
+    /// In order, as soon as they are complete and all before them are settled.
     Early,
-    /// At its source time and the latency.
+    /// At their deadline on the receiver's clock.
+    #[default]
     Paced,
 }
 
@@ -98,7 +101,7 @@ impl Default for Parameters {
             latency: Span::from_millis(120),
             reliability: Reliability::Timeline,
             deliver: Deliver::Early,
-            max_datagram: DATAGRAM_DEFAULT,
+            max_datagram: DEFAULT_DATAGRAM,
             idle_timeout: Span::from_secs(5),
             initial_credit: 8 << 20,
             max_open_sections: 1_024,
@@ -111,9 +114,6 @@ impl Default for Parameters {
         }
     }
 }
-
-/// What a peer takes unless it says otherwise: 1,500 bytes of Ethernet, less 48 of IPv6 and UDP.
-pub const DATAGRAM_DEFAULT: u16 = 1_452;
 
 /// How long an acknowledgement is held back at most, where nobody says otherwise: 10 ms.
 ///

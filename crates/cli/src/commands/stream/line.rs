@@ -1,17 +1,17 @@
 //! Where connections come from: calls, again and again where that is wanted, or a listener.
 
-use std::collections::BTreeSet;
 use std::env;
-use std::fs::File;
-use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use comity::session::{Allow, AllowList, AllowListError, CallError, PublicKey, StaticKey};
-use comity::uri::{ComityUri, Credentials, Host, Local, Role};
-use comity::{BindError, ConnectError, Connection, End, Endpoint, Options, PathSize, Qlog};
+use comity::session::CallError;
+use comity::sizes::UDP_IPV6;
+use comity::uri::{Credentials, Host, Local, Role, Uri};
+use comity::{
+    BindError, Config, ConfigBuilder, ConfigError, ConnectError, Connection, Deliver, End,
+    Endpoint, PathSize, Qlog,
+};
 use tokio::task::JoinHandle;
 
 use super::now;
@@ -29,10 +29,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Where a passphrase can be put so that other users of the host do not see it.
 const PASSPHRASE: &str = "COMITY_PASSPHRASE";
-/// What header and tag add to the protected bytes of a packet.
-const SEALING: u32 = 29;
-/// What UDP and IPv6, the longer of the two, add to a datagram: as `mtu=` counts.
-const UDP_AND_IP: u32 = 48;
 
 /// What the command line says of connections.
 #[derive(Clone, Debug)]
@@ -79,7 +75,7 @@ struct Dial {
     host: Host,
     port: u16,
     bind: Option<Local>,
-    options: Options,
+    config: Config,
 }
 
 /// What the end of a connection means.
@@ -93,22 +89,18 @@ pub(crate) enum Lost {
 
 impl Line {
     /// Reads what `uri` refers to, and listens where it says so.
-    pub(crate) fn open(
-        uri: &ComityUri,
-        line: &LineOptions,
-        reporter: Reporter,
-    ) -> Result<Self, Trouble> {
-        let options = options(uri, line, &reporter)?;
+    pub(crate) fn open(uri: &Uri, line: &LineOptions, reporter: Reporter) -> Result<Self, Trouble> {
+        let config = config(uri, line, &reporter)?;
         let refusals = Refusals::default();
         let role = match &uri.role {
             Role::Caller { host, port, bind } => Opened::Caller(Arc::new(Dial {
                 host: host.clone(),
                 port: *port,
                 bind: *bind,
-                options,
+                config,
             })),
             Role::Listener { host, port } => {
-                let endpoint = listen(host.as_ref(), *port, options)?;
+                let endpoint = listen(host.as_ref(), *port, config)?;
                 let watch = refusals.clone().watch(endpoint.events(), reporter.clone());
                 tokio::spawn(watch);
                 reporter.listening(endpoint.local_address());
@@ -119,13 +111,13 @@ impl Line {
             role,
             endpoint: None,
             pending: None,
-            reconnect: match uri.reconnect {
+            reconnect: match uri.settings.reconnect {
                 true => line.reconnect,
                 false => Reconnect::No,
             },
             was_connected: false,
             last: None,
-            linger: uri.linger.into(),
+            linger: uri.settings.linger,
             refusals,
             reporter,
         })
@@ -191,7 +183,7 @@ impl Line {
                     true => reporter.warn(&format!(
                         "the path to {peer} carries no datagrams of {most} bytes, but such of {datagram}: packets are no \
                          larger from now on; mtu={} in the URI says so from the beginning",
-                        datagram + UDP_AND_IP
+                        datagram + UDP_IPV6
                     )),
                     false => reporter.note(&format!(
                         "the path to {peer} carries datagrams of {most} bytes again"
@@ -332,18 +324,18 @@ async fn call_at(dial: &Dial, address: SocketAddr) -> Result<(Connection, Endpoi
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let local = SocketAddr::new(bind.address.unwrap_or(any), bind.port);
-    let endpoint = Endpoint::for_calls(local, dial.options.clone())?;
+    let endpoint = Endpoint::for_calls(local, dial.config.clone())?;
     let connection = endpoint.connect(address).await?;
     Ok((connection, endpoint))
 }
 
-fn listen(host: Option<&Host>, port: u16, options: Options) -> Result<Endpoint, Trouble> {
+fn listen(host: Option<&Host>, port: u16, config: Config) -> Result<Endpoint, Trouble> {
     let Some(host) = host else {
         // One socket for both families, where the host has both.
         let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
-        return match Endpoint::bind(both, options.clone()) {
+        return match Endpoint::bind(both, config.clone()) {
             Err(BindError::System { .. } | BindError::NotHere { .. }) => {
-                Endpoint::bind((Ipv4Addr::UNSPECIFIED, port).into(), options)
+                Endpoint::bind((Ipv4Addr::UNSPECIFIED, port).into(), config)
             }
             bound => bound,
         }
@@ -353,148 +345,64 @@ fn listen(host: Option<&Host>, port: u16, options: Options) -> Result<Endpoint, 
         .into_iter()
         .next()
         .ok_or_else(|| Trouble::usage(format!("{host}: has no address to listen on")))?;
-    Endpoint::bind(address, options).map_err(|error| Trouble::bind(&error))
-}
-
-/// The URI without its settings.
-fn place(role: &Role) -> String {
-    match role {
-        Role::Caller { host, port, .. }
-        | Role::Listener {
-            host: Some(host),
-            port,
-        } => format!("comity://{host}:{port}"),
-        Role::Listener { host: None, port } => format!("comity://:{port}"),
-    }
+    Endpoint::bind(address, config).map_err(|error| Trouble::bind(&error))
 }
 
 /// What a URI and the command line ask of the library.
-fn options(uri: &ComityUri, line: &LineOptions, reporter: &Reporter) -> Result<Options, Trouble> {
-    let mut builder = Options::builder()
-        .controller(uri.controller.name)
-        .controller_parameters(uri.controller.parameters.clone())
-        .latency(uri.latency.into())
-        .reliability(uri.reliability)
-        .drop_policy(uri.drop)
-        .deliver(match line.early {
-            true => comity::Deliver::Early,
-            false => uri.deliver,
-        })
-        .datagram_size(uri.payload + SEALING)
-        .ecn(uri.ecn)
-        .connect_timeout(uri.connect_timeout.into())
-        .idle_timeout(uri.idle_timeout.into())
-        .keep_alive(uri.keep_alive.into())
-        .max_rate(uri.max_rate)
-        .type_of_service(uri.type_of_service)
-        .send_buffer(uri.send_buffer.get())
-        .receive_buffer(uri.receive_buffer.get());
-    if !line.serves_many {
-        // Whoever would only wait is told so, and keeps what it has to send.
-        builder = builder.most_served(1);
+fn config(uri: &Uri, line: &LineOptions, reporter: &Reporter) -> Result<Config, Trouble> {
+    let wrong = |error: ConfigError| match error {
+        ConfigError::Open { path, reason } => Trouble::open(&path, &reason),
+        ConfigError::KeyFile { .. } => Trouble::usage(error.to_string()),
+        error => Trouble::usage(format!("comity://: {error}")),
+    };
+    if let Credentials::CallerKey { key, .. } | Credentials::ListenerKey { key, .. } =
+        &uri.credentials
+        && !line.insecure
+        && let Some(warning) = exposure(key)
+    {
+        reporter.warn(&warning);
     }
-    if let Some(name) = &uri.stream_id {
-        builder = builder.stream_name(name.clone());
-    }
-    if let Some(qlog) = &line.qlog {
-        builder = builder.qlog(qlog.clone());
-    }
-    if let Some(hops) = uri.time_to_live {
-        builder = builder.time_to_live(hops);
-    }
-    let passphrase = env::var(PASSPHRASE).ok();
-    builder = match (&uri.credentials, line.insecure) {
-        (Credentials::Insecure, _) | (Credentials::Missing, true) => builder.insecure(),
+    let mut builder = match (&uri.credentials, line.insecure) {
+        (Credentials::Insecure, _) => uri.builder(),
+        (Credentials::Missing, true) => uri.builder().map(ConfigBuilder::insecure),
         (_, true) => {
             return Err(Trouble::usage(
                 "--insecure and the passphrase or key of the URI exclude each other; leave one of them out",
             ));
         }
-        (Credentials::Missing, false) => match passphrase {
-            Some(passphrase) => builder.passphrase(passphrase),
-            None => {
+        (Credentials::Missing, false) => match env::var(PASSPHRASE) {
+            Ok(passphrase) => uri.builder().map(|builder| builder.passphrase(passphrase)),
+            Err(_) => {
                 return Err(Trouble::usage(format!(
                     "{}: has no credentials; give both ends the same passphrase=.. (or {PASSPHRASE} in the \
                      environment), or keys from comity keygen as key=.. and peerkey=..; --insecure does without",
-                    place(&uri.role)
+                    uri.role
                 )));
             }
         },
-        (Credentials::Passphrase(secret), false) => builder.passphrase(secret.expose()),
-        (Credentials::CallerKey { key, listener }, false) => {
-            warn_of_exposure(key, reporter);
-            builder.static_key(own_key(key)?).listener_key(*listener)
-        }
-        (Credentials::ListenerKey { key, allow }, false) => {
-            warn_of_exposure(key, reporter);
-            builder.static_key(own_key(key)?).allow(match allow {
-                Some(file) => Allow::Only(allowed(file)?),
-                None => Allow::Anyone,
-            })
-        }
-    };
-    let options = builder
-        .build()
-        .map_err(|error| Trouble::usage(format!("comity://: {error}")))?;
-    if let Some(warning) = options.warning() {
+        (_, false) => uri.builder(),
+    }
+    .map_err(wrong)?;
+    if line.early {
+        builder = builder.deliver(Deliver::Early);
+    }
+    if !line.serves_many {
+        // Whoever would only wait is told so, and keeps what it has to send.
+        builder = builder.max_served(1);
+    }
+    if let Some(qlog) = &line.qlog {
+        builder = builder.qlog(qlog.clone());
+    }
+    let config = builder.build().map_err(wrong)?;
+    if let Some(warning) = config.warning() {
         let warning = warning.strip_prefix("insecure: ").unwrap_or(warning);
         reporter.warn(&format!("INSECURE: {warning}"));
     }
-    Ok(options)
-}
-
-/// Says so when others can read the file of a secret.
-fn warn_of_exposure(file: &Path, reporter: &Reporter) {
-    if let Some(warning) = exposure(file) {
-        reporter.warn(&warning);
-    }
-}
-
-fn own_key(file: &Path) -> Result<StaticKey, Trouble> {
-    let text = zeroize::Zeroizing::new(read(file)?);
-    text.parse().map_err(|error| {
-        Trouble::usage(format!(
-            "{}: holds no key: {error}; comity keygen makes one",
-            file.display()
-        ))
-    })
-}
-
-/// The public keys of a list.
-fn allowed(file: &Path) -> Result<BTreeSet<PublicKey>, Trouble> {
-    let list: Result<AllowList, _> = read(file)?.parse();
-    list.map(|list| list.0).map_err(|error| match error {
-        AllowListError::Line { line, error } => {
-            Trouble::usage(format!("{}:{line}: {error}", file.display()))
-        }
-        _ => Trouble::usage(format!("{}: {error}", file.display())),
-    })
-}
-
-/// Reads a file of keys, which is not read to its end where it is too long to be one.
-fn read(file: &Path) -> Result<String, Trouble> {
-    /// Ten thousand keys with comments.
-    const MOST: u64 = 1 << 20;
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(MOST + 1).read_to_string(&mut text));
-    match read {
-        Ok(length) if length as u64 <= MOST => Ok(text),
-        Ok(_) => Err(Trouble::usage(format!(
-            "{}: is longer than 1 MiB; expected lines of comity-public- and 64 hexadecimal digits",
-            file.display()
-        ))),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Trouble::usage(format!(
-            "{}: is no text; expected lines of comity-public- and 64 hexadecimal digits",
-            file.display()
-        ))),
-        Err(error) => Err(Trouble::open(file, &error)),
-    }
+    Ok(config)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -513,32 +421,5 @@ mod tests {
             pause(Some((made, before)), made + LONGEST_PAUSE),
             Duration::ZERO
         );
-    }
-
-    #[test]
-    fn lists_of_keys_have_comments_and_name_the_line_that_is_wrong() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("allow");
-        let secret = StaticKey::new([7; 32]);
-        let key = secret.public();
-        fs::write(&path, format!("# who may come\n\n{key} # me\n")).unwrap();
-        assert_eq!(
-            allowed(&path).unwrap().into_iter().collect::<Vec<_>>(),
-            [key]
-        );
-        fs::write(&path, format!("{key}\nnobody\n")).unwrap();
-        let trouble = allowed(&path).unwrap_err();
-        assert!(trouble.message.contains("allow:2: "), "{trouble}");
-        fs::write(&path, "# nobody\n").unwrap();
-        assert!(allowed(&path).unwrap_err().message.contains("lists no key"));
-        for (bytes, wrong) in [
-            (vec![b' '; (1 << 20) + 1], "1 MiB"),
-            (vec![0xff], "no text"),
-        ] {
-            fs::write(&path, bytes).unwrap();
-            assert!(own_key(&path).unwrap_err().message.contains(wrong));
-        }
-        let endless = own_key(Path::new("/dev/zero")).unwrap_err();
-        assert!(endless.message.contains("1 MiB"), "{endless}");
     }
 }

@@ -26,12 +26,15 @@ mod status;
 mod stop;
 mod totals;
 mod trouble;
+pub(crate) mod uri;
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use comity::Qlog;
-use comity::uri::{Role, Uri};
+use comity::uri::Role;
+use comity::uri::parts::is_address;
+use comity_units::Bytes;
 
 use super::{Failure, say};
 use crate::args::{self, Reconnect};
@@ -46,6 +49,7 @@ use snapshot::Passed;
 use status::{Channel, Reporter};
 use stop::Stop;
 use trouble::Trouble;
+use uri::Uri;
 
 /// Which end of the way has to be a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +187,7 @@ fn run(
             },
         };
         let room = match &input {
-            Uri::Comity(uri) => Room::behind(uri.receive_buffer),
+            Uri::Comity(uri) => Room::behind(Bytes::new(uri.settings.receive_buffer)),
             _ => Room::WITHOUT_CONNECTION,
         };
         let reading = sending.map(Reading::from).unwrap_or_default();
@@ -261,7 +265,16 @@ fn check(
             without_secrets(text)
         )))
     };
+    let forgotten = |text| {
+        Err(Trouble::usage(format!(
+            "URI: is {text:?}; did you mean comity://{text}?"
+        )))
+    };
+    // It would be a strange name for a file.
+    let is_address = |uri: &Uri, text: &str| matches!(uri, Uri::File(_)) && is_address(text);
     match verb {
+        Verb::Send if is_address(output, to) => forgotten(to),
+        Verb::Recv if is_address(input, from) => forgotten(from),
         Verb::Send if !is_connected(output) => wrong(
             "URI",
             to,

@@ -5,9 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use comity::uri::Uri;
-
 use super::trouble::Trouble;
+use super::uri::Uri;
 
 /// A file on a disk, whatever its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
-use comity::uri::{Direction, Host, MediaUri};
+use comity::uri::Host;
 use nix::errno::Errno;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::net::if_::if_nametoindex;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::trouble::Trouble;
+use super::uri::{Direction, MediaUri};
 
 /// All addresses of a host.
 pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble> {
@@ -29,11 +30,12 @@ pub(crate) fn resolve(host: &Host, port: u16) -> Result<Vec<SocketAddr>, Trouble
 /// Opens the socket that media comes from: on the address that is named, or else on all of IPv6 and IPv4, or of IPv4 where the
 /// host has no other.
 pub(crate) fn receiver(uri: &MediaUri, text: &str) -> Result<UdpSocket, Trouble> {
-    let Direction::From { address, port } = uri.direction else {
+    let Some((address, port)) = uri.source() else {
         let scheme = text.split(':').next().unwrap_or_default();
         return Err(Trouble::usage(format!(
-            "{text}: names a host to send to; as an input, expected a port as in {scheme}://:5000, or a group as in \
-             {scheme}://@239.1.1.1:5000"
+            "{text}: names a host to send to; as an input, expected a port as in {scheme}://:5000, an \
+             address of this host as in {scheme}://127.0.0.1:5000, or a group as in \
+             {scheme}://239.1.1.1:5000"
         )));
     };
     let interface = uri.bind.and_then(|bind| bind.address);
@@ -185,7 +187,7 @@ fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Trouble {
             local.port()
         )),
         io::ErrorKind::AddrNotAvailable => {
-            Trouble::taken(format!("{text}: {local} is no address of this host"))
+            Trouble::taken(format!("{text}: {local} is not an address of this host"))
         }
         io::ErrorKind::PermissionDenied => Trouble::taken(format!(
             "{text}: this user may not open {local}; expected a port from 1024 on"

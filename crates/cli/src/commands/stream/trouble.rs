@@ -100,7 +100,7 @@ impl Trouble {
                 "{error}; leave the host out to listen on all of its addresses, or see them with: ip addr"
             )),
             BindError::NotPermitted { .. } => Self::taken(error.to_string()),
-            BindError::Options(_) => Self::usage(error.to_string()),
+            BindError::Config(_) => Self::usage(error.to_string()),
             _ => Self::failed(error.to_string()),
         }
     }
@@ -126,7 +126,7 @@ impl Trouble {
                 "; both ends need the same kind: a passphrase, keys, or --insecure"
             }
             ConnectError::Bind(error) => return Self::bind(error),
-            ConnectError::Options(_) => return Self::usage(error.to_string()),
+            ConnectError::Config(_) => return Self::usage(error.to_string()),
             _ => "",
         };
         Self {

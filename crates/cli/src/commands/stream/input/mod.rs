@@ -7,7 +7,6 @@ mod notice;
 
 use std::net::UdpSocket;
 
-use comity::uri::{MediaUri, Uri};
 use comity_media::{DeadlineRule, ReaderConfig};
 use comity_units::Rate;
 
@@ -16,6 +15,7 @@ use super::passing::Passage;
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
+use super::uri::{MediaUri, Uri};
 use super::without_secrets;
 use crate::args::Sending;
 pub(crate) use connected::ConnectedInput;

@@ -10,7 +10,7 @@ mod target;
 use std::future::pending;
 
 use comity::Reliability;
-use comity::uri::{ComityUri, Uri};
+use comity::uri::Uri as ComityUri;
 use comity_congestion::table;
 
 use super::line::{Line, LineOptions};
@@ -18,6 +18,7 @@ use super::passing::{Missing, Passing};
 use super::sockets;
 use super::status::Reporter;
 use super::trouble::Trouble;
+use super::uri::Uri;
 pub(crate) use connected::{ConnectedOutput, Copying, Listed, Unsent};
 pub(crate) use media::{MediaOutput, Room, Written};
 
@@ -52,7 +53,8 @@ impl Output {
             Uri::Comity(uri) => {
                 let line = Line::open(uri, options, reporter.clone())?;
                 tell_of_losses(uri, reporter);
-                let asked = (uri.reliability, uri.send_buffer.get());
+                let settings = &uri.settings;
+                let asked = (settings.effective_reliability(), settings.send_buffer);
                 let output = ConnectedOutput::new(line, asked, copying, reporter.clone());
                 return Ok(Self::Connected(Box::new(output)));
             }
@@ -170,8 +172,8 @@ impl Output {
 
 /// Says so where the controller has it that nothing is sent again.
 fn tell_of_losses(uri: &ComityUri, reporter: &Reporter) {
-    let name = uri.controller.name;
-    if uri.reliability == Reliability::None
+    let name = &uri.settings.controller;
+    if uri.settings.effective_reliability() == Reliability::None
         && table::find(name).is_ok_and(|row| !row.repeats_losses())
     {
         reporter.note(&format!(

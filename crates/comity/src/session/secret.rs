@@ -4,7 +4,7 @@ use core::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::session::{CredentialError, Passphrase};
+use super::{CredentialError, Passphrase};
 
 /// A passphrase of admissible length. Neither `Debug` nor `Display` shows it, and its memory is cleared.
 #[derive(Clone, PartialEq, Eq)]

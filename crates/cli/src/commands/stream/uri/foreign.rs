@@ -1,0 +1,75 @@
+//! Schemes and keys of other tools, and what does here what they do there.
+
+use comity::uri::keys;
+
+/// What to do with a URI of a protocol that Comity does not speak: a tool that does, and a pipe.
+/// `None` for a scheme that is none of these.
+pub(super) fn bridge(scheme: &str) -> Option<String> {
+    let speaks = "which other tools speak";
+    let scheme = scheme.to_ascii_lowercase();
+    Some(match &*scheme {
+        "srt" => format!(
+            "SRT is a protocol of its own, {speaks}. Bridge it with a pipe: srt-live-transmit -q 'srt://..' \
+             file://con | comity send - comity://host:9000, or comity recv comity://:9000 - | \
+             srt-live-transmit -q file://con 'srt://..'"
+        ),
+        "rist" | "rtmp" | "rtmps" | "rtsp" | "rtsps" | "http" | "https" | "hls" | "tcp"
+        | "whip" | "whep" | "sftp" | "ftp" => format!(
+            "it is a protocol of its own, {speaks}. Bridge it with a pipe: ffmpeg -i '{scheme}://..' -c copy \
+             -f mpegts - | comity send - comity://host:9000, or comity recv comity://:9000 - | ffmpeg -i - \
+             -c copy -f {} '{scheme}://..'",
+            match &*scheme {
+                "rtmp" | "rtmps" => "flv",
+                "rtsp" | "rtsps" => "rtsp",
+                _ => "mpegts",
+            }
+        ),
+        _ => return None,
+    })
+}
+
+/// What to do for someone who gives `udp://` or `rtp://` a key of ffmpeg or of a connection.
+pub(super) fn hint(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "fifo_size" => {
+            "what has arrived and was not read waits in the socket: its size is \"rcvbuf\""
+        }
+        "overrun_nonfatal" => {
+            "what does not fit into \"rcvbuf\" is lost and counted, and nothing ends; leave it out"
+        }
+        "localaddr" | "localport" | "local_port" => "the local address and port are \"bind\"",
+        "reuse" | "reuse_socket" => "several programs may always listen to one group; leave it out",
+        "connect" | "broadcast" | "sources" | "block" | "timeout" | "write_to_file" => {
+            "it has no counterpart here; leave it out"
+        }
+        "bitrate" | "burst_bits" => "packets leave when their media is due; leave it out",
+        name if keys().iter().any(|key| key.is_called(name)) => {
+            "it belongs to comity://; datagrams without a connection do without"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::media::KEYS;
+    use super::*;
+
+    #[test]
+    fn hints_are_for_names_that_are_none_here_and_name_what_is() {
+        for key in &KEYS {
+            let own = [key.name].into_iter().chain(key.aliases.iter().copied());
+            assert!(
+                own.filter(|name| !keys().iter().any(|key| key.is_called(name)))
+                    .all(|name| hint(name).is_none())
+            );
+        }
+        for (name, ours) in [("fifo_size", "rcvbuf"), ("localaddr", "bind")] {
+            let hint = hint(name).expect(name);
+            assert!(hint.contains(&format!("\"{ours}\"")), "{hint}");
+            assert!(KEYS.iter().any(|key| key.name == ours), "{ours}");
+        }
+        assert!(hint("latency").is_some_and(|hint| hint.contains("comity://")));
+        assert_eq!(hint("colour"), None);
+    }
+}

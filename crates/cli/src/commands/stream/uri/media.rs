@@ -1,0 +1,219 @@
+//! `udp://` and `rtp://`.
+
+use core::fmt;
+use std::net::IpAddr;
+
+use comity::uri::parts::{BIND, Query, read_address, split, write_settings};
+use comity::uri::{Host, Key, Kind, Local, UriError};
+use comity_congestion::table::{Domain, Value};
+use comity_units::Bytes;
+
+use super::foreign;
+
+/// Media in bare datagrams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MediaUri {
+    /// Which way they go.
+    pub(crate) direction: Direction,
+    /// The local address they leave from, or that of the interface where a group is joined; a port
+    /// for those that are sent.
+    pub(crate) bind: Option<Local>,
+    /// The most bytes of media in a datagram, 188 to 65,507.
+    pub(crate) payload: u32,
+    /// The type of service in the IP header; the lowest two bits are zero.
+    pub(crate) type_of_service: u8,
+    /// How many routers they pass at most; `None` for what the system has.
+    pub(crate) time_to_live: Option<u8>,
+    /// What the socket is asked to hold that the network has not taken yet.
+    pub(crate) send_buffer: Bytes,
+    /// What the socket is asked to hold that has not been read yet.
+    pub(crate) receive_buffer: Bytes,
+}
+
+/// Which way datagrams go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// From anybody who sends to this port.
+    From {
+        /// The multicast group to join, or the local address to listen on; `None` for all of them.
+        address: Option<IpAddr>,
+        /// The port; 0 for any.
+        port: u16,
+    },
+    /// To this host.
+    To {
+        /// The host, or the multicast group.
+        host: Host,
+        /// The port, not 0.
+        port: u16,
+    },
+}
+
+const fn bytes(min: u64, max: u64) -> Kind {
+    Kind::Domain(Domain::Bytes {
+        min: Bytes::new(min),
+        max: Bytes::new(max),
+    })
+}
+
+/// The keys of `udp://` and `rtp://`, in the order of the documentation and of a printed URI.
+pub(crate) static KEYS: [Key; 6] = [
+    BIND,
+    Key::new(
+        "payload",
+        bytes(188, 65_507),
+        "1316B",
+        "The most bytes of media in a datagram: 1316 are seven packets of an MPEG transport stream.",
+    )
+    .or(&["payloadsize", "pkt_size"]),
+    Key::new(
+        "iptos",
+        Kind::TypeOfService,
+        "0",
+        "The type of service in the IP header, as a whole byte whose lowest two bits, those of ECN, \
+         are zero.",
+    ),
+    Key::new(
+        "ttl",
+        Kind::Domain(Domain::Whole {
+            min: 1,
+            max: 255,
+            unit: "hops",
+        }),
+        "",
+        "How many routers packets pass at most; without it, as the system has it: 64, and 1 for \
+         multicast on most.",
+    )
+    .or(&["ipttl"]),
+    Key::new(
+        "sndbuf",
+        bytes(4_096, 1 << 30),
+        "2MiB",
+        "What the socket is asked to hold that the network has not taken yet.",
+    ),
+    Key::new(
+        "rcvbuf",
+        bytes(4_096, 1 << 30),
+        "8MiB",
+        "What the socket is asked to hold that has not been read yet.",
+    )
+    .or(&["buffer_size"]),
+];
+
+/// What stands in [`KEYS`] for a URI that says nothing.
+const PAYLOAD: u32 = 1_316;
+const SEND_BUFFER: Bytes = Bytes::new(2 << 20);
+const RECEIVE_BUFFER: Bytes = Bytes::new(8 << 20);
+
+impl MediaUri {
+    /// Reads what stands behind `scheme://`.
+    pub(super) fn read(scheme: &'static str, rest: &str) -> Result<Self, UriError> {
+        let (address, query) = split(rest)?;
+        let query = Query::read(&KEYS, scheme, query, foreign::hint)?;
+        let bytes = |name| match query.value(name) {
+            Some(Value::Bytes(bytes)) => Some(*bytes),
+            _ => None,
+        };
+        // The table keeps it in range, so nothing is cut.
+        let octet = |name| match query.value(name) {
+            Some(Value::Number(number)) => Some(*number as u8),
+            _ => None,
+        };
+        let direction = read_direction(scheme, address)?;
+        let bind = query.local("bind");
+        if let (Direction::From { address, .. }, Some(local)) = (&direction, bind) {
+            let has_address = address.is_some_and(|ip| !ip.is_multicast());
+            if local.port != 0 || has_address {
+                return Err(UriError::Contradiction {
+                    first: "bind",
+                    second: "the address to listen on",
+                });
+            }
+        }
+        Ok(Self {
+            direction,
+            bind,
+            payload: bytes("payload").map_or(PAYLOAD, |bytes| bytes.get() as u32),
+            type_of_service: octet("iptos").unwrap_or(0),
+            time_to_live: octet("ttl"),
+            send_buffer: bytes("sndbuf").unwrap_or(SEND_BUFFER),
+            receive_buffer: bytes("rcvbuf").unwrap_or(RECEIVE_BUFFER),
+        })
+    }
+
+    /// Where datagrams come from, of a URI that is an input. ffmpeg reads `udp://127.0.0.1:5000`
+    /// from port 5000 of this host, and `udp://239.1.2.3:5000` from a group: so a host that is an
+    /// address is the one to listen on. `None` for a name, and for a port or address to send from.
+    pub(crate) fn source(&self) -> Option<(Option<IpAddr>, u16)> {
+        match self.direction {
+            Direction::From { address, port } => Some((address, port)),
+            Direction::To {
+                host: Host::Ip(ip),
+                port,
+            } => {
+                let is_free = self
+                    .bind
+                    .is_none_or(|bind| ip.is_multicast() && bind.port == 0);
+                is_free.then_some((Some(ip), port))
+            }
+            Direction::To { .. } => None,
+        }
+    }
+
+    pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, scheme: &str) -> fmt::Result {
+        match &self.direction {
+            Direction::From {
+                address: None,
+                port,
+            } => write!(f, "{scheme}://:{port}")?,
+            Direction::From {
+                address: Some(ip),
+                port,
+            } => write!(f, "{scheme}://@{}:{port}", Host::Ip(*ip))?,
+            Direction::To { host, port } => write!(f, "{scheme}://{host}:{port}")?,
+        }
+        let mut pairs = Vec::new();
+        let mut add = |name: &str, text: Option<String>| {
+            pairs.extend(text.map(|text| (name.to_owned(), text)));
+        };
+        let other = |bytes: Bytes, usual| (bytes != usual).then(|| bytes.to_string());
+        add("bind", self.bind.map(|local| local.to_string()));
+        let payload = self.payload;
+        add("payload", (payload != PAYLOAD).then(|| payload.to_string()));
+        let octet = self.type_of_service;
+        add("iptos", (octet != 0).then(|| octet.to_string()));
+        add("ttl", self.time_to_live.map(|hops| hops.to_string()));
+        add("sndbuf", other(self.send_buffer, SEND_BUFFER));
+        add("rcvbuf", other(self.receive_buffer, RECEIVE_BUFFER));
+        write_settings(f, &pairs)
+    }
+}
+
+fn read_direction(scheme: &str, address: &str) -> Result<Direction, UriError> {
+    let example = format!("{scheme}://host:5000");
+    let wrong = |expected: &str| UriError::Address {
+        found: address.into(),
+        expected: expected.into(),
+    };
+    if let Some(local) = address.strip_prefix('@') {
+        let (host, port) = read_address(local, &example)?;
+        let address = match host {
+            None => None,
+            Some(Host::Ip(ip)) => Some(ip).filter(|ip| !ip.is_unspecified()),
+            Some(Host::Name(_)) => {
+                return Err(wrong("an address behind \"@\", of a group or of this host"));
+            }
+        };
+        return Ok(Direction::From { address, port });
+    }
+    match read_address(address, &example)? {
+        (Some(host), port) if !host.is_unspecified() => match port {
+            0 => Err(wrong("a port from 1 to 65535 to send to")),
+            port => Ok(Direction::To { host, port }),
+        },
+        (_, port) => Ok(Direction::From {
+            address: None,
+            port,
+        }),
+    }
+}

@@ -1,0 +1,96 @@
+//! Files of keys.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use crate::error::ConfigError;
+use crate::session::{AllowList, AllowListError, PublicKey, StaticKey};
+
+/// The key in a file of [`StaticKey`].
+pub(crate) fn static_key(file: &Path) -> Result<StaticKey, ConfigError> {
+    let text = Zeroizing::new(read(file)?);
+    text.parse().map_err(|error| {
+        wrong(
+            file,
+            format!(": holds no key: {error}; comity keygen makes one"),
+        )
+    })
+}
+
+/// The public keys of a list.
+pub(crate) fn allowed(file: &Path) -> Result<BTreeSet<PublicKey>, ConfigError> {
+    let list: Result<AllowList, _> = read(file)?.parse();
+    list.map(|list| list.0).map_err(|error| match error {
+        AllowListError::Line { line, error } => wrong(file, format!(":{line}: {error}")),
+        AllowListError::Empty => wrong(file, format!(": {error}")),
+    })
+}
+
+fn wrong(file: &Path, problem: String) -> ConfigError {
+    ConfigError::KeyFile {
+        path: file.into(),
+        problem,
+    }
+}
+
+/// Reads a file of keys, which is not read to its end where it is too long to be one.
+fn read(file: &Path) -> Result<String, ConfigError> {
+    /// Ten thousand keys with comments.
+    const MAX: u64 = 1 << 20;
+    let expected = "expected lines of comity-public- and 64 hexadecimal digits";
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MAX + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 <= MAX => Ok(text),
+        Ok(_) => Err(wrong(file, format!(": is longer than 1 MiB; {expected}"))),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(wrong(file, format!(": is no text; {expected}")))
+        }
+        Err(reason) => Err(ConfigError::Open {
+            path: file.into(),
+            reason,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn lists_of_keys_have_comments_and_name_the_line_that_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("allow");
+        let secret = StaticKey::new([7; 32]);
+        let key = secret.public();
+        fs::write(&path, format!("# who may come\n\n{key} # me\n")).unwrap();
+        assert_eq!(
+            allowed(&path).unwrap().into_iter().collect::<Vec<_>>(),
+            [key]
+        );
+        fs::write(&path, format!("{key}\nnobody\n")).unwrap();
+        let error = allowed(&path).unwrap_err().to_string();
+        assert!(error.contains("allow:2: "), "{error}");
+        fs::write(&path, "# nobody\n").unwrap();
+        let error = allowed(&path).unwrap_err().to_string();
+        assert!(error.contains("allow: lists no key"), "{error}");
+        for (bytes, wrong) in [
+            (vec![b' '; (1 << 20) + 1], "1 MiB"),
+            (vec![0xff], "no text"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            let error = static_key(&path).unwrap_err().to_string();
+            assert!(error.contains(wrong), "{error}");
+        }
+        let endless = static_key(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(endless.contains("1 MiB"), "{endless}");
+        let missing = static_key(&folder.path().join("none")).unwrap_err();
+        assert!(matches!(missing, ConfigError::Open { .. }), "{missing}");
+    }
+}

@@ -1,0 +1,368 @@
+//! What endpoints and connections are configured with.
+//!
+//! [`SETTINGS`] is the one table: the fields of [`Settings`], the setters of [`ConfigBuilder`], the
+//! keys of URIs, the checks and `docs/uri.md` come from it. The transport's configuration and the
+//! transport parameters on the wire are made from a [`Config`].
+
+pub(crate) mod files;
+mod kind;
+mod settings;
+
+use comity_congestion::table::{self, Parameters as ControllerParameters, Row, Setup};
+use comity_transport::datagram;
+use comity_transport::timeline::Reliability;
+use comity_transport::wire::limits::{MAX_METER_PARAMETERS, MIN_INITIAL, SEALING, UDP_IPV6};
+use comity_transport::wire::parameters::Parameters;
+use comity_units::{Bytes, Span};
+
+use crate::error::ConfigError;
+use crate::session::{
+    Allow, CallerCredentials, ListenerCredentials, Passphrase, PresharedKey, PublicKey, StaticKey,
+};
+use crate::trace::Qlog;
+
+pub use kind::{Kind, Mode};
+pub use settings::{SETTINGS, Setting, Settings};
+
+/// What is left for texts that have no bound of their own in the transport parameters, in bytes.
+const MAX_TEXT: usize = 576;
+
+/// A valid configuration: that of an endpoint and of each of its connections.
+///
+/// ```
+/// use comity::Config;
+/// use std::time::Duration;
+///
+/// let config = Config::builder()
+///     .passphrase("correct horse battery")
+///     .latency(Duration::from_millis(400))
+///     .controller("cubic")
+///     .build()?;
+/// assert_eq!(config.settings().latency, Duration::from_millis(400));
+///
+/// let mistake = Config::builder().insecure().controller("cubik").build().unwrap_err();
+/// assert_eq!(
+///     mistake.to_string(),
+///     r#"cc: there is no controller "cubik"; did you mean "cubic"? `comity list` tells of each"#
+/// );
+///
+/// // The same from a URI, with whom to call.
+/// let text = "comity://192.0.2.1:9000?latency=400ms&cc=cubic&insecure";
+/// let (role, config) = Config::from_uri(text)?;
+/// assert!(matches!(role, comity::uri::Role::Caller { port: 9_000, .. }));
+/// assert_eq!(config.settings().latency, Duration::from_millis(400));
+/// # Ok::<(), comity::ConfigError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    settings: Settings,
+    credentials: Credentials,
+    controller: &'static Row,
+    qlog: Option<Qlog>,
+    transport: datagram::Config,
+}
+
+#[derive(Clone, Debug)]
+enum Credentials {
+    Insecure,
+    Shared(PresharedKey),
+    Static {
+        own: StaticKey,
+        listener: Option<PublicKey>,
+        allow: Option<Allow>,
+    },
+}
+
+impl Config {
+    /// A configuration to be chosen.
+    pub fn builder() -> ConfigBuilder {
+        ConfigBuilder::default()
+    }
+
+    /// What was chosen, and the defaults of the rest.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the user has to be warned of before anything is sent.
+    pub fn warning(&self) -> Option<&'static str> {
+        self.listener_credentials().ok()?.warning()
+    }
+
+    /// The name of the controller.
+    pub fn controller(&self) -> &'static str {
+        self.controller.name
+    }
+
+    pub(crate) fn row(&self) -> &'static Row {
+        self.controller
+    }
+
+    pub(crate) fn transport(&self) -> &datagram::Config {
+        &self.transport
+    }
+
+    pub(crate) fn qlog(&self) -> Option<&Qlog> {
+        self.qlog.as_ref()
+    }
+
+    pub(crate) fn caller_credentials(&self) -> Result<CallerCredentials, ConfigError> {
+        Ok(match &self.credentials {
+            Credentials::Insecure => CallerCredentials::Insecure,
+            Credentials::Shared(key) => CallerCredentials::Shared(key.clone()),
+            Credentials::Static {
+                own,
+                listener: Some(listener),
+                ..
+            } => CallerCredentials::Static {
+                own: own.clone(),
+                listener: *listener,
+            },
+            Credentials::Static { listener: None, .. } => {
+                return Err(ConfigError::StaticKeyIncomplete {
+                    missing: "the listener's public key",
+                    purpose: "call",
+                });
+            }
+        })
+    }
+
+    pub(crate) fn listener_credentials(&self) -> Result<ListenerCredentials, ConfigError> {
+        Ok(match &self.credentials {
+            Credentials::Insecure => ListenerCredentials::Insecure,
+            Credentials::Shared(key) => ListenerCredentials::Shared(key.clone()),
+            Credentials::Static {
+                own,
+                allow: Some(allow),
+                ..
+            } => ListenerCredentials::Static {
+                own: own.clone(),
+                allow: allow.clone(),
+            },
+            Credentials::Static { allow: None, .. } => {
+                return Err(ConfigError::StaticKeyIncomplete {
+                    missing: "whom to accept",
+                    purpose: "listen",
+                });
+            }
+        })
+    }
+
+    /// The transport parameters that the peer is told.
+    pub fn parameters(&self) -> Parameters {
+        let (settings, transport) = (&self.settings, &self.transport);
+        Parameters {
+            latency: settings.latency.into(),
+            // What the peer has to know is whether it may give up at deadlines.
+            reliability: match transport.reliability {
+                _ if !transport.enforces_deadlines() => Reliability::Full,
+                Reliability::None => Reliability::None,
+                _ => Reliability::Timeline,
+            },
+            deliver: transport.deliver,
+            max_datagram: u16::try_from(transport.payload + SEALING)
+                .unwrap_or(u16::MAX)
+                .max(MIN_INITIAL as u16),
+            idle_timeout: Span::from_millis(transport.idle_timeout.as_millis()),
+            initial_credit: transport.receive_buffer,
+            max_open_sections: transport.receive_sections,
+            max_ack_delay: transport.ack_delay,
+            stream_name: Some(settings.stream_name.clone()).filter(|name| !name.is_empty()),
+            meter: self
+                .controller
+                .has_meter()
+                .then(|| self.controller.name.to_owned()),
+            ecn: transport.ecn,
+            controller: Some(self.controller.name.to_owned()),
+            meter_parameters: Some(settings.controller_parameters.to_list())
+                .filter(|list| self.controller.has_meter() && !list.is_empty()),
+        }
+    }
+}
+
+/// A configuration that is being chosen. Whatever is not chosen keeps its default.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigBuilder {
+    settings: Settings,
+    passphrase: Option<String>,
+    preshared_key: Option<PresharedKey>,
+    static_key: Option<StaticKey>,
+    listener_key: Option<PublicKey>,
+    allow: Option<Allow>,
+    is_insecure: bool,
+    qlog: Option<Qlog>,
+}
+
+impl ConfigBuilder {
+    /// Both ends know this passphrase, of 10 to 256 bytes. [`build`](Self::build) then takes some
+    /// 0.2 s and 64 MiB, on purpose: build once and share the configuration.
+    #[must_use]
+    pub fn passphrase(mut self, passphrase: impl Into<String>) -> Self {
+        self.passphrase = Some(passphrase.into());
+        self
+    }
+
+    /// Both ends have these 32 random bytes.
+    #[must_use]
+    pub fn preshared_key(mut self, key: PresharedKey) -> Self {
+        self.preshared_key = Some(key);
+        self
+    }
+
+    /// This end proves that it has this key. To call, name the
+    /// [`listener_key`](Self::listener_key); to listen, say whom to [`allow`](Self::allow).
+    #[must_use]
+    pub fn static_key(mut self, own: StaticKey) -> Self {
+        self.static_key = Some(own);
+        self
+    }
+
+    /// The listener must prove that it has the secret of this key.
+    #[must_use]
+    pub fn listener_key(mut self, key: PublicKey) -> Self {
+        self.listener_key = Some(key);
+        self
+    }
+
+    /// Whose static keys a listener accepts.
+    #[must_use]
+    pub fn allow(mut self, allow: Allow) -> Self {
+        self.allow = Some(allow);
+        self
+    }
+
+    /// No protection whatsoever: everybody on the way can read, change and forge packets.
+    #[must_use]
+    pub fn insecure(mut self) -> Self {
+        self.is_insecure = true;
+        self
+    }
+
+    /// Where connections write what they see and decide; nowhere.
+    #[must_use]
+    pub fn qlog(mut self, qlog: Qlog) -> Self {
+        self.qlog = Some(qlog);
+        self
+    }
+
+    /// Parameters of the controller.
+    #[must_use]
+    pub fn controller_parameters(mut self, parameters: ControllerParameters) -> Self {
+        self.settings.controller_parameters = parameters;
+        self
+    }
+
+    /// All settings at once.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with the setting, its value and what was expected.
+    pub fn build(self) -> Result<Config, ConfigError> {
+        let settings = &self.settings;
+        let controller = table::find(&settings.controller)?;
+        for setting in SETTINGS {
+            let value = settings.get(setting.name);
+            if let Some(value) = value.filter(|value| !setting.kind.admits(value)) {
+                return Err(ConfigError::Value {
+                    setting: setting.name,
+                    found: value.to_string(),
+                    expected: setting.kind.expected(),
+                });
+            }
+        }
+        let setup = Setup::new(Bytes::new(settings.payload.into()));
+        controller
+            .build(&setup, &settings.controller_parameters)
+            .map_err(|reason| ConfigError::Controller {
+                controller: controller.name,
+                reason,
+            })?;
+        let config = Config {
+            credentials: self.credentials()?,
+            controller,
+            transport: settings.transport(),
+            settings: self.settings,
+            qlog: self.qlog,
+        };
+        let list = config.parameters().meter_parameters.unwrap_or_default();
+        // The peer is told both in one packet, with what is told besides.
+        for (what, length, max) in [
+            ("controller parameters", list.len(), MAX_METER_PARAMETERS),
+            (
+                "stream name and controller parameters",
+                list.len() + config.settings.stream_name.len(),
+                MAX_TEXT,
+            ),
+        ] {
+            if length > max {
+                return Err(ConfigError::Length { what, length, max });
+            }
+        }
+        Ok(config)
+    }
+
+    fn credentials(&self) -> Result<Credentials, ConfigError> {
+        let given = [
+            ("a passphrase", self.passphrase.is_some()),
+            ("a pre-shared key", self.preshared_key.is_some()),
+            ("a static key", self.static_key.is_some()),
+            ("insecure", self.is_insecure),
+        ];
+        let mut given = given.iter().filter(|(_, is_given)| *is_given);
+        if let (Some((first, _)), Some((second, _))) = (given.next(), given.next()) {
+            return Err(ConfigError::TwoCredentials { first, second });
+        }
+        if let Some(passphrase) = &self.passphrase {
+            return Ok(Credentials::Shared(Passphrase::stretch(passphrase)?));
+        }
+        if let Some(key) = &self.preshared_key {
+            return Ok(Credentials::Shared(key.clone()));
+        }
+        if let Some(own) = &self.static_key {
+            return Ok(Credentials::Static {
+                own: own.clone(),
+                listener: self.listener_key,
+                allow: self.allow.clone(),
+            });
+        }
+        if self.is_insecure {
+            return Ok(Credentials::Insecure);
+        }
+        Err(ConfigError::NoCredentials)
+    }
+}
+
+impl Settings {
+    /// How long lost bytes are sent again: as chosen, or as the controller has it.
+    pub fn effective_reliability(&self) -> Reliability {
+        let usual = || table::find(&self.controller).map(Reliability::usual);
+        self.reliability
+            .unwrap_or_else(|| usual().unwrap_or_default())
+    }
+
+    /// What the transport is configured with.
+    fn transport(&self) -> datagram::Config {
+        datagram::Config {
+            reliability: self.effective_reliability(),
+            drop: self.drop_policy,
+            deliver: self.deliver,
+            payload: self.payload,
+            overhead: SEALING + UDP_IPV6,
+            ack_frequency: self.ack_frequency,
+            keep_alive: self.keep_alive.into(),
+            max_rate: self.max_rate,
+            idle_timeout: self.idle_timeout.into(),
+            ecn: self.ecn,
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
+            ..datagram::Config::DEFAULT
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! The one table of settings: each with its type, default, bounds, URI key and documentation.
+
+use std::time::Duration;
+
+use comity_congestion::table::{self, Domain, Parameters as ControllerParameters, Value};
+use comity_transport::datagram::{Config as Transport, MIN_PAYLOAD, bounds};
+use comity_transport::timeline::{Deliver, DropPolicy, Reliability};
+use comity_transport::wire::limits::{MAX_STREAM_NAME, SEALING};
+use comity_units::{Bytes, Rate, Span};
+
+use super::ConfigBuilder;
+use super::kind::{Kind, Mode, shown};
+use crate::session::{CALL_TIMEOUT, USUAL_CONNECTIONS};
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name in [`Settings`] and [`ConfigBuilder`].
+    pub name: &'static str,
+    /// What its value can be.
+    pub kind: Kind,
+    summary: &'static str,
+    /// How a URI spells it.
+    pub(crate) spelling: Option<Spelling>,
+}
+
+/// The key of a setting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spelling {
+    pub(crate) key: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) words: &'static [(&'static str, &'static str)],
+    pub(crate) only: Option<Mode>,
+}
+
+impl Setting {
+    /// What it does.
+    pub fn summary(&self) -> &'static str {
+        self.summary.trim_start()
+    }
+
+    /// Its key in a URI; `None` where only programs set it.
+    pub fn key(&self) -> Option<&'static str> {
+        self.spelling.map(|spelling| spelling.key)
+    }
+
+    /// Its default, as a URI would have it; empty where that is none, or depends on another
+    /// setting.
+    pub fn default_text(&self) -> String {
+        let value = Settings::default().get(self.name);
+        value.as_ref().map_or_else(String::new, shown)
+    }
+}
+
+/// The type of a setting.
+trait Stored: Sized {
+    /// `None` where it stands for "not set".
+    fn value(&self, kind: &Kind) -> Option<Value>;
+    /// `None` where the value is of another kind.
+    fn stored(value: Value) -> Option<Self>;
+}
+
+impl Stored for Duration {
+    fn value(&self, _: &Kind) -> Option<Value> {
+        Some(Value::Span((*self).into()))
+    }
+
+    fn stored(value: Value) -> Option<Self> {
+        match value {
+            Value::Span(span) => Some(span.into()),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Rate {
+    fn value(&self, _: &Kind) -> Option<Value> {
+        Some(Value::Rate(*self))
+    }
+
+    fn stored(value: Value) -> Option<Self> {
+        match value {
+            Value::Rate(rate) => Some(rate),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for bool {
+    fn value(&self, _: &Kind) -> Option<Value> {
+        Some(Value::Flag(*self))
+    }
+
+    fn stored(value: Value) -> Option<Self> {
+        match value {
+            Value::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for String {
+    fn value(&self, _: &Kind) -> Option<Value> {
+        (!self.is_empty()).then(|| Value::Text(self.clone().into()))
+    }
+
+    fn stored(value: Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text.into_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Stored> Stored for Option<T> {
+    fn value(&self, kind: &Kind) -> Option<Value> {
+        self.as_ref()?.value(kind)
+    }
+
+    fn stored(value: Value) -> Option<Self> {
+        T::stored(value).map(Some)
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($type:ty)+) => {$(
+        impl Stored for $type {
+            fn value(&self, kind: &Kind) -> Option<Value> {
+                Some(match kind {
+                    Kind::Domain(Domain::Bytes { .. }) => Value::Bytes(Bytes::new(*self as u64)),
+                    // A number that is rounded is out of every range.
+                    _ => Value::Number(*self as f64),
+                })
+            }
+
+            fn stored(value: Value) -> Option<Self> {
+                match value {
+                    Value::Bytes(bytes) => Self::try_from(bytes.get()).ok(),
+                    Value::Number(number) => Some(number as Self),
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+whole_numbers!(u8 u32 u64 usize);
+
+/// The words of an enumeration: what a URI spells them, and what is admitted.
+macro_rules! words {
+    ($type:ident, $words:ident, $($word:literal = $variant:ident),+) => {
+        const $words: &[&str] = &[$($word),+];
+
+        impl Stored for $type {
+            fn value(&self, _: &Kind) -> Option<Value> {
+                Some(Value::Text(match self {
+                    $(Self::$variant => $word.into(),)+
+                }))
+            }
+
+            fn stored(value: Value) -> Option<Self> {
+                match value {
+                    Value::Text(text) => match &*text {
+                        $($word => Some(Self::$variant),)+
+                        _ => None,
+                    },
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+words!(
+    Reliability,
+    RELIABILITIES,
+    "timeline" = Timeline,
+    "none" = None,
+    "full" = Full
+);
+words!(
+    DropPolicy,
+    DROPS,
+    "expired" = Expired,
+    "infeasible" = Infeasible,
+    "never" = Never
+);
+words!(Deliver, DELIVERIES, "early" = Early, "paced" = Paced);
+
+const HOUR: Span = Span::from_secs(3_600);
+
+const fn duration(span: Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+const fn span(min: Span, max: Span) -> Kind {
+    Kind::Domain(Domain::Span { min, max })
+}
+
+const fn bytes(min: u64, max: u64) -> Kind {
+    Kind::Domain(Domain::Bytes {
+        min: Bytes::new(min),
+        max: Bytes::new(max),
+    })
+}
+
+const fn whole(min: u32, max: u32, unit: &'static str) -> Kind {
+    Kind::Domain(Domain::Whole { min, max, unit })
+}
+
+const fn choice(words: &'static [&'static str]) -> Kind {
+    Kind::Domain(Domain::Choice(words))
+}
+
+const FLAG: Kind = Kind::Domain(Domain::Flag);
+
+/// Buffers below this do not hold a picture. Simulations may have smaller ones.
+const MIN_BUFFER: u64 = 65_536;
+
+const fn uri(key: &'static str) -> Option<Spelling> {
+    Some(Spelling {
+        key,
+        aliases: &[],
+        words: &[],
+        only: None,
+    })
+}
+
+const fn uri_or(key: &'static str, aliases: &'static [&'static str]) -> Option<Spelling> {
+    Some(Spelling {
+        key,
+        aliases,
+        words: &[],
+        only: None,
+    })
+}
+
+/// What a setter takes: a setting that may be left out takes what it is when it is not.
+macro_rules! setter {
+    ($name:ident, [$($doc:literal)+], String) => {
+        setter!(@ $name, [$($doc)+], impl Into<String>, |value| value.into());
+    };
+    ($name:ident, [$($doc:literal)+], Option<$type:ty>) => {
+        setter!(@ $name, [$($doc)+], $type, |value| Some(value));
+    };
+    ($name:ident, [$($doc:literal)+], $type:ty) => {
+        setter!(@ $name, [$($doc)+], $type, |value| value);
+    };
+    (@ $name:ident, [$($doc:literal)+], $given:ty, |$value:ident| $stored:expr) => {
+        $(#[doc = $doc])+
+        #[must_use]
+        pub fn $name(mut self, $value: $given) -> Self {
+            self.settings.$name = $stored;
+            self
+        }
+    };
+}
+
+macro_rules! settings {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:ident: [$($type:tt)+] = $default:expr, $kind:expr, $spelling:expr;
+    )+) => {
+        /// Every setting of an end but its credentials. Whatever is not chosen has its default.
+        #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub struct Settings {
+            $($(#[doc = $doc])+ pub $name: $($type)+,)+
+            /// The parameters of the controller.
+            pub controller_parameters: ControllerParameters,
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self {
+                    $($name: $default,)+
+                    controller_parameters: ControllerParameters::new(),
+                }
+            }
+        }
+
+        /// The table, in the order of the documentation and of a printed URI.
+        pub const SETTINGS: &[Setting] = &[$(Setting {
+            name: stringify!($name),
+            kind: $kind,
+            summary: concat!($($doc),+),
+            spelling: $spelling,
+        }),+];
+
+        impl Settings {
+            /// The value of the setting `name`; `None` where it is not set.
+            pub(crate) fn get(&self, name: &str) -> Option<Value> {
+                match name {
+                    $(stringify!($name) => self.$name.value(&$kind),)+
+                    _ => None,
+                }
+            }
+
+            /// Sets `name` to a value that its row admits.
+            pub(crate) fn set(&mut self, name: &str, value: Value) {
+                match name {
+                    $(stringify!($name) => {
+                        if let Some(value) = Stored::stored(value) {
+                            self.$name = value;
+                        }
+                    })+
+                    _ => {}
+                }
+            }
+        }
+
+        /// What stands in the table of settings, one method for each row. `docs/uri.md` has the
+        /// defaults and bounds.
+        impl ConfigBuilder {
+            $(setter!($name, [$($doc)+], $($type)+);)+
+        }
+    };
+}
+
+settings! {
+    /// From when a section is given to when it is due at the other end, the time on the path
+    /// included: SRT counts that extra. The larger one of both ends is that of the connection.
+    /// Three to four round trips leave room for repeating what is lost.
+    latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1), HOUR), uri("latency");
+
+    /// The congestion controller, a name of [controllers.md](controllers.md); its parameters are
+    /// keys too, as in `cc.beta=0.8`.
+    controller: [String] = table::DEFAULT_FOR_SECTIONS.into(), Kind::Controller, uri("cc");
+
+    /// The most that is ever sent, headers included, whatever the controller allows.
+    /// Acknowledgements do not wait for it, but count.
+    max_rate: [Rate] = Transport::DEFAULT.max_rate,
+        Kind::Domain(Domain::Rate {
+            min: *bounds::MAX_RATE.start(),
+            max: *bounds::MAX_RATE.end(),
+        }),
+        uri("maxbw");
+
+    /// How long lost bytes are sent again: until the deadline, never, or for ever. Without it
+    /// `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers send nothing
+    /// again.
+    reliability: [Option<Reliability>] = None, choice(RELIABILITIES), uri("reliability");
+
+    /// When the sender gives a section up: after its deadline, as soon as it cannot be met, or
+    /// never. `1` and `0`, as SRT's `tlpktdrop` has them, are `infeasible` and `never`.
+    drop_policy: [DropPolicy] = Transport::DEFAULT.drop, choice(DROPS), Some(Spelling {
+        key: "drop",
+        aliases: &["tlpktdrop"],
+        words: &[
+            ("1", "infeasible"), ("true", "infeasible"), ("yes", "infeasible"), ("on", "infeasible"),
+            ("0", "never"), ("false", "never"), ("no", "never"), ("off", "never"),
+        ],
+        only: None,
+    });
+
+    /// When the receiver hands a section over: as soon as it is complete, or at its deadline.
+    deliver: [Deliver] = Transport::DEFAULT.deliver, choice(DELIVERIES), uri("deliver");
+
+    /// What the caller says to the listener about the stream that it wants or brings.
+    stream_name: [String] = String::new(), Kind::Text(MAX_STREAM_NAME), uri("streamid");
+
+    /// The most protected bytes of a packet, where the path carries them; 57 more with IPv4 and 77
+    /// with IPv6 make the packet on the wire.
+    payload: [u32] = Transport::DEFAULT.payload,
+        bytes(MIN_PAYLOAD as u64, (bounds::MAX_DATAGRAM - SEALING) as u64),
+        uri_or("payload", &["payloadsize"]);
+
+    /// Whether packets ask the network to mark rather than to drop.
+    ecn: [bool] = Transport::DEFAULT.ecn, FLAG, uri("ecn");
+
+    /// How long one attempt to connect may take.
+    connect_timeout: [Duration] = duration(CALL_TIMEOUT),
+        span(Span::from_millis(10), HOUR), uri("conntimeo");
+
+    /// The connection is given up when nothing has arrived for so long.
+    idle_timeout: [Duration] = duration(Transport::DEFAULT.idle_timeout),
+        span(*bounds::IDLE_TIMEOUT.start(), *bounds::IDLE_TIMEOUT.end()), uri("peeridletimeo");
+
+    /// After how long without anything to send a packet is sent all the same, so that the peer and
+    /// what is on the way know of the connection; at the latest after a third of the peer's
+    /// `peeridletimeo`.
+    keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
+        span(*bounds::KEEP_ALIVE.start(), *bounds::KEEP_ALIVE.end()), uri("keepalive");
+
+    /// How long a connection that is being closed waits for what is still under way. A bare number
+    /// is in milliseconds here too, where SRT has seconds.
+    linger: [Duration] = Duration::from_secs(1), span(Span::ZERO, HOUR), uri("linger");
+
+    /// Whether the caller calls again when the connection is lost.
+    reconnect: [bool] = true, FLAG, Some(Spelling {
+        key: "reconnect",
+        aliases: &[],
+        words: &[],
+        only: Some(Mode::Caller),
+    });
+
+    /// The type of service in the IP header, as a whole byte whose lowest two bits, those of ECN,
+    /// are zero.
+    type_of_service: [u8] = 0, Kind::TypeOfService, uri("iptos");
+
+    /// How many routers packets pass at most; without it, as the system has it: 64, and 1 for
+    /// multicast on most.
+    time_to_live: [Option<u8>] = None, whole(1, 255, "hops"), uri_or("ttl", &["ipttl"]);
+
+    /// The most bytes of sections that wait to be sent.
+    send_buffer: [u64] = Transport::DEFAULT.send_buffer,
+        bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("sndbuf");
+
+    /// The most bytes of sections that are collected or wait to be handed over. When half of it is
+    /// taken the peer is told to hold back.
+    receive_buffer: [u64] = Transport::DEFAULT.receive_buffer,
+        bytes(MIN_BUFFER, *bounds::BUFFER.end()), uri("rcvbuf");
+
+    /// How many packets may arrive before an acknowledgement leaves. It leaves after 10 ms in any
+    /// case.
+    ack_frequency: [u32] = Transport::DEFAULT.ack_frequency,
+        whole(*bounds::ACK_FREQUENCY.start(), *bounds::ACK_FREQUENCY.end(), "packets"), None;
+
+    /// How many connections a listener has at most.
+    max_connections: [usize] = USUAL_CONNECTIONS, whole(1, 1 << 20, "connections"), None;
+
+    /// How many open connections a listener has until it refuses further callers as busy. They
+    /// keep asking until their time is over: for who serves one caller after the other.
+    max_served: [usize] = 1 << 20, whole(1, 1 << 20, "connections"), None;
+
+    /// How many open connections may wait to be accepted. Nothing that they send is acknowledged
+    /// meanwhile. Those beyond are closed as refused.
+    max_waiting: [usize] = 128, whole(1, 1 << 20, "connections"), None;
+}

@@ -1,0 +1,188 @@
+//! The keys of URIs: how a setting is spelled, and how its values read.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use comity_congestion::table::{self, Domain, Value};
+use comity_units::{Rate, Span};
+
+use super::{Local, UriError};
+use crate::config::{Kind, Mode};
+use crate::session::{PublicKey, Secret};
+
+/// A key that a URI can have.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names for it: those of SRT where they differ.
+    pub aliases: &'static [&'static str],
+    /// What its value can be. Without a unit, times are in milliseconds, rates in bit/s and amounts
+    /// in bytes.
+    pub kind: Kind,
+    /// Other words for values, with what they stand for.
+    pub words: &'static [(&'static str, &'static str)],
+    /// The value of a URI without it; empty where that is none, or depends on another key.
+    pub default: Cow<'static, str>,
+    /// What it does, in one or two sentences.
+    pub summary: Cow<'static, str>,
+    /// Who has it, where only one of the two does.
+    pub only: Option<Mode>,
+}
+
+/// A value that has been read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Given {
+    Value(Value),
+    Local(Local),
+    Path(PathBuf),
+    Passphrase(Secret),
+    PublicKey(PublicKey),
+}
+
+impl Key {
+    /// A key.
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            kind,
+            words: &[],
+            default: Cow::Borrowed(default),
+            summary: Cow::Borrowed(summary),
+            only: None,
+        }
+    }
+
+    /// Has other names too.
+    #[must_use]
+    pub const fn or(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Belongs to one of the two ends alone.
+    #[must_use]
+    pub(crate) const fn only(mut self, mode: Mode) -> Self {
+        self.only = Some(mode);
+        self
+    }
+
+    /// Whether this is its name or another name for it.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
+    /// What a value has to be, as in "expected ..".
+    pub fn expected(&self) -> String {
+        let expected = self.kind.expected();
+        match self.kind {
+            Kind::Domain(Domain::Span { .. }) => {
+                format!("{expected}, such as \"120ms\"; a bare number is in milliseconds")
+            }
+            Kind::Domain(Domain::Rate { .. }) => {
+                format!("{expected}, such as \"20Mbps\"; a bare number is in bit/s")
+            }
+            Kind::Domain(Domain::Bytes { .. }) => {
+                format!("{expected}, such as \"1400B\" or \"8MiB\"; a bare number is in bytes")
+            }
+            _ => expected,
+        }
+    }
+
+    /// Reads a value that has been percent-decoded.
+    pub(crate) fn read(&self, text: &str) -> Result<Given, UriError> {
+        let key = self.name;
+        if text.is_empty() {
+            return Err(UriError::ValueMissing {
+                key,
+                expected: self.expected(),
+            });
+        }
+        let words = self.words.iter().find(|(word, _)| *word == text);
+        let text = words.map_or(text, |&(_, meant)| meant);
+        if key == "latency"
+            && let Some(span) = in_microseconds(text)
+        {
+            return Err(UriError::Microseconds {
+                key,
+                found: text.into(),
+                span,
+            });
+        }
+        let credential = |error| UriError::Credential { key, error };
+        let given = match self.kind {
+            Kind::Controller => Some(Given::Value(Value::Text(table::find(text)?.name.into()))),
+            Kind::Domain(domain) => value(&domain, text).map(Given::Value),
+            Kind::Local => Local::read(text).map(Given::Local),
+            Kind::Path => Some(Given::Path(text.into())),
+            Kind::Passphrase => Some(Given::Passphrase(Secret::new(text).map_err(credential)?)),
+            Kind::PublicKey => Some(Given::PublicKey(text.parse().map_err(credential)?)),
+            Kind::Text(_) => Some(Given::Value(Value::Text(text.to_owned().into()))),
+            Kind::TypeOfService => {
+                octet(text).map(|octet| Given::Value(Value::Number(f64::from(octet))))
+            }
+        };
+        let admitted = given.filter(|given| match given {
+            Given::Value(value) => self.kind.admits(value),
+            _ => true,
+        });
+        admitted.ok_or_else(|| UriError::Value {
+            key,
+            found: text.into(),
+            expected: self.expected(),
+        })
+    }
+}
+
+/// The longest time that a bare number means, in milliseconds: nobody plays that late. ffmpeg
+/// counts in microseconds, where even 20 ms are more.
+const MAX_BARE_MILLISECONDS: u64 = 10_000;
+
+/// The time that a bare number stands for if it is one in ffmpeg's microseconds.
+fn in_microseconds(text: &str) -> Option<Span> {
+    let number: u64 = text.parse().ok()?;
+    (number > MAX_BARE_MILLISECONDS).then(|| Span::from_micros(number))
+}
+
+fn value(domain: &Domain, text: &str) -> Option<Value> {
+    let bare = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b'_');
+    let with_unit = |unit: &str| match bare {
+        true => Cow::Owned(format!("{text}{unit}")),
+        false => Cow::Borrowed(text),
+    };
+    let unlimited = text == "unlimited";
+    Some(match *domain {
+        Domain::Span { max: Span::MAX, .. } if unlimited => Value::Span(Span::MAX),
+        Domain::Rate { max: Rate::MAX, .. } if unlimited => Value::Rate(Rate::MAX),
+        Domain::Span { .. } => Value::Span(with_unit("ms").parse().ok()?),
+        Domain::Rate { .. } => Value::Rate(with_unit("bps").parse().ok()?),
+        Domain::Bytes { .. } => Value::Bytes(with_unit("B").parse().ok()?),
+        Domain::Number { .. } | Domain::Whole { .. } => Value::Number(text.parse().ok()?),
+        Domain::Flag => Value::Flag(match text {
+            "1" | "true" | "yes" | "on" => true,
+            "0" | "false" | "no" | "off" => false,
+            _ => return None,
+        }),
+        Domain::Choice(choices) => {
+            let choice = choices.iter().find(|choice| **choice == text)?;
+            Value::Text(Cow::Borrowed(choice))
+        }
+    })
+}
+
+fn octet(text: &str) -> Option<u8> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    let octet = u8::from_str_radix(digits, radix).ok();
+    octet.filter(|_| !digits.starts_with('+'))
+}

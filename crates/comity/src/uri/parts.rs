@@ -1,0 +1,85 @@
+//! The parts that URIs of several schemes share, for programs with schemes of their own.
+
+use core::fmt;
+
+use super::address::{Written, read_port, split_port};
+use super::{Host, Key, Kind, UriError};
+
+pub use super::percent::{Encoded, decode};
+pub use super::query::Query;
+
+/// The key of the local address.
+pub const BIND: Key = Key::new(
+    "bind",
+    Kind::Local,
+    "",
+    "The local address, port or both that packets leave from; for a listener without a host, the \
+     address it listens on; for multicast, the address of the interface.",
+)
+.or(&["adapter"]);
+
+/// Splits what stands behind `scheme://` into the address and the settings.
+///
+/// # Errors
+///
+/// [`UriError::Fragment`] and [`UriError::Path`].
+pub fn split(rest: &str) -> Result<(&str, &str), UriError> {
+    if rest.contains('#') {
+        return Err(UriError::Fragment);
+    }
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let address = match address.split_once('/') {
+        None | Some((_, "")) => address.trim_end_matches('/'),
+        Some((_, path)) => return Err(UriError::Path(format!("/{path}"))),
+    };
+    Ok((address, query))
+}
+
+/// Reads the host, if there is one, and the port; `example` is a URI with both.
+///
+/// # Errors
+///
+/// [`UriError::Address`].
+pub fn read_address(text: &str, example: &str) -> Result<(Option<Host>, u16), UriError> {
+    let wrong = |expected: &str| UriError::Address {
+        found: text.into(),
+        expected: expected.into(),
+    };
+    let (host, port) = split_port(text).ok_or_else(|| {
+        wrong("host:port, with the brackets of an IPv6 address around it, as in [2001:db8::1]:9000")
+    })?;
+    let host = match host {
+        Written::Absent => None,
+        Written::Bare(host) => Some(Host::read(host, false).ok_or_else(|| {
+            wrong("a host that is an address or a name of letters, digits, hyphens and dots")
+        })?),
+        Written::Bracketed(host) => Some(
+            Host::read(host, true)
+                .ok_or_else(|| wrong("an IPv6 address between the brackets, without a zone"))?,
+        ),
+    };
+    let port = port.ok_or_else(|| wrong(&format!("a port, as in {example}")))?;
+    let port = read_port(port).ok_or_else(|| wrong("a port from 0 to 65535"))?;
+    Ok((host, port))
+}
+
+/// Whether a text is a host and a port, or a port alone as in `:9000`.
+pub fn is_address(text: &str) -> bool {
+    read_address(text, "").is_ok()
+}
+
+/// Writes `?key=value&key=value`. What stands for a passphrase is not encoded.
+///
+/// # Errors
+///
+/// Those of the formatter.
+pub fn write_settings(f: &mut fmt::Formatter<'_>, pairs: &[(String, String)]) -> fmt::Result {
+    for (at, (name, text)) in pairs.iter().enumerate() {
+        let before = if at == 0 { '?' } else { '&' };
+        match name == "passphrase" {
+            true => write!(f, "{before}{name}=***")?,
+            false => write!(f, "{before}{}={}", Encoded(name), Encoded(text))?,
+        }
+    }
+    Ok(())
+}
