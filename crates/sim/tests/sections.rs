@@ -23,6 +23,7 @@ fn spec(latency: u64, config: Config) -> SectionsSpec {
         latency: Some(Span::from_millis(latency)),
         section: Bytes::new(1_000),
         acknowledgement: None,
+        shed: true,
     }
 }
 

@@ -504,7 +504,7 @@ mod tests {
         let frames: Vec<_> = parse_frames(&text)
             .expect("the frames can be read")
             .into_iter()
-            .map(|frame| (Time::ZERO + frame.at, frame.kind))
+            .map(|frame| (Time::ZERO + frame.at, frame.frame_type))
             .collect();
         let count = |kind| frames.iter().filter(|frame| frame.1 == kind).count();
         assert_eq!([count(I), count(P), count(B)], [101, 400, 999]);

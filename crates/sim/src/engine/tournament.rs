@@ -74,7 +74,7 @@ impl Tournament {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::queue::Class;
+    use crate::engine::event::Class;
     use comity_units::Time;
 
     #[test]

@@ -237,6 +237,7 @@ fn sections() -> impl Strategy<Value = TransportSpec> {
                 latency,
                 section: Bytes::new(section),
                 acknowledgement: None,
+                shed: true,
             })
         },
     )
