@@ -51,9 +51,10 @@ pub fn check_header(data: &[u8]) {
     }
 }
 
-/// Whatever the bytes are, reading them gives sections, or says that one is missing, for each number; the same ones, and the
-/// same error if one ends it, however the bytes are cut; and what was read can be written, in whole packets where it was a
-/// transport stream. Each byte of one is in a packet or counted in a notice.
+/// Whatever the bytes are, reading them gives sections, or says that one is missing, for each
+/// number; the same ones, and the same error if one ends it, however the bytes are cut; and what
+/// was read can be written, in whole packets where it was a transport stream. Each byte of one is
+/// in a packet or counted in a notice.
 pub fn check_reader(data: &[u8]) {
     // The first byte says how the rest is cut, and whether it is in step with packets: then a fuzzer that does
     // not know where sync bytes belong still gets behind them. Of two bits the one breaks that in the middle, and the other

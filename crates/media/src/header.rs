@@ -156,7 +156,8 @@ pub enum HeaderError {
     Table,
     /// What follows is not made of whole transport packets.
     Packets,
-    /// Bytes or pictures of no transport stream come in one, or its units, tables or packets behind such bytes.
+    /// Bytes or pictures of no transport stream come in one, or its units, tables or packets behind
+    /// such bytes.
     Mixed,
 }
 

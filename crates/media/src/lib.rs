@@ -10,9 +10,10 @@
 //! bytes -> Reader -> MediaSection -> [Shedder] -> SourceClock -> transport ..> TsWriter -> bytes
 //! ```
 //!
-//! Known kinds are H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. Streams of other kinds are
-//! carried whole without being understood; a source that is no media at all is carried in slices. A
-//! [`Notice`] says so. What was read as media and cannot be read on as such ends with a [`ReadError`].
+//! Known kinds are H.264, H.265, MPEG-1 and MPEG-2 video, and MPEG audio and AAC. Streams of other
+//! kinds are carried whole without being understood; a source that is no media at all is carried in
+//! slices. A [`Notice`] says so. What was read as media and cannot be read on as such ends with a
+//! [`ReadError`].
 //!
 //! ```
 //! use comity_media::{Event, FrameType, Reader, ReaderConfig, TsWriter, WriterConfig};

@@ -10,8 +10,8 @@ use comity_units::{Span, Time};
 /// and the source's clock is laid on the sender's by a [`SourceClock`](crate::SourceClock).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaSection {
-    /// The stream: 0 for the tables of a transport stream, then one for each elementary stream in the order of
-    /// their first appearance in a program map. Other sources have stream 0 alone.
+    /// The stream: 0 for the tables of a transport stream, then one for each elementary stream in
+    /// the order of their first appearance in a program map. Other sources have stream 0 alone.
     pub stream: u16,
     /// Its number within the stream, from 0, without holes but for those that an [`Event::Missing`] names.
     pub number: u64,
@@ -51,8 +51,9 @@ impl MediaSection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// The source is no transport stream with a program, and no MPEG-1 or MPEG-2 elementary stream with a picture: it is
-    /// cut into slices of bytes, whose times follow from the assumed rate, or from their arrival.
+    /// The source is no transport stream with a program, and no MPEG-1 or MPEG-2 elementary stream
+    /// with a picture: it is cut into slices of bytes, whose times follow from the assumed rate, or
+    /// from their arrival.
     UnknownFormat,
     /// A stream whose kind is unknown: its packets are sent whole, without frame types.
     UnsupportedCodec {

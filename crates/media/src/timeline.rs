@@ -100,7 +100,8 @@ impl Timeline {
         }
     }
 
-    /// The source has come so much further without time stamps: the next one lies near to there if it does not jump.
+    /// The source has come so much further without time stamps: the next one lies near to there if
+    /// it does not jump.
     pub(crate) fn go_on(&mut self, passed: Span) {
         let passed = ticks_in(passed);
         if let Some(newest) = &mut self.newest {

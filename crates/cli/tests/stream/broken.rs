@@ -165,7 +165,8 @@ fn units_that_garbage_cuts_and_a_lossy_path_loses_are_listed() {
     missing(&written, &fs::read(clip()).unwrap());
 }
 
-/// What stops being a transport stream ends the sending with an error that names the place; what came before arrives.
+/// What stops being a transport stream ends the sending with an error that names the place; what
+/// came before arrives.
 #[test]
 fn a_stream_that_stops_being_one_is_refused_behind_what_it_was() {
     let folder = Folder::new();

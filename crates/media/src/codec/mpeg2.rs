@@ -38,7 +38,8 @@ pub(crate) fn sequence_header(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Whether the bytes behind an extension's start code are a picture coding extension (identifier 8) of a field.
+/// Whether the bytes behind an extension's start code are a picture coding extension (identifier 8)
+/// of a field.
 fn is_field(bytes: &[u8]) -> Option<bool> {
     let mut bits = Bits::new(bytes);
     if bits.field(4)? != 8 {

@@ -130,7 +130,8 @@ impl Elementary {
         self.decoded += u64::from(frame.is_picture());
     }
 
-    /// Notes what the headers before the slices say; the picture's `temporal_reference`, zero without one.
+    /// Notes what the headers before the slices say; the picture's `temporal_reference`, zero
+    /// without one.
     fn read_headers(&mut self, unit: &[u8]) -> u16 {
         for at in start_codes(unit) {
             let Some((&code, rest)) = unit.get(at..).and_then(<[u8]>::split_first) else {

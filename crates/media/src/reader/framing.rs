@@ -9,7 +9,8 @@ pub(super) const STRIDES: [usize; 3] = [PACKET, 192, 204];
 /// How many packets in a row are looked at where packets are searched for.
 pub(super) const RUN: usize = 5;
 
-/// So many bytes may hold no packet: more than a second of most streams, and sixteen times what ffmpeg searches.
+/// So many bytes may hold no packet: more than a second of most streams, and sixteen times what
+/// ffmpeg searches.
 pub(super) const SEARCHED: u64 = 1 << 20;
 
 /// Of the first `places` where packets begin that stand `stride` apart: how many are there, and how many of them have a
@@ -30,8 +31,8 @@ pub(super) fn rhythm(bytes: &[u8], stride: usize, places: usize) -> (usize, usiz
 /// - a sync byte and three in the four places behind it, later: two in a row are found in noise once in 65,536 places,
 ///   these once in 10^9.
 ///
-/// At the end of the source there may be fewer places, at least two: all of them have one then. A break of more than
-/// [`SEARCHED`] bytes is an error.
+/// At the end of the source there may be fewer places, at least two: all of them have one then. A
+/// break of more than [`SEARCHED`] bytes is an error.
 #[derive(Debug)]
 pub(super) struct Framing {
     stride: usize,
@@ -199,7 +200,8 @@ mod tests {
         Cut(u64),
     }
 
-    /// What is given, of packets the byte behind the first and the place, and whether it ended with an error.
+    /// What is given, of packets the byte behind the first and the place, and whether it ended with
+    /// an error.
     fn parts(stride: usize, pieces: &[&[u8]]) -> (Vec<Part>, Result<(), ReadError>) {
         let (mut framing, mut parts) = (Framing::new(stride), Vec::new());
         let mut take = |framed: Framed<'_>| {

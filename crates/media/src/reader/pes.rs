@@ -259,7 +259,8 @@ impl Assembler {
         out.push(Err(Fault::Oversized(held as u64)));
     }
 
-    /// Nothing more has come for long: gives the picture at hand, unless its PES packet tells that there is more of it.
+    /// Nothing more has come for long: gives the picture at hand, unless its PES packet tells that
+    /// there is more of it.
     pub(super) fn give_up_waiting(&mut self, codec: Option<Codec>, out: &mut Units) {
         if let Some((packet, marks)) = &self.packet {
             if length_of(packet) != Length::Open {

@@ -64,8 +64,9 @@ pub struct WriterStatistics {
 /// Units that come before any table are held (up to 4 MiB, or to the end), since a stream that begins without
 /// tables cannot be read from its beginning; when none comes, plain ones are made up from the units.
 ///
-/// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is. The first payload says which
-/// of both it is: the other kinds are refused from then on, so that a transport stream has whole packets throughout.
+/// What was no transport stream, [`Header::Raw`] and [`Header::Picture`], is written as it is. The
+/// first payload says which of both it is: the other kinds are refused from then on, so that a
+/// transport stream has whole packets throughout.
 #[derive(Debug)]
 pub struct TsWriter {
     config: WriterConfig,
@@ -125,11 +126,12 @@ impl TsWriter {
         }
     }
 
-    /// Writes what a section's payload says, appending to `out`: whole transport packets, unless the source was none.
+    /// Writes what a section's payload says, appending to `out`: whole transport packets, unless
+    /// the source was none.
     ///
     /// # Errors
-    /// A [`HeaderError`] when the payload is malformed, or of another kind than the stream. Nothing of it is written then, and the stream stays
-    /// whole.
+    /// A [`HeaderError`] when the payload is malformed, or of another kind than the stream. Nothing
+    /// of it is written then, and the stream stays whole.
     pub fn write(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), HeaderError> {
         let (header, rest) = Header::decode(payload)?;
         let is_transport = !matches!(header, Header::Raw | Header::Picture(_));

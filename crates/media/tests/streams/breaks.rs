@@ -1,4 +1,5 @@
-//! Transport streams that break midway: what is left out, where the streams go on, and what is refused.
+//! Transport streams that break midway: what is left out, where the streams go on, and what is
+//! refused.
 
 use comity_media::{Event, Header, MediaSection, Notice, PACKET, ReadError, ReaderConfig, Unit};
 use comity_units::{Span, Time};
@@ -112,7 +113,8 @@ fn a_stretch_of_garbage_is_skipped_and_the_streams_go_on_behind_it() {
     }
 }
 
-/// With fewer packets' length than continuity counters count, what is inserted costs nothing; with more, nobody knows.
+/// With fewer packets' length than continuity counters count, what is inserted costs nothing; with
+/// more, nobody knows.
 #[test]
 fn a_stretch_that_counters_see_costs_nothing_when_nothing_is_missing() {
     let (start, end) = CLIP.split_at(1_500 * PACKET);
@@ -358,7 +360,8 @@ fn a_sequence_header_further_on_does_not_make_an_elementary_stream() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Of a transport stream, every byte is in a packet or counted; the same however the stream is cut.
+    /// Of a transport stream, every byte is in a packet or counted; the same however the stream is
+    /// cut.
     #[test]
     fn every_byte_of_a_broken_stream_is_accounted_for(
         which in 0_usize..4,

@@ -139,7 +139,8 @@ fn duplicated_packets_and_garbage_between_packets_change_nothing() {
     assert!(sections.len() > 300);
 }
 
-/// A transport stream of which nothing says what it holds is bytes, and so is a text that looks like a packet.
+/// A transport stream of which nothing says what it holds is bytes, and so is a text that looks
+/// like a packet.
 #[test]
 fn a_stream_without_program_is_sent_as_raw_bytes() {
     let without: Vec<u8> = CLIP
@@ -353,7 +354,8 @@ fn a_scrambled_stream_is_carried_as_it_is() {
     assert_eq!(pictures, 250, "the picture is not scrambled");
 }
 
-/// The clip with the stream type of its sound in each map changed, and the checksum made right again.
+/// The clip with the stream type of its sound in each map changed, and the checksum made right
+/// again.
 fn with_sound_of_type(stream_type: u8) -> Vec<u8> {
     changed(0x1000, |packet| {
         let section = &mut packet[5..];

@@ -255,8 +255,9 @@ impl MediaInput {
         self.reader.finish().map_err(unreadable)
     }
 
-    /// The least time at which something of a file can be given that is read now. What lies further back in the file than is
-    /// read ahead, such as the last sound of a program that a multiplexer held to the end, has its time from there.
+    /// The least time at which something of a file can be given that is read now. What lies further
+    /// back in the file than is read ahead, such as the last sound of a program that a multiplexer
+    /// held to the end, has its time from there.
     fn least(&self) -> Instant {
         let lookahead = match (&self.pace, self.config.deadlines) {
             (Pace::Live { epoch, .. }, _) => return *epoch,
@@ -475,7 +476,8 @@ mod tests {
         assert_eq!((waiting.due(), waiting.bytes), (None, 0));
     }
 
-    /// A program of a second beside one of four, whose last sound the multiplexer has held to the end of the file.
+    /// A program of a second beside one of four, whose last sound the multiplexer has held to the
+    /// end of the file.
     #[test]
     fn what_a_file_has_too_late_has_its_time_from_where_it_is_read() {
         let mut writer = TsWriter::new(WriterConfig::default());
