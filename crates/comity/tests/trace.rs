@@ -190,7 +190,7 @@ async fn a_trace_agrees_with_the_statistics_of_its_connection() {
         .iter()
         .find(|event| event["name"] == "comity:section_missing")
         .unwrap();
-    assert_eq!(missing["data"]["reason"], "cancelled");
+    assert_eq!(missing["data"]["reason"], "shed");
     let (_, events) = records(&path("caller.sqlog"));
     let given = events
         .iter()

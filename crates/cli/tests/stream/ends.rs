@@ -764,7 +764,7 @@ fn options_of_connections_are_refused_where_there_are_none() {
         assert!(!Path::new(&to).exists() && !Path::new(&trace).exists());
     }
     let listener = format!("comity://:0?{SECRET}");
-    let said = ends(2, &["send", "rtp://192.0.2.1:5000", &listener]);
+    let said = ends(2, &["send", "rtp://localhost:5000", &listener]);
     assert!(
         said.contains("rtp://:5000") && !said.contains("udp"),
         "{said}"

@@ -139,13 +139,17 @@ fn check_sections(spec: &FlowSpec, flow: &FlowReport) -> Result<(), TestCaseErro
     prop_assert!(bytes.on_time + bytes.open <= bytes.submitted);
     prop_assert_eq!(report.decodable == 0, bytes.decodable == 0);
     prop_assert_eq!(report.refused == 0, bytes.refused == 0);
+    prop_assert_eq!(report.shed == 0, bytes.shed == 0);
+    prop_assert!(report.shed == 0 || settings.shedder().is_some());
     let kinds = [report.intra, report.predicted, report.bidirectional];
     for kind in kinds {
         prop_assert!(kind.decodable <= kind.on_time && kind.on_time <= kind.submitted);
     }
     let of_frames: u64 = kinds.iter().map(|kind| kind.submitted).sum();
     match spec.workload {
-        Workload::Video(_) => prop_assert_eq!(of_frames, report.submitted),
+        Workload::Video(_) => {
+            prop_assert_eq!(of_frames, report.submitted + report.refused + report.shed)
+        }
         Workload::Frames(_) => {}
         _ => prop_assert_eq!(of_frames, 0),
     }

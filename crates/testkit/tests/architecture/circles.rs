@@ -373,20 +373,18 @@ fn resolve(modules: &Modules, from: &[String], path: &[String], depth: u32) -> O
 
 /// Which modules each one needs, with a path that says so.
 fn needs(modules: &Modules) -> BTreeMap<&Name, BTreeMap<Name, String>> {
-    modules
-        .iter()
-        .map(|(name, module)| {
-            let needed =
-                module
-                    .paths
-                    .iter()
-                    .filter_map(|path| match resolve(modules, name, path, 32)? {
-                        Target::Item(home) if home != *name => Some((home, path.join("::"))),
-                        _ => None,
-                    });
-            (name, needed.collect())
-        })
-        .collect()
+    let of = modules.iter().map(|(name, module)| {
+        let needed =
+            module
+                .paths
+                .iter()
+                .filter_map(|path| match resolve(modules, name, path, 32)? {
+                    Target::Item(home) if home != *name => Some((home, path.join("::"))),
+                    _ => None,
+                });
+        (name, needed.collect())
+    });
+    of.collect()
 }
 
 /// The circles of a crate: sets of modules in which each needs each of the others, if only in the end.
