@@ -26,12 +26,13 @@ const ATSC_TABLES: u16 = 0x1ffb;
 const REMEMBERED: usize = 1024;
 /// Packets of a scrambled stream in one section, at most.
 const SCRAMBLED_PACKETS: usize = 64;
-/// So many bytes of a program may come at one time: 700 ms, which time stamps may be apart, at 96 Mb/s.
+/// So many bytes of streams may come at one time: 700 ms, which time stamps may be apart, at 96
+/// Mb/s.
 pub(super) const STILL: u64 = 8 << 20;
 /// With so many packets' length left out, continuity counters may have come round.
 const COUNTED: u64 = 16 * PACKET as u64;
-/// How long a stream may be silent, by the furthest of the clocks, before a picture of it is taken to be over; and how often
-/// that is looked at.
+/// How long a stream may be silent, by the furthest of the clocks, before a picture of it is taken
+/// to be over; and how often that is looked at.
 const SILENT: Span = Span::from_secs(1);
 const LOOK: Span = Span::from_millis(100);
 
@@ -116,6 +117,9 @@ pub(super) struct Demux {
     next_stream: u16,
     /// What was sent last of each table that is repeated, and when.
     tables: BTreeMap<(u16, [u8; 4]), (Vec<u8>, Time)>,
+    /// The furthest that the clocks have been, and how many bytes of streams have come since.
+    furthest: Time,
+    still: u64,
     /// When streams were looked at that have fallen silent.
     looked: Time,
     is_cut: bool,
@@ -133,6 +137,8 @@ impl Demux {
             unreferenced: (0, 0),
             next_stream: 1,
             tables: BTreeMap::new(),
+            furthest: Time::ZERO,
+            still: 0,
             looked: Time::ZERO,
             is_cut: false,
         }
@@ -226,11 +232,6 @@ impl Demux {
                 let Some(clock) = self.clocks.get_mut(&stream.program) else {
                     return Ok(());
                 };
-                clock.still += PACKET as u64;
-                if clock.still > STILL {
-                    let pid = stream.program;
-                    return Err(ReadError::NoTime { at, pid });
-                }
                 let mut output = Output {
                     clock,
                     events,
@@ -253,18 +254,26 @@ impl Demux {
                     };
                     stream.push(part, self.longest, &mut output);
                 }
-                self.look_for_silence(events);
+                return self.go_on(at, events);
             }
         }
         Ok(())
     }
 
-    /// Gives the last pictures of streams from which nothing comes any more while others go on: they would be held to the
-    /// end of the source.
-    fn look_for_silence(&mut self, events: &mut VecDeque<Event>) {
+    /// Looks at how far the source has come with the packet of a stream that begins at `at`. Gives
+    /// the last pictures of streams from which nothing comes any more while others go on: they
+    /// would be held to the end of the source.
+    fn go_on(&mut self, at: u64, events: &mut VecDeque<Event>) -> Result<(), ReadError> {
         let now = self.now();
+        if now > self.furthest {
+            (self.furthest, self.still) = (now, 0);
+        }
+        self.still += PACKET as u64;
+        if self.still > STILL {
+            return Err(ReadError::NoTime { at });
+        }
         if now.saturating_since(self.looked) < LOOK {
-            return;
+            return Ok(());
         }
         self.looked = now;
         self.each_stream(events, |stream, output| {
@@ -274,6 +283,7 @@ impl Demux {
                 stream.give_up_waiting(output);
             }
         });
+        Ok(())
     }
 
     /// Leaves out what was not over where the stream broke: continuity counters need not show it.

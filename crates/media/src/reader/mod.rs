@@ -64,12 +64,11 @@ pub enum ReadError {
         /// What stands there, in the place of a sync byte.
         found: u8,
     },
-    /// A program has no time stamp and no clock reference that goes on for 8,388,608 bytes of its packets.
+    /// A transport stream has no time stamp and no clock reference that goes on, in 8,388,608 bytes
+    /// of its streams.
     NoTime {
         /// Where the last of these packets stands in the source.
         at: u64,
-        /// The packet identifier of the program's map.
-        pid: u16,
     },
     /// No picture of an elementary stream ends within as many bytes as an access unit may have.
     NoPicture {
@@ -88,10 +87,10 @@ impl fmt::Display for ReadError {
                 "transport stream, byte {at}: found {found:#04x} and no packet in the {SEARCHED} bytes from there, \
                  expected 0x47 at the beginning of each packet"
             ),
-            Self::NoTime { at, pid } => write!(
+            Self::NoTime { at } => write!(
                 out,
-                "transport stream, byte {at}: found no time stamp (PTS) and no clock reference (PCR) that goes on in \
-                 {STILL} bytes of the program of PID {pid}, expected one every 700 ms"
+                "transport stream, byte {at}: found no time stamp (PTS) and no clock reference (PCR) that goes on in the \
+                 {STILL} bytes of its streams up to there, expected one every 700 ms"
             ),
             Self::NoPicture { at, bytes } => write!(
                 out,
@@ -120,13 +119,15 @@ enum Stop {
 /// those of the first unit that begins in it. Frames of sound behind that follow by their samples; pictures behind it
 /// keep without stamps, and their time follows by the interval between the latest two stamps.
 ///
-/// The time of a section is its decoding time. What has none has the latest of its program, or, where that had
-/// none for 250 ms, goes by the clock references of the program. Stamps that jump or wrap are gone on with.
+/// The time of a section is its decoding time. What has none has the latest of its program, or,
+/// where that had none for 250 ms, goes by the clock references of the program. Stamps that jump or
+/// wrap are gone on with.
 ///
-/// What is missing of a stream is named: a unit that is left out has a number in an [`Event::Missing`], and bytes between
-/// packets are counted in a [`Notice`]. A source that is not understood from its beginning on is cut into slices of
-/// bytes, by the [assumed rate](ReaderConfig::assumed_rate) or by their
-/// [arrival](Self::push_arrived). One that cannot be read any more ends with a [`ReadError`].
+/// What is missing of a stream is named: a unit that is left out has a number in an
+/// [`Event::Missing`], and bytes between packets are counted in a [`Notice`]. A source that is not
+/// understood from its beginning on is cut into slices of bytes, by the [assumed
+/// rate](ReaderConfig::assumed_rate) or by their [arrival](Self::push_arrived). One that cannot be
+/// read any more ends with a [`ReadError`].
 ///
 /// A picture whose PES packet does not say how long it is is given with the transport packet that is filled up behind it, in a stream in
 /// which 8 PES packets have come and none was filled up within; before that, and where the last packet is just full, when the next
@@ -189,8 +190,8 @@ impl Reader {
     /// Takes the next bytes of the source.
     ///
     /// # Errors
-    /// A [`ReadError`] when the source cannot be read any further, now and for all that follows. What was read of it
-    /// before comes out of [`poll`](Self::poll).
+    /// A [`ReadError`] when the source cannot be read any further, now and for all that follows.
+    /// What was read of it before comes out of [`poll`](Self::poll).
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), ReadError> {
         let result = match &mut self.source {
             Source::Unknown(start) => {

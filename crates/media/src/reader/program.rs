@@ -4,10 +4,12 @@ use comity_units::{Span, Time};
 
 use crate::timeline::{Mark, Placed, Timeline};
 
-/// For how long by its clock references a program may be without a time stamp before its clock goes by those.
+/// For how long by its clock references a program may be without a time stamp before its clock goes
+/// by those.
 const SILENCE: Span = Span::from_millis(250);
 
-/// How far a program has come: by its decoding times, and by its clock references while it has none.
+/// How far a program has come: by its decoding times, and by its clock references while it has
+/// none.
 #[derive(Debug, Default)]
 pub(super) struct ProgramClock {
     stamps: Timeline,
@@ -15,8 +17,6 @@ pub(super) struct ProgramClock {
     reference: Option<Mark>,
     /// Where the references were when the clock went by the stamps last.
     since: Time,
-    /// How many bytes of its streams have come since its clock moved.
-    pub(super) still: u64,
 }
 
 impl ProgramClock {
@@ -27,11 +27,7 @@ impl ProgramClock {
 
     /// Takes a clock reference, in ticks of 90 kHz.
     pub(super) fn on_reference(&mut self, stamp: u64) {
-        let before = self.references.now();
         self.reference = Some(self.references.place(stamp, self.reference).mark);
-        if self.references.now() > before {
-            self.still = 0;
-        }
     }
 
     /// Places the next time stamp of a stream, whose latest one has the mark `before`.
@@ -45,7 +41,6 @@ impl ProgramClock {
         let placed = self.stamps.place(stamp, before);
         if self.stamps.now() > now {
             self.since = self.references.now();
-            self.still = 0;
         }
         placed
     }
@@ -95,16 +90,12 @@ mod tests {
     fn what_moves_neither_by_stamps_nor_by_references_stands_still() {
         let mut clock = ProgramClock::default();
         let mut mark = None;
-        clock.still = 188;
         for stamp in [SECOND, SECOND, SECOND - 3_600] {
             clock.on_reference(0);
             mark = Some(clock.place(stamp, mark).mark);
-            assert_eq!((clock.still, clock.now()), (188, Time::ZERO));
+            assert_eq!(clock.now(), Time::ZERO);
         }
-        clock.place(SECOND + 1, mark);
-        assert_eq!(clock.still, 0);
-        clock.still = 188;
-        clock.on_reference(1);
-        assert_eq!(clock.still, 0);
+        clock.place(SECOND + 900, mark);
+        assert_eq!(clock.now(), Time::from_millis(10));
     }
 }

@@ -10,7 +10,6 @@ use comity_units::{Span, Time};
 
 use crate::{CLIP, outcome_of, part, read};
 
-const MAP: u16 = 0x1000;
 const VIDEO: u16 = 0x100;
 const AUDIO: u16 = 0x101;
 const FRAME: u64 = 3_600;
@@ -122,10 +121,10 @@ fn assert_paced(sections: &[MediaSection], burst: usize, lasts: (Span, Span)) {
 
 const TEN_SECONDS: (Span, Span) = (Span::from_millis(9_700), Span::from_millis(10_300));
 
-/// What neither time stamps nor clock references tell: none, or ones that stand still, run backwards, or go to and fro by an
-/// hour.
+/// What neither time stamps nor clock references tell: none, or ones that stand still, run
+/// backwards, or go to and fro by an hour.
 #[test]
-fn a_program_without_times_that_go_on_is_refused() {
+fn a_source_without_times_that_go_on_is_refused() {
     let hour = 3_600 * 90_000;
     type Stamp = Box<dyn Fn(u64) -> Option<u64>>;
     let stamps: [(&str, Stamp); 4] = [
@@ -143,7 +142,7 @@ fn a_program_without_times_that_go_on_is_refused() {
     for (name, stamp) in stamps {
         let stream = without_references(generated(450, 20_000, stamp));
         let (events, outcome) = outcome_of(ReaderConfig::default(), [&stream[..]]);
-        let Err(ReadError::NoTime { at, pid: MAP }) = outcome else {
+        let Err(ReadError::NoTime { at }) = outcome else {
             panic!("{name}: {outcome:?}")
         };
         assert!((8 << 20..9 << 20).contains(&at), "{name}: {at}");
@@ -160,11 +159,10 @@ fn a_program_without_times_that_go_on_is_refused() {
         );
         read(&stream[..8 << 20]);
     }
-    let error = ReadError::NoTime { at: 188, pid: MAP };
     assert_eq!(
-        error.to_string(),
-        "transport stream, byte 188: found no time stamp (PTS) and no clock reference (PCR) that goes on in 8388608 \
-         bytes of the program of PID 4096, expected one every 700 ms"
+        ReadError::NoTime { at: 188 }.to_string(),
+        "transport stream, byte 188: found no time stamp (PTS) and no clock reference (PCR) that goes on in the \
+         8388608 bytes of its streams up to there, expected one every 700 ms"
     );
 }
 
@@ -242,7 +240,8 @@ fn a_jump_of_an_hour_and_a_wrap_are_gone_over() {
     }
 }
 
-/// A picture ends with the beginning of the next one, which never comes where a program ends before the others.
+/// A picture ends with the beginning of the next one, which never comes where a program ends before
+/// the others.
 #[test]
 fn the_last_picture_of_a_stream_is_given_when_the_others_have_gone_on() {
     let mut begun = 0;
