@@ -79,6 +79,12 @@ pub enum Notice {
         /// How many bytes their packets had, until a program named them or to the end.
         bytes: u64,
     },
+    /// The end of a source of 65,536 bytes and more whose time never moved: all of it was due at
+    /// once.
+    Untimed {
+        /// How many bytes its streams had.
+        bytes: u64,
+    },
     /// The packets of a transport stream stand so many bytes apart, 192 or 204: what stands beside them, a time stamp or
     /// parity, is left out.
     PacketsApart {

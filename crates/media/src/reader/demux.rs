@@ -26,6 +26,8 @@ const ATSC_TABLES: u16 = 0x1ffb;
 const REMEMBERED: usize = 1024;
 /// Packets of a scrambled stream in one section, at most.
 const SCRAMBLED_PACKETS: usize = 64;
+/// A source of so many bytes whose time never moves is worth a notice.
+const UNTIMED: u64 = 65_536;
 /// So many bytes of streams may come at one time: 700 ms, which time stamps may be apart, at 96
 /// Mb/s.
 pub(super) const STILL: u64 = 8 << 20;
@@ -314,6 +316,10 @@ impl Demux {
             }
             stream.finish(output);
         });
+        let bytes = self.still;
+        if self.now() == Time::ZERO && bytes >= UNTIMED {
+            events.push_back(Event::Notice(Notice::Untimed { bytes }));
+        }
         let (streams, packets) = self.unreferenced;
         if streams > 0 {
             events.push_back(Event::Notice(Notice::UnreferencedInAll {

@@ -157,7 +157,11 @@ fn a_source_without_times_that_go_on_is_refused() {
                 .iter()
                 .all(|section| section.source_time == Time::ZERO)
         );
-        read(&stream[..8 << 20]);
+        let (_, notices) = read(&stream[..8 << 20]);
+        let Some(Notice::Untimed { bytes }) = notices.last() else {
+            panic!("{name}: {notices:?}")
+        };
+        assert!((8 << 19..=8 << 20).contains(bytes), "{name}: {bytes}");
     }
     assert_eq!(
         ReadError::NoTime { at: 188 }.to_string(),

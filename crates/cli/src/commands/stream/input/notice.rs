@@ -79,6 +79,10 @@ fn text(notice: &Notice, stored_at: Option<Rate>) -> String {
             };
             format!("{bytes} bytes were left out, in packets of {of} to no program")
         }
+        Notice::Untimed { bytes } => format!(
+            "no time stamps (PTS) and no clock references (PCR) in {bytes} bytes: all of it was sent at once. \
+             ffmpeg can make some: ffmpeg -re -i INPUT -c copy -f mpegts - | comity send - .."
+        ),
         Notice::PacketsApart { bytes } => format!(
             "the packets of the transport stream stand {bytes} bytes apart: the {} beside each are left out",
             bytes.saturating_sub(PACKET as u64)
