@@ -31,10 +31,10 @@ test: rust python ## run every test of the workspace and of the scripts beside i
 	@[ "$$(id -u)" -eq 0 ] && [ -c /dev/net/tun ] && command -v ip >/dev/null || \
 		echo "no root, /dev/net/tun or ip: the tests of the lab skip; with COMITY_NEED_LAB=1 they fail"
 	PROPTEST_RNG_SEED=$(SEED) cargo test --workspace --no-fail-fast
-	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/wrap.py
+	python3 -m doctest benches/race/race.py benches/media/media.py benches/media/contend.py benches/deadline/deadline.py benches/worlds/*.py benches/wrap.py scripts/vocabulary.py
 	cd benches/compare && python3 -m doctest *.py
 
-lint: format clippy docs purity dependencies ## check format, lints, docs, purity, licences and dependencies
+lint: format clippy docs purity language dependencies ## check format, lints, docs, purity, words, licences and dependencies
 
 docs: rust ## build the documentation of all crates (target/doc)
 	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps
@@ -74,7 +74,7 @@ fuzz: rust ## run the property tests at length on new cases, and the fuzz target
 fuzz-short: rust ## build the fuzz targets and run each for 5 s, where a nightly compiler and cargo-fuzz are
 	scripts/fuzz.sh --short || [ $$? -eq 77 ]
 
-.PHONY: format clippy purity dependencies rust python
+.PHONY: format clippy purity language dependencies rust python
 format: rust
 	cargo fmt --all --check
 
@@ -83,6 +83,9 @@ clippy: rust
 
 purity: rust
 	scripts/purity.sh
+
+language: python
+	scripts/vocabulary.py
 
 dependencies: rust
 	scripts/need.sh cargo-deny cargo:cargo-deny@$(CARGO_DENY)

@@ -46,7 +46,7 @@ pub struct CallerConfig {
 pub(crate) const CALL_TIMEOUT: Span = Span::from_secs(3);
 
 impl CallerConfig {
-    /// Gives up after [`CALL_TIMEOUT`]; sends again after 250 ms, then 375 ms, then every 500 ms.
+    /// Gives up after 3 s; sends again after 250 ms, then 375 ms, then every 500 ms.
     pub fn new(credentials: CallerCredentials, parameters: Vec<u8>) -> Self {
         Self {
             credentials,

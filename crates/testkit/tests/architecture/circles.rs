@@ -91,6 +91,13 @@ fn tokens(text: &str) -> Vec<String> {
                 here += 1;
             }
             '\'' if at(here + 2) == '\'' => here += 3,
+            // A lifetime: `'static` is no item.
+            '\'' => {
+                here += 1;
+                while is_word(at(here)) {
+                    here += 1;
+                }
+            }
             ':' if at(here + 1) == ':' => {
                 here += 2;
                 tokens.push("::".to_owned());
@@ -272,6 +279,7 @@ fn read(modules: &mut Modules, name: &[String], tokens: &[String]) {
             }
             word => {
                 depth += usize::from(word == "{");
+                assert!(word != "}" || depth > 0, "{name:?}: a brace too many");
                 depth -= usize::from(word == "}");
                 let is_path = is_name(word) && cursor.before() != ".";
                 cursor.at += 1;
