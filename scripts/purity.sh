@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 build() { cargo build --quiet --package comity-purity --profile purity --features "$1"; }
 
 build check
-echo "purity: units, congestion, link and transport link without std"
+echo "purity: units, congestion, frames, link and transport link without std"
 
 if message=$(build prove-it 2>&1); then
     echo "purity: a crate that uses std went unnoticed, so the check above proves nothing" >&2
