@@ -88,8 +88,9 @@ def main():
     too_long = []
     for name, text in files():
         too_long += [f"{name}:{number}" for number in wide(name, text)]
-        for number, kind, part in parts(name, text):
-            for word, pattern in words:
+        found = [(word, pattern) for word, pattern in words if pattern.search(text)]
+        for number, kind, part in parts(name, text) if found else ():
+            for word, pattern in found:
                 if word["where"] in (kind, "both"):
                     places[word["not"]] += [f"{name}:{number}: {part.strip()[:120]}" for _ in pattern.finditer(part)]
     if options.show is not None:

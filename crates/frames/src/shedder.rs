@@ -122,15 +122,14 @@ impl Plan {
 /// does not understand.
 ///
 /// A lower target takes effect at once. While the shedder sheds, a higher one takes effect when it
-/// has been higher by
-/// [`ShedderConfig::rise`] for [`ShedderConfig::hold`]: otherwise each feedback would change the smoothness of the
-/// picture.
+/// has been higher by [`ShedderConfig::rise`] for [`ShedderConfig::hold`]. Otherwise each feedback
+/// would change the smoothness of the picture.
 ///
 /// ```
 /// use comity_frames::{Frame, FrameType, Shedder, ShedderConfig, Verdict};
 /// use comity_units::{Bytes, Rate, Time};
 ///
-/// // Groups of one I and nine B pictures, 25 a second: 200 kb/s, of which the path carries 150 kb/s.
+/// // Groups of one I and nine B pictures, 25 a second: 200 kb/s over a path of 150 kb/s.
 /// let frames = (0..250).map(|number| Frame {
 ///     stream: 0,
 ///     number,
@@ -232,6 +231,15 @@ impl Shedder {
                 self.decide();
             }
         }
+    }
+
+    /// Sets the target bitrate, if there is one, and says whether to send the next frame: what a
+    /// host does for each frame whose rate it does not know.
+    pub fn offer_at(&mut self, target: Option<Rate>, frame: &Frame) -> Verdict {
+        if let Some(target) = target {
+            self.retarget(frame.source_time, target, None);
+        }
+        self.offer(frame)
     }
 
     /// Whether to send the next frame of the source.

@@ -12,9 +12,9 @@ use comity::{
     Config, Connection, Endpoint, GapReason, Importance, Item, Qlog, Reason, Section, SectionId,
     StreamId,
 };
-use comity_frames::{Frame, FrameType, Verdict};
+use comity_frames::{Frame, FrameType};
 use comity_sim::host::{FlowPlan, Source, plans};
-use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec};
+use comity_sim::network::{FlowSpec, Network, SectionsSpec, TransportSpec, skip_reason};
 use comity_transport::datagram;
 use comity_units::{Seed, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -374,45 +374,35 @@ async fn submit(
             sleep_until(clock, due).await;
         }
         let frame = source.next_frame(due)?;
-        let verdict = shedder.as_mut().map(|shedder| {
-            if let Some(target) = target.offer() {
-                shedder.retarget(due, target, None);
-            }
-            shedder.offer(&frame)
-        });
-        let (outcome, at) = match verdict {
-            Some(Verdict::Shed | Verdict::Dependent) => (Outcome::Shed, due),
-            Some(Verdict::Keep) | None => {
-                let section = section(&frame, &mut payload, clock, spec);
-                let sent = match source.is_greedy() {
-                    false => connection.try_send(section),
-                    true => {
-                        let left = clock.until(plan.stopped_at);
-                        match tokio::time::timeout(left, connection.send(section)).await {
-                            Ok(sent) => sent,
-                            // The flow stops.
-                            Err(_) => break,
-                        }
-                    }
-                };
-                let at = if source.is_greedy() { clock.now() } else { due };
-                match sent {
-                    Ok(_) => (Outcome::Submitted, at),
-                    Err(error) => match connection.ended() {
-                        Some(end) => {
-                            return Some((clock.now().as_nanos(), format!("{end}: {error}")));
-                        }
-                        None => (Outcome::Refused, due),
-                    },
-                }
-            }
-        };
+        let mut at = due;
+        let shed = shedder
+            .as_mut()
+            .and_then(|shedder| skip_reason(shedder.offer_at(target.offer(), &frame)));
         // Every frame takes a number, so that numbers of frames and of sections agree.
-        let reason = match (outcome, verdict) {
-            (Outcome::Submitted, _) => None,
-            (Outcome::Refused, _) => Some(Reason::Cancelled),
-            (Outcome::Shed, Some(Verdict::Dependent)) => Some(Reason::Dependency),
-            (Outcome::Shed, _) => Some(Reason::Shed),
+        let (outcome, reason) = if shed.is_some() {
+            (Outcome::Shed, shed)
+        } else {
+            let section = section(&frame, &mut payload, clock, spec);
+            let sent = if source.is_greedy() {
+                let left = clock.until(plan.stopped_at);
+                match tokio::time::timeout(left, connection.send(section)).await {
+                    Ok(sent) => {
+                        at = clock.now();
+                        sent
+                    }
+                    // The flow stops.
+                    Err(_) => break,
+                }
+            } else {
+                connection.try_send(section)
+            };
+            match (sent, connection.ended()) {
+                (Ok(_), _) => (Outcome::Submitted, None),
+                (Err(error), Some(end)) => {
+                    return Some((clock.now().as_nanos(), format!("{end}: {error}")));
+                }
+                (Err(_), None) => (Outcome::Refused, Some(Reason::Cancelled)),
+            }
         };
         if let Some(reason) = reason
             && let Err(error) = connection.skip(StreamId(frame.stream), reason)

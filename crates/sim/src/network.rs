@@ -5,9 +5,9 @@ mod error;
 use std::sync::Arc;
 
 use comity_congestion::table::{Parameters, find};
-use comity_frames::{Shedder, ShedderConfig};
+use comity_frames::{Shedder, ShedderConfig, Verdict};
 use comity_link::LinkConfig;
-use comity_transport::timeline::Reliability;
+use comity_transport::timeline::{Reason, Reliability};
 use comity_transport::{datagram, tcp, tcp::codec};
 use comity_units::{Bytes, Rate, Span, Time};
 
@@ -210,6 +210,15 @@ impl SectionsSpec {
     pub fn shedder(&self) -> Option<Shedder> {
         (self.shed && self.config.reliability != Reliability::Full)
             .then(|| Shedder::new(ShedderConfig::default()))
+    }
+}
+
+/// Why a frame is skipped with this verdict of the shedder; `None` for one to send.
+pub const fn skip_reason(verdict: Verdict) -> Option<Reason> {
+    match verdict {
+        Verdict::Keep => None,
+        Verdict::Shed => Some(Reason::Shed),
+        Verdict::Dependent => Some(Reason::Dependency),
     }
 }
 

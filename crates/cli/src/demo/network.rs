@@ -22,7 +22,8 @@ use comity::{
 };
 use comity_emulator::{Config as EmulatorConfig, Emulator, Error as EmulatorError, Report};
 use comity_link::{DropCause, Limit, LinkConfig, Loss, LossModel, LossPlace, Outcome, Queue};
-use comity_media::{Shedder, ShedderConfig, Verdict};
+use comity_media::{Shedder, ShedderConfig};
+use comity_sim::network::skip_reason;
 use comity_units::{Seed, Span, Time};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -356,12 +357,10 @@ async fn feed(
         if is_stopped.load(Ordering::Relaxed) {
             break;
         }
-        if let (true, Some(target)) = (sheds, target.offer()) {
-            shedder.retarget(Time::ZERO + planned.at, target, None);
-        }
         // It keeps everything until it knows a target.
-        let sent = match shedder.offer(&planned.media.to_frame()) {
-            Verdict::Keep => {
+        let target = target.offer().filter(|_| sheds);
+        let sent = match skip_reason(shedder.offer_at(target, &planned.media.to_frame())) {
+            None => {
                 let needs = planned
                     .needs
                     .and_then(|needs| ids.get(&(planned.stream, needs)));
@@ -369,8 +368,7 @@ async fn feed(
                 let section = passing.section(needs.copied(), sender.latency());
                 sender.send(section).await
             }
-            Verdict::Shed => sender.skip(StreamId(planned.stream), Reason::Shed),
-            Verdict::Dependent => sender.skip(StreamId(planned.stream), Reason::Dependency),
+            Some(reason) => sender.skip(StreamId(planned.stream), reason),
         };
         let id = sent.map_err(Trouble::Refused)?;
         ids.insert((planned.stream, planned.number), id);

@@ -1,5 +1,6 @@
 //! The one table of settings: each with its type, default, bounds, URI key and documentation.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use comity_congestion::table::{self, Domain, Parameters as ControllerParameters, Value};
@@ -60,44 +61,24 @@ trait Stored: Sized {
     fn stored(value: Value) -> Option<Self>;
 }
 
-impl Stored for Duration {
-    fn value(&self, _: &Kind) -> Option<Value> {
-        Some(Value::Span((*self).into()))
-    }
+macro_rules! stored {
+    ($($type:ty: $variant:ident),+) => {$(
+        impl Stored for $type {
+            fn value(&self, _: &Kind) -> Option<Value> {
+                Some(Value::$variant((*self).into()))
+            }
 
-    fn stored(value: Value) -> Option<Self> {
-        match value {
-            Value::Span(span) => Some(span.into()),
-            _ => None,
+            fn stored(value: Value) -> Option<Self> {
+                match value {
+                    Value::$variant(value) => Some(value.into()),
+                    _ => None,
+                }
+            }
         }
-    }
+    )+};
 }
 
-impl Stored for Rate {
-    fn value(&self, _: &Kind) -> Option<Value> {
-        Some(Value::Rate(*self))
-    }
-
-    fn stored(value: Value) -> Option<Self> {
-        match value {
-            Value::Rate(rate) => Some(rate),
-            _ => None,
-        }
-    }
-}
-
-impl Stored for bool {
-    fn value(&self, _: &Kind) -> Option<Value> {
-        Some(Value::Flag(*self))
-    }
-
-    fn stored(value: Value) -> Option<Self> {
-        match value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-}
+stored!(Duration: Span, Rate: Rate, bool: Flag);
 
 impl Stored for String {
     fn value(&self, _: &Kind) -> Option<Value> {
@@ -193,8 +174,14 @@ const fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
 }
 
-const fn span(min: Span, max: Span) -> Kind {
+const fn span(range: RangeInclusive<Span>) -> Kind {
+    let (min, max) = (*range.start(), *range.end());
     Kind::Domain(Domain::Span { min, max })
+}
+
+const fn rate(range: RangeInclusive<Rate>) -> Kind {
+    let (min, max) = (*range.start(), *range.end());
+    Kind::Domain(Domain::Rate { min, max })
 }
 
 const fn bytes(min: u64, max: u64) -> Kind {
@@ -218,12 +205,7 @@ const FLAG: Kind = Kind::Domain(Domain::Flag);
 const MIN_BUFFER: u64 = 65_536;
 
 const fn uri(key: &'static str) -> Option<Spelling> {
-    Some(Spelling {
-        key,
-        aliases: &[],
-        words: &[],
-        only: None,
-    })
+    uri_or(key, &[])
 }
 
 const fn uri_or(key: &'static str, aliases: &'static [&'static str]) -> Option<Spelling> {
@@ -321,7 +303,7 @@ settings! {
     /// From when a section is given to when it is due at the other end, the time on the path
     /// included: SRT counts that extra. The larger one of both ends is that of the connection.
     /// Three to four round trips leave room for repeating what is lost.
-    latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1), HOUR), uri("latency");
+    latency: [Duration] = Duration::from_millis(120), span(Span::from_millis(1)..=HOUR), uri("latency");
 
     /// The congestion controller, a name of [controllers.md](controllers.md); its parameters are
     /// keys too, as in `cc.beta=0.8`.
@@ -329,12 +311,7 @@ settings! {
 
     /// The most that is ever sent, headers included, whatever the controller allows.
     /// Acknowledgements do not wait for it, but count.
-    max_rate: [Rate] = Transport::DEFAULT.max_rate,
-        Kind::Domain(Domain::Rate {
-            min: *bounds::MAX_RATE.start(),
-            max: *bounds::MAX_RATE.end(),
-        }),
-        uri("maxbw");
+    max_rate: [Rate] = Transport::DEFAULT.max_rate, rate(bounds::MAX_RATE), uri("maxbw");
 
     /// How long lost bytes are sent again: until the deadline, never, or for ever. Without it
     /// `timeline`, but `none` with the controllers `iftp` and `psp`, whose papers send nothing
@@ -370,21 +347,21 @@ settings! {
 
     /// How long one attempt to connect may take.
     connect_timeout: [Duration] = duration(CALL_TIMEOUT),
-        span(Span::from_millis(10), HOUR), uri("conntimeo");
+        span(Span::from_millis(10)..=HOUR), uri("conntimeo");
 
     /// The connection is given up when nothing has arrived for so long.
     idle_timeout: [Duration] = duration(Transport::DEFAULT.idle_timeout),
-        span(*bounds::IDLE_TIMEOUT.start(), *bounds::IDLE_TIMEOUT.end()), uri("peeridletimeo");
+        span(bounds::IDLE_TIMEOUT), uri("peeridletimeo");
 
     /// After how long without anything to send a packet is sent all the same, so that the peer and
     /// what is on the way know of the connection; at the latest after a third of the peer's
     /// `peeridletimeo`.
     keep_alive: [Duration] = duration(Transport::DEFAULT.keep_alive),
-        span(*bounds::KEEP_ALIVE.start(), *bounds::KEEP_ALIVE.end()), uri("keepalive");
+        span(bounds::KEEP_ALIVE), uri("keepalive");
 
     /// How long a connection that is being closed waits for what is still under way. A bare number
     /// is in milliseconds here too, where SRT has seconds.
-    linger: [Duration] = Duration::from_secs(1), span(Span::ZERO, HOUR), uri("linger");
+    linger: [Duration] = Duration::from_secs(1), span(Span::ZERO..=HOUR), uri("linger");
 
     /// Whether the caller calls again when the connection is lost.
     reconnect: [bool] = true, FLAG, Some(Spelling {

@@ -18,7 +18,7 @@ use super::outgoing::Outgoing as OutgoingDatagrams;
 use super::shared::{Advice, Command, ConnectionShared, lock};
 use crate::core::Transport;
 use crate::error::End;
-use crate::section::{About, Fate, Gap, Item, Outcome, Partial, Received};
+use crate::section::{About, Fate, Gap, Item, Outcome, Partial, Reason, Received};
 use crate::session::{Closed, ConnectionId, Event as SessionEvent, Session};
 use crate::statistics::{Pacing, Statistics};
 use crate::trace::{Ended, Record, Settled, Size, Skipped, Submitted};
@@ -52,6 +52,12 @@ pub(super) enum Served {
     Idle,
     /// More packets may leave at once.
     Busy,
+}
+
+/// A number that never reached the connection.
+enum Unsent {
+    Section { length: u32 },
+    Skipped(Reason),
 }
 
 #[derive(Debug)]
@@ -410,21 +416,34 @@ impl Link {
             let commands = mem::take(&mut outbound.commands);
             // What was accepted from the application and never reached the connection has an end all the same. In each
             // stream those are the last ones that got a number.
-            let mut lengths: BTreeMap<StreamId, Vec<u32>> = BTreeMap::new();
+            let mut unsent: BTreeMap<StreamId, Vec<Unsent>> = BTreeMap::new();
             let late = self.late.drain(..).chain(self.pending.drain(..));
             for command in late.chain(commands) {
-                let (stream, length) = match command {
-                    Command::Submit(section) => (section.stream, section.payload.len()),
-                    Command::Skip(stream, _) => (stream, 0),
+                let (stream, one) = match command {
+                    Command::Submit(section) => {
+                        let length = u32::try_from(section.payload.len()).unwrap_or(u32::MAX);
+                        (section.stream, Unsent::Section { length })
+                    }
+                    Command::Skip(stream, reason) => (stream, Unsent::Skipped(reason)),
                     _ => continue,
                 };
-                let length = u32::try_from(length).unwrap_or(u32::MAX);
-                lengths.entry(stream).or_default().push(length);
+                unsent.entry(stream).or_default().push(one);
             }
-            for (stream, lengths) in lengths {
+            let (sections, bytes) = (&mut last.sent.sections, &mut last.sent.bytes);
+            for (stream, unsent) in unsent {
                 let given = outbound.streams.get(&stream).map_or(0, |given| given.next);
-                let first = given.saturating_sub(lengths.len() as u64);
-                for (section, length) in (first..).zip(lengths) {
+                let first = given.saturating_sub(unsent.len() as u64);
+                for (section, one) in (first..).zip(unsent) {
+                    let length = match one {
+                        Unsent::Section { length } => length,
+                        Unsent::Skipped(reason) => {
+                            sections.skip(Fate::of_unsent(reason));
+                            continue;
+                        }
+                    };
+                    sections.skip(Fate::Cancelled);
+                    bytes.submitted += u64::from(length);
+                    bytes.cancelled += u64::from(length);
                     cancelled.push(Outcome {
                         stream,
                         section: SectionId(section),
@@ -434,13 +453,6 @@ impl Link {
                         acknowledged: 0,
                     });
                 }
-            }
-            let (sections, bytes) = (&mut last.sent.sections, &mut last.sent.bytes);
-            for outcome in &cancelled {
-                sections.submitted += 1;
-                sections.cancelled += 1;
-                bytes.submitted += u64::from(outcome.length);
-                bytes.cancelled += u64::from(outcome.length);
             }
             outbound.end = Some(end.clone());
             outbound.last = Some(last);

@@ -2,7 +2,7 @@
 
 mod events;
 
-use comity_frames::{Frame, FrameType, Shedder, Verdict};
+use comity_frames::{Frame, FrameType, Shedder};
 use comity_transport::datagram::{Connection, SentStatistics, Statistics};
 use comity_transport::timeline::{Elided, Importance, Outgoing, Reason, SectionId, StreamId};
 use comity_units::{Bytes, Rate, Span, Time};
@@ -13,7 +13,7 @@ use super::observe::SenderState;
 use super::producer::{FrameSource, Producer};
 use super::shares::payload_of;
 use crate::ledger::Ledger;
-use crate::network::SectionsSpec;
+use crate::network::{SectionsSpec, skip_reason};
 use crate::report::FlowReport;
 
 /// The only stream of a flow.
@@ -117,16 +117,16 @@ impl SectionFlow {
         if self.has_stopped || !self.source.connection.is_open() {
             return;
         }
+        let frame = Frame {
+            stream: STREAM.0,
+            number: 0,
+            frame_type: FrameType::Slice,
+            position: 0,
+            needs: None,
+            source_time: now,
+            size: Bytes::new(u64::from(bytes)),
+        };
         loop {
-            let frame = Frame {
-                stream: STREAM.0,
-                number: 0,
-                frame_type: FrameType::Slice,
-                position: 0,
-                needs: None,
-                source_time: now,
-                size: Bytes::new(u64::from(bytes)),
-            };
             let section = self.section(&frame);
             let before = self.source.connection.backlog();
             if self.source.connection.submit(now, section).is_err() {
@@ -145,16 +145,10 @@ impl SectionFlow {
     fn submit(&mut self, now: Time, frame: &Frame) {
         let section = self.section(frame);
         let connection = &mut self.source.connection;
-        let shed = self.shedder.as_mut().and_then(|shedder| {
-            if let Some(target) = self.target {
-                shedder.retarget(now, target, None);
-            }
-            match shedder.offer(frame) {
-                Verdict::Keep => None,
-                Verdict::Shed => Some(Reason::Shed),
-                Verdict::Dependent => Some(Reason::Dependency),
-            }
-        });
+        let shed = self
+            .shedder
+            .as_mut()
+            .and_then(|shedder| skip_reason(shedder.offer_at(self.target, frame)));
         self.owed
             .retain(|&reason| connection.skip(STREAM, reason).is_err());
         let reason = match shed {

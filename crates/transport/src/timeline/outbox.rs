@@ -154,7 +154,7 @@ pub enum Fate {
 
 impl Fate {
     /// That of a section which was given up for this reason before all of it was sent.
-    pub(super) const fn of_unsent(reason: Reason) -> Self {
+    pub const fn of_unsent(reason: Reason) -> Self {
         match reason {
             Reason::Cancelled => Self::Cancelled,
             Reason::Dependency => Self::Dependency,

@@ -195,3 +195,31 @@ fn refused(text: &str, local: SocketAddr, error: &io::Error) -> Trouble {
         _ => Trouble::failed(format!("{text}: cannot open a socket: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::uri::Uri;
+    use super::*;
+
+    fn media(text: &str) -> MediaUri {
+        match text.parse() {
+            Ok(Uri::Udp(uri)) => uri,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_input_listens_on_the_address_that_it_names() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr();
+        let free = free.unwrap();
+        let text = format!("udp://{free}");
+        let opened = receiver(&media(&text), &text).unwrap();
+        assert_eq!(opened.local_addr().unwrap(), free);
+        let text = "udp://192.0.2.1:5000";
+        let trouble = receiver(&media(text), text).unwrap_err();
+        assert!(
+            trouble.message.ends_with("is not an address of this host"),
+            "{trouble}"
+        );
+    }
+}

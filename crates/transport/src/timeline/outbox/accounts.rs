@@ -154,8 +154,8 @@ impl SectionAccounts {
         *self.settled(fate) += 1;
     }
 
-    /// A number was used up without a section.
-    pub(super) fn skip(&mut self, fate: Fate) {
+    /// A number never had a section under way, and this fate.
+    pub fn skip(&mut self, fate: Fate) {
         self.submitted += 1;
         *self.settled(fate) += 1;
     }

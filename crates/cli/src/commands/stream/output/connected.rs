@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use comity::{CloseCode, Connection, End, Reason, Reliability, Statistics};
+use comity::{CloseCode, Connection, End, Reliability, Statistics};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -271,7 +271,7 @@ impl ConnectedOutput {
     /// number, and what needs it is worth nothing to them either.
     pub(crate) fn skip(&mut self, missing: &Missing) {
         for leg in &mut self.legs {
-            leg.skip(missing.stream, missing.number, Reason::Cancelled);
+            leg.skip(missing.stream, missing.number);
         }
     }
 

@@ -7,7 +7,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use comity::{Connection, Reason, SectionId, SendError, StreamId, TargetBitrate};
-use comity_media::{Shedder, ShedderConfig, Verdict};
+use comity_media::{Shedder, ShedderConfig};
+use comity_sim::network::skip_reason;
 
 use super::super::now;
 use super::super::passing::{Missing, Passing};
@@ -37,11 +38,10 @@ pub(super) struct Leg {
 #[derive(Debug)]
 enum Waiting {
     Section(Passing),
-    /// Number `number` of `stream` does not come.
-    Skip {
+    /// Number `number` of `stream`, which is missing.
+    Missing {
         stream: u16,
         number: u64,
-        reason: Reason,
     },
 }
 
@@ -49,7 +49,7 @@ impl Waiting {
     fn bytes(&self) -> usize {
         match self {
             Self::Section(passing) => passing.payload.len(),
-            Self::Skip { .. } => 0,
+            Self::Missing { .. } => 0,
         }
     }
 }
@@ -110,8 +110,8 @@ enum Refusal {
     /// Its send buffer has no room now.
     NoRoom,
     Dependent,
-    /// The path carries less than the source.
-    Shed,
+    /// The path carries less than the source: it was shed, or what it needs was.
+    Shed(Reason),
     Unconnected,
     Unfit,
 }
@@ -120,8 +120,9 @@ impl Unsent {
     /// Counts it, and has the word for it.
     fn count(&mut self, refusal: Refusal) -> &'static str {
         let (count, word) = match refusal {
-            // Its connection counts it.
-            Refusal::Shed => return "shed",
+            // The connection counts what it skips.
+            Refusal::Shed(Reason::Shed) => return "shed",
+            Refusal::Shed(_) => return "dependency",
             Refusal::NoRoom => (&mut self.no_room, "no room"),
             Refusal::Dependent => (&mut self.dependent, "dependency"),
             Refusal::Unconnected => (&mut self.unconnected, "unconnected"),
@@ -189,15 +190,11 @@ impl Leg {
         }
     }
 
-    /// Tells it that a section does not come, in its turn.
-    pub(super) fn skip(&mut self, stream: u16, number: u64, reason: Reason) {
+    /// Tells it that a section is missing, in its turn.
+    pub(super) fn skip(&mut self, stream: u16, number: u64) {
         match self.backlog.is_empty() {
-            true => self.announce(stream, number, reason),
-            false => self.wait(Waiting::Skip {
-                stream,
-                number,
-                reason,
-            }),
+            true => self.announce(stream, number, Reason::Cancelled),
+            false => self.wait(Waiting::Missing { stream, number }),
         }
     }
 
@@ -210,11 +207,9 @@ impl Leg {
     pub(super) fn flush(&mut self, books: &mut Books<'_>) {
         while let Some(waiting) = self.backlog.pop_front() {
             match &waiting {
-                Waiting::Skip {
-                    stream,
-                    number,
-                    reason,
-                } => self.announce(*stream, *number, *reason),
+                Waiting::Missing { stream, number } => {
+                    self.announce(*stream, *number, Reason::Cancelled);
+                }
                 Waiting::Section(passing) => match self.offer(passing) {
                     Err(Refusal::NoRoom) => {
                         self.backlog.push_front(waiting);
@@ -270,12 +265,10 @@ impl Leg {
             return Err(Refusal::Dependent);
         };
         if let (Some(section), Some(shedder)) = (&passing.media, &mut self.shedder) {
-            if let Some(target) = self.target.offer() {
-                shedder.retarget(section.source_time, target, None);
-            }
-            if shedder.offer(&section.to_frame()) != Verdict::Keep {
-                self.announce(passing.stream, passing.number, Reason::Shed);
-                return Err(Refusal::Shed);
+            let verdict = shedder.offer_at(self.target.offer(), &section.to_frame());
+            if let Some(reason) = skip_reason(verdict) {
+                self.announce(passing.stream, passing.number, reason);
+                return Err(Refusal::Shed(reason));
             }
         }
         let section = passing.section(needs, self.connection.latency());
